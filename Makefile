@@ -1,0 +1,55 @@
+# Everything here sets itself up: it needs make and Python >= 3.11, nothing else.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+CORE := --cov --cov-report=term
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format docs bench clean
+
+help:
+	@echo "make demo      train a vision transformer on real digits in three ways and measure its memory"
+	@echo "make test      the tests, warnings as errors, with coverage of the core"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make lint      ruff and mypy --strict"
+	@echo "make docs      build the documentation into site/"
+	@echo "make bench     compare with PyTorch in one run (installs torch into the environment)"
+
+# One stamp per group of requirements, so that each group is installed once and again when pyproject.toml changes.
+$(VENV)/.ready-%: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "rushlight needs Python >= 3.11: none found, set PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(BIN)/python || { echo "setting up $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing rushlight [$*] into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.ready-progress
+	@$(BIN)/rushlight demo
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n auto -m "not slow" $(CORE) $(ARGS)
+
+test-all: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n auto $(CORE) $(ARGS)
+
+lint: $(VENV)/.ready-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready-lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.ready-parity
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/steps.py
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage*

@@ -1,0 +1,51 @@
+"""The command line, ``rushlight`` or ``python -m rushlight``.
+
+Each command is a module of its own, imported when it is asked for, with ``main(argv) -> int``.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from rushlight.version import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "demo": "train a vision transformer on real digits in three ways and measure its memory",
+    "run": "run an unmodified PyTorch script on rushlight",
+    "doctor": "say what this machine offers, what is in use, and what it measured",
+    "info": "print the versions in use, for a bug report",
+}
+
+EXAMPLES = """examples:
+  rushlight demo                             train three ways; a table and rushlight-demo.svg
+  rushlight run train.py --epochs 3          `import torch` in train.py finds rushlight
+  rushlight run --weights random infer.py    pretrained models start untrained
+  rushlight doctor                           which BLAS, which kernels, how fast
+  rushlight COMMAND --help                   the options of one command
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in ``argv`` (default: the process's arguments) and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="rushlight",
+        description="Automatic differentiation with PyTorch's API, whose product is memory.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rushlight {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, text in COMMANDS.items():
+        commands.add_parser(name, help=text, add_help=False)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Only the command's name is parsed here: what follows belongs to the command, or to the script it runs.
+    known = parser.parse_args(arguments[:1])
+    if known.command is None:
+        parser.print_help()
+        return 2
+    module = importlib.import_module(f"rushlight.cli.{known.command}")
+    status: int = module.main(arguments[1:]) or 0
+    return status

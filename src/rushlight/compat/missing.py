@@ -1,0 +1,62 @@
+"""The wording of errors for what rushlight does not have: the thing's PyTorch name, and where it was asked for."""
+
+import os
+import re
+import traceback
+from types import ModuleType, TracebackType
+
+import rushlight
+from rushlight.compat.imports import public_name, real_name
+
+__all__ = ["explain", "place_of"]
+
+PACKAGE = os.path.dirname(os.path.abspath(rushlight.__file__)) + os.sep
+_CANNOT_IMPORT = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
+
+
+def place_of(trace: TracebackType | None) -> str | None:
+    """``file:line`` of the innermost frame of ``trace`` if it is outside this package, else None."""
+    frames = traceback.extract_tb(trace)
+    while frames and frames[-1].filename.startswith("<frozen importlib"):
+        frames.pop()
+    if not frames or frames[-1].filename.startswith(PACKAGE):
+        return None
+    return f"{frames[-1].filename}:{frames[-1].lineno}"
+
+
+def explain(error: BaseException) -> str | None:
+    """The message for an error that means "rushlight does not have this", None for any other error."""
+    place = place_of(error.__traceback__)
+    thing = _missing_thing(error)
+    if thing is None or place is None:
+        return None
+    return f"{thing} is not implemented by rushlight (asked for at {place})"
+
+
+def _missing_thing(error: BaseException) -> str | None:
+    """The PyTorch name of what an AttributeError or ImportError did not find in this package."""
+    if isinstance(error, AttributeError) and error.name is not None:
+        return _attribute(error.obj, error.name)
+    if isinstance(error, ModuleNotFoundError):
+        return error.name if error.name and real_name(error.name) else None
+    if isinstance(error, ImportError):
+        found = _CANNOT_IMPORT.search(str(error))
+        if found and found["module"].partition(".")[0] == "rushlight":
+            return f"{public_name(found['module'])}.{found['name']}"
+    return None
+
+
+def _attribute(owner: object, name: str) -> str | None:
+    """The PyTorch name of attribute ``name`` of a module, class or object of this package."""
+    if isinstance(owner, ModuleType):
+        return f"{public_name(owner.__name__)}.{name}" if _ours(owner.__name__) else None
+    kind = owner if isinstance(owner, type) else type(owner)
+    if not _ours(kind.__module__):
+        return None
+    if kind is rushlight.Tensor:
+        return f"torch.Tensor.{name}"
+    return f"{public_name(kind.__module__)}.{kind.__qualname__}.{name}"
+
+
+def _ours(module: str) -> bool:
+    return module.partition(".")[0] == "rushlight"

@@ -1,0 +1,135 @@
+"""``torch.cuda`` on a machine without CUDA: the questions are answered, the settings accepted, the rest refused.
+
+Under ``rushlight run`` "cuda" devices mean the CPU; waiting for one then returns at once.
+"""
+
+from typing import Any
+
+from rushlight import devices
+
+__all__ = [
+    "current_device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "init",
+    "ipc_collect",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_peak_memory_stats",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Whether a CUDA device can be used: no."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether CUDA has been initialised: no."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current CUDA device computes in bfloat16: no."""
+    return False
+
+
+def device_count() -> int:
+    """How many CUDA devices there are: 0."""
+    return 0
+
+
+def init() -> None:
+    """Initialise CUDA; refused with RuntimeError unless CUDA devices mean the CPU."""
+    _needs_device("init")
+
+
+def current_device() -> int:
+    """The index of the current CUDA device; refused with RuntimeError where there is none."""
+    _needs_device("current_device")
+    return 0
+
+
+def set_device(device: Any) -> None:
+    """Make a CUDA device the current one; refused with RuntimeError where there is none."""
+    _needs_device("set_device")
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until the device has done its work; refused with RuntimeError where there is none."""
+    _needs_device("synchronize")
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a CUDA device; refused with RuntimeError where there is none."""
+    _needs_device("get_device_name")
+    return "cpu"
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a CUDA device; always refused with RuntimeError."""
+    raise RuntimeError("torch.cuda.get_device_capability: there is no CUDA device")
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Free and total bytes of a CUDA device; always refused with RuntimeError."""
+    raise RuntimeError("torch.cuda.mem_get_info: there is no CUDA device")
+
+
+def empty_cache() -> None:
+    """Give unused memory of the allocator back: nothing to do."""
+
+
+def ipc_collect() -> None:
+    """Free memory that other processes no longer use: nothing to do."""
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current CUDA device's generator: accepted and ignored, as PyTorch does without CUDA."""
+    int(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed every CUDA device's generator: accepted and ignored, as PyTorch does without CUDA."""
+    int(seed)
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes of tensors on CUDA devices: 0."""
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Peak bytes of tensors on CUDA devices: 0."""
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that the allocator of CUDA devices holds: 0."""
+    return 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """Peak bytes that the allocator of CUDA devices held: 0."""
+    return 0
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Start the peaks anew: nothing to do."""
+
+
+def _needs_device(name: str) -> None:
+    if devices.instead_of_cuda is None:
+        raise RuntimeError(f"torch.cuda.{name}: there is no CUDA device; ask torch.cuda.is_available() first")
