@@ -1,0 +1,70 @@
+"""What the families share: finding the native table, layouts, and half precision.
+
+A family's public function asks :func:`native` for its dtype's table.  With one it makes its arrays dense and
+calls it; without one (no compiler, or another dtype) it calls its NumPy twin in ``reference``.  16-bit floats
+are computed in float32 and rounded once at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rushlight.kernels.native import loader
+
+Array = NDArray[Any]
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def native(dtype: Any) -> SimpleNamespace | None:
+    """The native kernels for ``dtype`` (float32, float64), None where there are none."""
+    found = loader._tables
+    if found is None:
+        found = loader.tables()
+    return found.get(dtype)
+
+
+def is_half(dtype: Any) -> bool:
+    """Whether ``dtype`` is float16 or bfloat16."""
+    return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
+
+
+def up(*arrays: Array | None) -> list[Any]:
+    """The arrays in float32, for 16-bit ones; None stays None."""
+    return [a if a is None or not is_half(a.dtype) else a.astype(FLOAT32) for a in arrays]
+
+
+def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: Any) -> Any:
+    """``kernel`` on float32 copies of the 16-bit arrays among ``arguments``; array results back in ``dtype``."""
+    wide = [a.astype(FLOAT32) if isinstance(a, np.ndarray) and is_half(a.dtype) else a for a in arguments]
+    out = kernel(*wide)
+    if isinstance(out, tuple):
+        return tuple(a if a is None else a.astype(dtype) for a in out)
+    return out.astype(dtype)
+
+
+def contiguous(x: Array) -> Array:
+    """``x`` itself if C-contiguous, else a C-contiguous copy of the same shape (0-d stays 0-d)."""
+    return x if x.flags.c_contiguous else x.copy(order="C")
+
+
+def alike(x: Array, y: Array) -> tuple[Array, Array]:
+    """Two equally shaped arrays whose elements lie in the same order in memory without gaps."""
+    if x.strides == y.strides and x.flags.forc:
+        return x, y
+    if x.shape != y.shape:
+        x, y = np.broadcast_arrays(x, y)
+    return contiguous(x), contiguous(y)
+
+
+def put(result: Array, out: Array | None) -> Array:
+    """``result``, copied into ``out`` if there is one."""
+    if out is None or result is out:
+        return result
+    out[...] = result
+    return out

@@ -1,0 +1,133 @@
+"""Activations and their gradients, elementwise.
+
+Every function takes arrays of one shape, any strides, float16 to float64, and returns a new array of that
+shape and dtype, or writes into ``out`` (same shape and dtype; it may be one of the inputs) and returns that.
+Other dtypes go the way NumPy takes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import empty_like
+
+from rushlight.kernels.dispatch import Array, alike, is_half, native, put, through_float32
+from rushlight.kernels.reference import elementwise as reference
+
+# Below this many elements NumPy's own loops (which it vectorises for these) are as fast.
+_SMALL = 4096
+
+
+def _map1(name: str, x: Array, out: Array | None, *numbers: Any) -> Array:
+    table = native(x.dtype)
+    if table is None:
+        return put(_plain(name, x.dtype, x, *numbers), out)
+    if not x.flags.forc:
+        x = x.copy(order="C")
+    target = empty_like(x) if out is None or out.strides != x.strides or out.dtype != x.dtype else out
+    getattr(table, name)(x, target, x.size, *numbers)
+    return put(target, out)
+
+
+def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Array:
+    table = native(x.dtype)
+    if table is None or y.dtype != x.dtype:
+        return put(_plain(name, x.dtype, x, y, *numbers), out)
+    x, y = alike(x, y)
+    target = empty_like(x) if out is None or out.strides != x.strides or out.dtype != x.dtype else out
+    getattr(table, name)(x, y, target, x.size, *numbers)
+    return put(target, out)
+
+
+def _plain(name: str, dtype: Any, *arguments: Any) -> Array:
+    kernel = getattr(reference, name)
+    return through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments)
+
+
+def exp(x: Array, out: Array | None = None) -> Array:
+    """e^x."""
+    if x.size < _SMALL:
+        return put(_plain("exp", x.dtype, x), out)
+    return _map1("exp", x, out)
+
+
+def log(x: Array, out: Array | None = None) -> Array:
+    """Natural logarithm; NaN below 0, -inf at 0, without warnings."""
+    return _map1("log", x, out)
+
+
+def tanh(x: Array, out: Array | None = None) -> Array:
+    """Hyperbolic tangent."""
+    if x.size < _SMALL:
+        return put(_plain("tanh", x.dtype, x), out)
+    return _map1("tanh", x, out)
+
+
+def erf(x: Array, out: Array | None = None) -> Array:
+    """Error function."""
+    return _map1("erf", x, out)
+
+
+def sigmoid(x: Array, out: Array | None = None) -> Array:
+    """1 / (1 + e^-x), without overflow."""
+    return _map1("sigmoid", x, out)
+
+
+def silu(x: Array, out: Array | None = None) -> Array:
+    """x * sigmoid(x)."""
+    return _map1("silu", x, out)
+
+
+def gelu(x: Array, approximate: str = "none", out: Array | None = None) -> Array:
+    """x * Phi(x), Phi the normal distribution; ``approximate="tanh"`` for Hendrycks' formula."""
+    return _map1("gelu", x, out, _form(approximate))
+
+
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0, out: Array | None = None) -> Array:
+    """log(1 + e^(beta x)) / beta; x itself where beta x > threshold."""
+    return _map1("softplus", x, out, beta, threshold)
+
+
+def silu_backward(g: Array, x: Array, out: Array | None = None) -> Array:
+    """g * silu'(x)."""
+    return _map2("silu_backward", g, x, out)
+
+
+def sigmoid_backward(g: Array, output: Array, out: Array | None = None) -> Array:
+    """g * output * (1 - output), ``output = sigmoid(x)``."""
+    return _map2("sigmoid_backward", g, output, out)
+
+
+def tanh_backward(g: Array, output: Array, out: Array | None = None) -> Array:
+    """g * (1 - output^2), ``output = tanh(x)``."""
+    return _map2("tanh_backward", g, output, out)
+
+
+def gelu_backward(g: Array, x: Array, approximate: str = "none", out: Array | None = None) -> Array:
+    """g * gelu'(x)."""
+    return _map2("gelu_backward", g, x, out, _form(approximate))
+
+
+def softplus_backward(
+    g: Array, x: Array, beta: float = 1.0, threshold: float = 20.0, out: Array | None = None
+) -> Array:
+    """g * sigmoid(beta x); g itself where beta x > threshold."""
+    return _map2("softplus_backward", g, x, out, beta, threshold)
+
+
+def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
+    """g where ``output`` (the result or the input of relu) is not <= 0, else 0; a bool mask says where itself."""
+    if output.dtype != bool:
+        return _map2("relu_backward", g, output, out)
+    table = native(g.dtype)
+    if table is None or not (g.flags.c_contiguous and output.flags.c_contiguous and g.shape == output.shape):
+        return put(_plain("relu_backward_mask", g.dtype, g, output), out)
+    target = empty_like(g) if out is None or out.strides != g.strides or out.dtype != g.dtype else out
+    table.relu_backward_mask(g, output, target, g.size)
+    return put(target, out)
+
+
+def _form(approximate: str) -> int:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return int(approximate == "tanh")

@@ -1,0 +1,1 @@
+"""C++ twins of the reference kernels, compiled on first use where a compiler is found."""

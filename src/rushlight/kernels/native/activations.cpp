@@ -1,0 +1,119 @@
+// Elementwise functions and their gradients.  `n` elements, any shape; the output may be an input.
+#include "vecmath.h"
+
+namespace rl {
+
+template <class T, class F> static void map1(const T *x, T *o, long n, F f) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) o[i] = f(x[i]);
+    });
+}
+
+template <class T, class F> static void map2(const T *x, const T *y, T *o, long n, F f) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) o[i] = f(x[i], y[i]);
+    });
+}
+
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
+constexpr double kTanhScale = 0.79788456080286535588;  // sqrt(2 / pi)
+constexpr double kTanhCube = 0.044715;
+
+template <class T> RL_INLINE T gelu_exact(T x) { return x * T(0.5) * (T(1) + rl::erf(x * T(kSqrtHalf))); }
+
+template <class T> RL_INLINE T gelu_tanh(T x) {
+    T inner = T(kTanhScale) * (x + T(kTanhCube) * x * x * x);
+    return T(0.5) * x * (T(1) + rl::tanh(inner));
+}
+
+template <class T> RL_INLINE T gelu_exact_slope(T x) {
+    T phi = T(0.5) * (T(1) + rl::erf(x * T(kSqrtHalf)));
+    return phi + x * (rl::exp(T(-0.5) * x * x) * T(kInvSqrtTwoPi));
+}
+
+template <class T> RL_INLINE T gelu_tanh_slope(T x) {
+    T inner = T(kTanhScale) * (x + T(kTanhCube) * x * x * x);
+    T t = rl::tanh(inner);
+    T inner_slope = T(kTanhScale) * (T(1) + T(3) * T(kTanhCube) * x * x);
+    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
+}
+
+template <class T> static void gelu(const T *x, T *o, long n, int tanh_form) {
+    if (tanh_form) map1(x, o, n, [](T v) { return gelu_tanh(v); });
+    else map1(x, o, n, [](T v) { return gelu_exact(v); });
+}
+
+template <class T> static void gelu_backward(const T *g, const T *x, T *o, long n, int tanh_form) {
+    if (tanh_form) map2(g, x, o, n, [](T d, T v) { return d * gelu_tanh_slope(v); });
+    else map2(g, x, o, n, [](T d, T v) { return d * gelu_exact_slope(v); });
+}
+
+template <class T> static void softplus(const T *x, T *o, long n, T beta, T limit) {
+    T inverse = T(1) / beta;
+    map1(x, o, n, [=](T v) { return v * beta > limit ? v : log1p_exp(v * beta) * inverse; });
+}
+
+template <class T> static void softplus_backward(const T *g, const T *x, T *o, long n, T beta, T limit) {
+    map2(g, x, o, n, [=](T d, T v) { return v * beta > limit ? d : d * sigmoid(v * beta); });
+}
+
+template <class T> static void relu_backward_mask(const T *g, const uint8_t *mask, T *o, long n) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) o[i] = mask[i] ? g[i] : T(0);
+    });
+}
+
+}  // namespace rl
+
+#define UNARY(NAME, EXPR)                                                                      \
+    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *o, long n) {                               \
+        rl::map1(ptr<float>(x), ptr<float>(o), n, [](float v) -> float { return EXPR; });      \
+    }                                                                                          \
+    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *o, long n) {                               \
+        rl::map1(ptr<double>(x), ptr<double>(o), n, [](double v) -> double { return EXPR; });  \
+    }
+
+#define BINARY(NAME, EXPR)                                                                     \
+    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *y, Array *o, long n) {                     \
+        using T = float;                                                                       \
+        rl::map2(ptr<T>(x), ptr<T>(y), ptr<T>(o), n, [](T g, T v) -> T { return EXPR; });      \
+    }                                                                                          \
+    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *y, Array *o, long n) {                     \
+        using T = double;                                                                      \
+        rl::map2(ptr<T>(x), ptr<T>(y), ptr<T>(o), n, [](T g, T v) -> T { return EXPR; });      \
+    }
+
+UNARY(exp, rl::exp(v))
+UNARY(log, rl::log(v))
+UNARY(tanh, rl::tanh(v))
+UNARY(erf, rl::erf(v))
+UNARY(sigmoid, rl::sigmoid(v))
+UNARY(silu, v / (1 + rl::exp(-v)))
+
+BINARY(silu_backward, g * (rl::sigmoid(v) * (1 + v * (1 - rl::sigmoid(v)))))
+BINARY(sigmoid_backward, g * ((1 - v) * v))
+BINARY(tanh_backward, g * (1 - v * v))
+BINARY(relu_backward, v <= 0 ? T(0) : g)
+
+#define REST(T, S)                                                                                     \
+    RL_EXPORT void rl_gelu_##S(Array *x, Array *o, long n, int tanh_form) {                            \
+        rl::gelu(ptr<T>(x), ptr<T>(o), n, tanh_form);                                                  \
+    }                                                                                                  \
+    RL_EXPORT void rl_gelu_backward_##S(Array *g, Array *x, Array *o, long n, int tanh_form) {         \
+        rl::gelu_backward(ptr<T>(g), ptr<T>(x), ptr<T>(o), n, tanh_form);                              \
+    }                                                                                                  \
+    RL_EXPORT void rl_softplus_##S(Array *x, Array *o, long n, double beta, double limit) {            \
+        rl::softplus(ptr<T>(x), ptr<T>(o), n, (T)beta, (T)limit);                                      \
+    }                                                                                                  \
+    RL_EXPORT void rl_softplus_backward_##S(Array *g, Array *x, Array *o, long n, double beta,         \
+                                            double limit) {                                            \
+        rl::softplus_backward(ptr<T>(g), ptr<T>(x), ptr<T>(o), n, (T)beta, (T)limit);                  \
+    }                                                                                                  \
+    RL_EXPORT void rl_relu_backward_mask_##S(Array *g, Array *mask, Array *o, long n) {                \
+        rl::relu_backward_mask(ptr<T>(g), ptr<uint8_t>(mask), ptr<T>(o), n);                           \
+    }
+RL_BOTH(REST)

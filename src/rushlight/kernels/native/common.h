@@ -1,0 +1,54 @@
+// What every kernel file needs: reading NumPy arrays, exporting symbols, running loops on the pool.
+//
+// Kernels get the ndarray objects themselves (ctypes py_object), because asking an ndarray for its address
+// in Python costs more than most small kernels.  Only one field is read, `data`, which follows the object
+// header in every NumPy; the loader proves that on a real array before any kernel is used.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+struct Array {
+    char head[RL_OBJECT_HEAD];
+    void *data;
+};
+
+extern const void *rl_none;  // the address of Python's None
+
+template <class T> inline T *ptr(const Array *a) {
+    return static_cast<const void *>(a) == rl_none ? nullptr : static_cast<T *>(a->data);
+}
+
+#define RL_EXPORT extern "C" __attribute__((visibility("default")))
+#define RL_INLINE static inline __attribute__((always_inline))
+
+// One exported function per real dtype: RL_BOTH(MACRO) expands MACRO(type, suffix) twice.
+#define RL_BOTH(M) M(float, f32) M(double, f64)
+
+namespace rl {
+
+using Body = void (*)(void *context, long begin, long end);
+
+int threads();
+void run(long count, long grain, Body body, void *context);
+
+// Calls f(begin, end) on pieces of [0, count), each a multiple of `grain` long (but the last), from several
+// threads if there is more than one piece.  Which thread takes which piece is open; the results must not
+// depend on it.
+template <class F> inline void parallel_for(long count, long grain, F &&f) {
+    if (grain < 1) grain = 1;
+    if (count <= 0) return;
+    if (count <= grain || threads() <= 1) {
+        f(0L, count);
+        return;
+    }
+    using Plain = typename std::remove_reference<F>::type;
+    run(count, grain, [](void *c, long b, long e) { (*static_cast<Plain *>(c))(b, e); }, (void *)&f);
+}
+
+// Elements that make one piece worth a thread.
+constexpr long kGrain = 16384;
+
+inline long row_grain(long row_length) { return kGrain / (row_length < 1 ? 1 : row_length) + 1; }
+
+}  // namespace rl

@@ -1,0 +1,282 @@
+"""Finds a C++ compiler, compiles the kernels once into a cache, loads them with ctypes.
+
+Nothing here runs on import; :func:`tables` does the work at the first kernel call and never raises: without a
+compiler, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables and the callers take their
+NumPy references.  :func:`status` says what happened and why.
+
+The compiled file's name holds a hash of the sources, the flags and the compiler (path, size, date), so that a
+change of any of them compiles anew, and processes that start together each compile in a folder of their own
+and rename: the last wins, all are right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from rushlight import cpu
+from rushlight.kernels.native.signatures import ABI, SIGNATURES
+
+Tables = dict[Any, SimpleNamespace]
+
+SOURCES = Path(__file__).parent
+_HEAD = object.__basicsize__  # bytes before an ndarray's data pointer
+_COMMON = ("-std=c++17", "-fPIC", "-pthread", "-fvisibility=hidden", f"-DRL_OBJECT_HEAD={_HEAD}", f"-DRL_ABI={ABI}")
+# Not -ffast-math: sums that may be reordered say so themselves (omp simd), NaN and infinities keep their
+# meaning, and linking with it would flush subnormals to zero in the whole process.
+_FAST = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
+_MARCH: dict[int, tuple[tuple[str, ...], ...]] = {
+    4: (("-march=x86-64-v4", "-mprefer-vector-width=512"), ("-march=skylake-avx512",)),
+    3: (("-march=x86-64-v3",), ("-march=haswell",)),
+}
+
+_lock = threading.RLock()
+_tables: Tables | None = None
+_library: Any = None
+_threads = 0  # what set_num_threads was given; 0: the default
+_status: dict[str, Any] = {"state": "not loaded yet"}
+
+
+def tables() -> Tables:
+    """The kernels by dtype (float32, float64); empty where there are none.  Compiles on first use."""
+    global _tables
+    if _tables is None:
+        with _lock:
+            if _tables is None:
+                _tables = _load()
+    return _tables
+
+
+def status() -> dict[str, Any]:
+    """State (``loaded``, ``disabled``, ``no compiler``, ``failed``), library, compiler, flags, seconds, error."""
+    return dict(_status)
+
+
+def forget() -> None:
+    """Make the next use decide anew (after a change of the environment)."""
+    global _tables
+    with _lock:
+        _tables = None
+        _status.clear()
+        _status["state"] = "not loaded yet"
+
+
+def default_threads() -> int:
+    """``OMP_NUM_THREADS`` if set, else the processors this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return max(1, int(wanted)) if wanted.isdigit() else cpu.count()
+
+
+def set_num_threads(count: int) -> None:
+    """Threads that one kernel may use, the caller included.  ValueError unless positive."""
+    global _threads
+    if count < 1:
+        raise ValueError(f"set_num_threads: expected a positive number of threads, got {count}")
+    _threads = int(count)
+    if _library is not None:
+        _library.rl_set_threads(_threads)
+
+
+def get_num_threads() -> int:
+    """Threads that one kernel may use, the caller included."""
+    return _threads or default_threads()
+
+
+def _load() -> Tables:
+    if os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no"):
+        _status.update(state="disabled", error="RUSHLIGHT_NATIVE is off")
+        return {}
+    try:
+        return _find_or_build()
+    except Exception as error:  # a broken compiler or disk must not break arithmetic
+        _status.update(state="failed", error=f"{type(error).__name__}: {error}")
+        return {}
+
+
+def _find_or_build() -> Tables:
+    compiler = find_compiler()
+    if compiler is None:
+        _status.update(state="no compiler", error="no C++ compiler found (set CXX or install g++)")
+        return {}
+    _status["compiler"] = " ".join(compiler)
+    folder = cache_folder()
+    for flags in _flag_sets():
+        library = folder / f"kernels-{_key(compiler, flags)}.so"
+        failed = library.with_suffix(".failed")
+        if not library.exists() and not failed.exists():
+            _build(compiler, flags, library, failed)
+        for _ in range(2):
+            if library.exists():
+                found = _open(library)
+                if found is not None:
+                    _status.update(state="loaded", library=str(library), flags=" ".join(flags))
+                    return found
+                _build(compiler, flags, library, failed)  # cut short or from elsewhere: once more
+    _status.setdefault("error", "could not be compiled; see the .failed files in " + str(folder))
+    _status["state"] = "failed"
+    return {}
+
+
+def find_compiler() -> list[str] | None:
+    """``$CXX`` if set, else g++, c++ or clang++ from PATH; the command as a list, None without any."""
+    import shlex
+    import shutil
+
+    wanted = os.environ.get("CXX")
+    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
+        command = shlex.split(name)
+        path = shutil.which(command[0]) if command else None
+        if path:
+            return [path, *command[1:]]
+    return None
+
+
+def cache_folder() -> Path:
+    """``$RUSHLIGHT_CACHE``, else ``rushlight`` in the user's cache, else a private folder for temporary files."""
+    wanted = os.environ.get("RUSHLIGHT_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for candidate in ([wanted] if wanted else []) + [os.path.join(base, "rushlight")]:
+        path = Path(candidate).absolute()
+        with contextlib.suppress(OSError):
+            path.mkdir(parents=True, exist_ok=True)
+            if os.access(path, os.W_OK | os.X_OK):
+                return path
+    return _temporary_folder()
+
+
+def _temporary_folder() -> Path:
+    """A folder only this user can write to: what is loaded from it runs."""
+    import stat
+    import tempfile
+
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    path = Path(tempfile.gettempdir()) / f"rushlight-{owner}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    facts = path.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or (hasattr(os, "getuid") and facts.st_uid != owner) or facts.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="rushlight-"))
+    return path
+
+
+def _flag_sets() -> list[tuple[str, ...]]:
+    """Flags to try, best first."""
+    marches = _MARCH.get(cpu.level(), ())
+    return [_COMMON + _FAST + march for march in (*marches, ())] + [(*_COMMON, "-O2")]
+
+
+def _key(compiler: list[str], flags: tuple[str, ...]) -> str:
+    import hashlib
+
+    binary = os.stat(os.path.realpath(compiler[0]))
+    digest = hashlib.sha256(repr((compiler, flags, binary.st_size, binary.st_mtime_ns, cpu.machine())).encode())
+    for path in sorted(SOURCES.iterdir()):
+        if path.suffix in (".cpp", ".h"):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: Path) -> None:
+    """Compile every source side by side, link, and rename into place; on failure keep the compiler's words."""
+    import shutil
+    import tempfile
+    import time
+
+    start = time.perf_counter()
+    work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
+    try:
+        error = _compile(compiler, flags, work)
+        if error is None:
+            os.replace(work / "kernels.so", library)
+            _status["compile_seconds"] = round(time.perf_counter() - start, 2)
+        else:
+            (work / "log").write_text(error)
+            os.replace(work / "log", failed)
+            _status["error"] = error[-2000:]
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _compile(compiler: list[str], flags: tuple[str, ...], work: Path) -> str | None:
+    """None on success (``kernels.so`` lies in ``work``), else the compiler's messages."""
+    sources = sorted(SOURCES.glob("*.cpp"), key=lambda path: -path.stat().st_size)
+    objects = [str(work / f"{path.stem}.o") for path in sources]
+    commands = [
+        [*compiler, *flags, "-c", str(source), "-o", target] for source, target in zip(sources, objects, strict=True)
+    ]
+    errors = _run_side_by_side(commands, work)
+    link = [*compiler, *flags, "-shared", *objects, "-o", str(work / "kernels.so")]
+    return errors or _run_side_by_side([link], work)
+
+
+def _run_side_by_side(commands: list[list[str]], work: Path) -> str | None:
+    import subprocess
+
+    errors = []
+    running: list[subprocess.Popen[str]] = []
+    for command in commands:
+        if len(running) >= cpu.count():
+            errors.append(_finish(running.pop(0)))
+        running.append(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work)
+        )
+    errors += [_finish(process) for process in running]
+    return "\n".join(filter(None, errors)) or None
+
+
+def _finish(process: Any) -> str:
+    text = process.communicate()[0]
+    return "" if process.returncode == 0 else f"exit {process.returncode}: {text}"
+
+
+def _open(library: Path) -> Tables | None:
+    """Load and check a compiled file; None if it is not what was asked for."""
+    global _library
+    import ctypes
+
+    try:
+        lib = ctypes.CDLL(str(library))
+        if lib.rl_abi() != ABI:
+            return None
+    except (OSError, AttributeError) as error:
+        _status["error"] = str(error)
+        with contextlib.suppress(OSError):
+            library.unlink()
+        return None
+    if not _reads_arrays(lib):
+        _status["error"] = "this NumPy keeps its arrays' addresses elsewhere"
+        return None
+    found = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
+    _library = lib
+    lib.rl_set_threads(_threads or default_threads())
+    return found
+
+
+def _reads_arrays(lib: Any) -> bool:
+    import ctypes
+
+    lib.rl_set_none.argtypes = [ctypes.c_void_p]
+    lib.rl_set_none(id(None))
+    lib.rl_data.argtypes = [ctypes.py_object]
+    lib.rl_data.restype = ctypes.c_void_p
+    probe = np.arange(7.0)[2:]
+    return bool(lib.rl_data(probe) == probe.ctypes.data) and lib.rl_data(None) is None
+
+
+def _bind(lib: Any, suffix: str) -> SimpleNamespace:
+    """The functions of one dtype, with their argument types (see ``signatures``)."""
+    import ctypes
+
+    kinds = {"a": ctypes.py_object, "n": ctypes.c_ssize_t, "i": ctypes.c_int, "d": ctypes.c_double, "p": ctypes.c_void_p}
+    table = SimpleNamespace()
+    for name, letters in SIGNATURES.items():
+        function = lib[f"rl_{name}_{suffix}"]
+        function.argtypes = [kinds[letter] for letter in letters]
+        function.restype = None
+        setattr(table, name, function)
+    return table

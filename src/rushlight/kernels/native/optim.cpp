@@ -1,0 +1,128 @@
+// Optimizer steps, in place, one pass over memory.  The order of operations is PyTorch's.
+#include <cmath>
+
+#include "common.h"
+
+namespace rl {
+
+constexpr long kStepGrain = 32768;
+
+template <class T> struct AdamRule {
+    T step_size, beta2, one_minus_beta1, one_minus_beta2, root_correction2, eps, decay, shrink, sign;
+    bool low_weight;
+
+    RL_INLINE T lerp(T a, T b, T w, bool low) { return low ? a + w * (b - a) : b - (b - a) * (T(1) - w); }
+};
+
+template <class T, bool kAmsgrad>
+static void adam(T *p, const T *g, T *m, T *v, T *top, long n, AdamRule<T> r) {
+    parallel_for(n, kStepGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) {
+            T x = p[i] * r.shrink, d = r.sign * g[i] + (r.decay != T(0) ? r.decay * x : T(0));
+            T first = AdamRule<T>::lerp(m[i], d, r.one_minus_beta1, r.low_weight);
+            T second = v[i] * r.beta2 + r.one_minus_beta2 * d * d;
+            m[i] = first;
+            v[i] = second;
+            if (kAmsgrad) {
+                T t = top[i];
+                second = t > second || t != t ? t : second;
+                top[i] = second;
+            }
+            T denominator = std::sqrt(second) / r.root_correction2 + r.eps;
+            p[i] = x - r.step_size * first / denominator;
+        }
+    });
+}
+
+template <class T> struct SgdRule {
+    T lr, momentum, keep, decay, sign;
+    bool nesterov, first;
+};
+
+template <class T> static void sgd(T *p, const T *g, T *buffer, long n, SgdRule<T> r) {
+    parallel_for(n, kStepGrain, [=](long begin, long end) {
+        if (!buffer) {
+#pragma omp simd
+            for (long i = begin; i < end; ++i) p[i] -= r.lr * (r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0)));
+            return;
+        }
+#pragma omp simd
+        for (long i = begin; i < end; ++i) {
+            T d = r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0));
+            T b = r.first ? d : buffer[i] * r.momentum + r.keep * d;
+            buffer[i] = b;
+            p[i] -= r.lr * (r.nesterov ? d + r.momentum * b : b);
+        }
+    });
+}
+
+template <class T> static void adagrad(T *p, const T *g, T *sum, long n, T lr, T eps, T decay, T sign) {
+    parallel_for(n, kStepGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) {
+            T d = sign * g[i] + (decay != T(0) ? decay * p[i] : T(0));
+            T s = sum[i] + d * d;
+            sum[i] = s;
+            p[i] -= lr * d / (std::sqrt(s) + eps);
+        }
+    });
+}
+
+template <class T> struct RmspropRule {
+    T lr, alpha, eps, decay, momentum, sign;
+    bool low_weight;
+};
+
+template <class T>
+static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, RmspropRule<T> r) {
+    parallel_for(n, kStepGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) {
+            T d = r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0));
+            T s = square[i] * r.alpha + (T(1) - r.alpha) * d * d;
+            square[i] = s;
+            if (mean) {
+                T a = AdamRule<T>::lerp(mean[i], d, T(1) - r.alpha, r.low_weight);
+                mean[i] = a;
+                s = s - a * a;
+            }
+            T step = d / (std::sqrt(s) + r.eps);
+            if (buffer) {
+                step = buffer[i] * r.momentum + step;
+                buffer[i] = step;
+            }
+            p[i] -= r.lr * step;
+        }
+    });
+}
+
+}  // namespace rl
+
+#define ALL(T, S)                                                                                             \
+    RL_EXPORT void rl_adam_##S(Array *p, Array *g, Array *m, Array *v, Array *top, long n, double step_size,  \
+                               double beta1, double beta2, double root_correction2, double eps,               \
+                               double decay, double shrink, double sign) {                                    \
+        rl::AdamRule<T> r{};                                                                                  \
+        r.step_size = (T)step_size, r.beta2 = (T)beta2, r.one_minus_beta1 = (T)(1 - beta1);                   \
+        r.one_minus_beta2 = (T)(1 - beta2), r.root_correction2 = (T)root_correction2, r.eps = (T)eps;         \
+        r.decay = (T)decay, r.shrink = (T)shrink, r.sign = (T)sign, r.low_weight = 1 - beta1 < 0.5;           \
+        if (ptr<T>(top)) rl::adam<T, true>(ptr<T>(p), ptr<T>(g), ptr<T>(m), ptr<T>(v), ptr<T>(top), n, r);    \
+        else rl::adam<T, false>(ptr<T>(p), ptr<T>(g), ptr<T>(m), ptr<T>(v), nullptr, n, r);                   \
+    }                                                                                                         \
+    RL_EXPORT void rl_sgd_##S(Array *p, Array *g, Array *buffer, long n, double lr, double momentum,          \
+                              double dampening, double decay, double sign, int nesterov, int first) {         \
+        rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, !!first};     \
+        rl::sgd<T>(ptr<T>(p), ptr<T>(g), ptr<T>(buffer), n, r);                                               \
+    }                                                                                                         \
+    RL_EXPORT void rl_adagrad_##S(Array *p, Array *g, Array *sum, long n, double lr, double eps,              \
+                                  double decay, double sign) {                                                \
+        rl::adagrad<T>(ptr<T>(p), ptr<T>(g), ptr<T>(sum), n, (T)lr, (T)eps, (T)decay, (T)sign);               \
+    }                                                                                                         \
+    RL_EXPORT void rl_rmsprop_##S(Array *p, Array *g, Array *square, Array *buffer, Array *mean, long n,      \
+                                  double lr, double alpha, double eps, double decay, double momentum,         \
+                                  double sign) {                                                              \
+        rl::RmspropRule<T> r{(T)lr, (T)alpha, (T)eps, (T)decay, (T)momentum, (T)sign, 1 - alpha < 0.5};       \
+        rl::rmsprop<T>(ptr<T>(p), ptr<T>(g), ptr<T>(square), ptr<T>(buffer), ptr<T>(mean), n, r);             \
+    }
+RL_BOTH(ALL)

@@ -1,0 +1,37 @@
+"""The native functions' arguments, a letter each: a ndarray (or None), n size, i int, d double, p pointer.
+
+``rl_<name>_f32`` and ``rl_<name>_f64`` are exported for each.  Raise ``ABI`` when the meaning of one changes.
+"""
+
+from __future__ import annotations
+
+ABI = 1
+
+SIGNATURES: dict[str, str] = {
+    # activations.cpp: inputs, output, elements
+    "exp": "aan",
+    "log": "aan",
+    "tanh": "aan",
+    "erf": "aan",
+    "sigmoid": "aan",
+    "silu": "aan",
+    "silu_backward": "aaan",
+    "sigmoid_backward": "aaan",
+    "tanh_backward": "aaan",
+    "relu_backward": "aaan",
+    "relu_backward_mask": "aaan",
+    "gelu": "aani",
+    "gelu_backward": "aaani",
+    "softplus": "aandd",
+    "softplus_backward": "aaandd",
+    # softmax.cpp: inputs, output, outer, count, inner
+    "softmax": "aannn",
+    "log_softmax": "aannn",
+    "softmax_backward": "aaannn",
+    "log_softmax_backward": "aaannn",
+    # optim.cpp: parameter, gradient, state, elements, numbers
+    "adam": "aaaaan" + "d" * 8,
+    "sgd": "aaan" + "d" * 5 + "ii",
+    "adagrad": "aaan" + "d" * 4,
+    "rmsprop": "aaaaan" + "d" * 6,
+}

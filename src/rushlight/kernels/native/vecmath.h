@@ -1,0 +1,169 @@
+// exp, log, tanh, erf and what follows from them, without branches, so that loops over them become SIMD code
+// with any compiler and need no vector library.  float32 polynomials come from tools/fit_polynomials.py,
+// float64 ones are series; the errors are 1 to 2 units in the last place.  NaN goes through, infinities and
+// subnormals are exact.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "common.h"
+
+namespace rl {
+
+template <class To, class From> RL_INLINE To bits(From x) {
+    static_assert(sizeof(To) == sizeof(From), "same size");
+    To out;
+    std::memcpy(&out, &x, sizeof(To));
+    return out;
+}
+
+template <class T> constexpr T infinity() { return std::numeric_limits<T>::infinity(); }
+
+// e^x: x = n ln 2 + r, e^r by a polynomial, 2^n as two factors so that subnormal results are exact too.
+// Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the low bits.
+RL_INLINE float exp(float x) {
+    const float shift = 12582912.0f;
+    x = x < -105.0f ? -105.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float t = x * 1.44269504088896341f + shift;
+    float n = t - shift;
+    float r = x - n * 0.693145751953125f;
+    r = r - n * 1.42860682030941723e-6f;
+    float p = 1.392620383e-03f;
+    p = p * r + 8.363194764e-03f;
+    p = p * r + 4.166655615e-02f;
+    p = p * r + 1.666657627e-01f;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    uint32_t i = bits<uint32_t>(t) - bits<uint32_t>(shift) + 254;  // n + 254 > 0
+    uint32_t half = i >> 1;
+    return p * bits<float>(half << 23) * bits<float>((i - half) << 23);
+}
+
+RL_INLINE double exp(double x) {
+    const double shift = 6755399441055744.0;
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double t = x * 1.44269504088896340736 + shift;
+    double n = t - shift;
+    double r = x - n * 6.93147180369123816490e-01;
+    r = r - n * 1.90821492927058770002e-10;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * (r * r) + r + 1.0;
+    uint64_t i = bits<uint64_t>(t) - bits<uint64_t>(shift) + 2046;
+    uint64_t half = i >> 1;
+    return p * bits<double>(half << 52) * bits<double>((i - half) << 52);
+}
+
+// log x: x = 2^e m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)).
+RL_INLINE float log(float x) {
+    bool tiny = x < 1.17549435e-38f;
+    float y = tiny ? x * 8388608.0f : x;
+    uint32_t i = bits<uint32_t>(y) - 0x3f3504f3u;  // sqrt(1/2)
+    float e = (float)((int32_t)i >> 23) - (tiny ? 23.0f : 0.0f);
+    float m = bits<float>((i & 0x007fffffu) + 0x3f3504f3u);
+    float f = m - 1.0f, s = f / (m + 1.0f), z = s * s;
+    float q = (2.958219349e-01f * z + 3.998872936e-01f) * z + 6.666668653e-01f;
+    // 2 s = f - s f exactly in the reals, and rounds better
+    float out = e * 0.693145751953125f + (f + (s * (z * q - f) + e * 1.42860682030941723e-6f));
+    out = x == infinity<float>() ? x : out;
+    out = x == 0.0f ? -infinity<float>() : out;
+    return x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : out;
+}
+
+RL_INLINE double log(double x) { return std::log(x); }
+
+RL_INLINE float tanh(float x) {
+    float a = std::fabs(x), z = x * x;
+    float p = 2.370762872e-03f;
+    p = p * z - 8.410068229e-03f;
+    p = p * z + 2.178832144e-02f;
+    p = p * z - 5.396155268e-02f;
+    p = p * z + 1.333331317e-01f;
+    p = p * z - 3.333333433e-01f;
+    p = p * z * x + x;
+    float large = 1.0f - 2.0f / (rl::exp(2.0f * a) + 1.0f);
+    large = x < 0.0f ? -large : large;
+    return a < 0.6f ? p : large;
+}
+
+RL_INLINE double tanh(double x) { return std::tanh(x); }
+
+RL_INLINE float erf(float x) {
+    float t = std::fabs(x), z = x * x;
+    float small = -5.979255657e-04f;
+    small = small * z + 4.991230555e-03f;
+    small = small * z - 2.676556073e-02f;
+    small = small * z + 1.128179654e-01f;
+    small = small * z - 3.761249185e-01f;
+    small = small * z + 1.283791512e-01f;
+    small = small * x + x;
+    float u = t > 4.0f ? 4.0f : t;  // erf(4) rounds to 1
+    float p = -1.046065677e-06f;
+    p = p * u + 3.438850763e-05f;
+    p = p * u - 4.988249857e-04f;
+    p = p * u + 4.303789232e-03f;
+    p = p * u - 2.513954975e-02f;
+    p = p * u + 1.078556553e-01f;
+    p = p * u + 6.341481805e-01f;
+    p = p * u + 1.289027929e-01f;
+    float large = 1.0f - rl::exp(-u - u * p);
+    large = x < 0.0f ? -large : large;
+    return t < 0.925f ? small : large;
+}
+
+constexpr double kErfSmall[] = {
+    1.28379167095512586e-01, -3.76126389031837538e-01, 1.12837916709551206e-01, -2.68661706451298402e-02,
+    5.22397762542329853e-03, -8.54832702193482970e-04, 1.20553329028887357e-04, -1.49256475675193321e-05,
+    1.64620454414684182e-06, -1.63646421581676080e-07, 1.47924012094047424e-08, -1.21645600572830445e-09,
+    8.70904512905175814e-11, -4.23094582429334166e-12};
+constexpr double kErfLarge[] = {
+    1.41124374021481742e+01, 1.81652489709129767e+01, 6.04220659213893896e+00, 8.16509097178090559e-02,
+    -3.41284110797497736e-02, 1.43845483303334503e-02, -5.95370447619026234e-03, 2.37399728051356385e-03,
+    -8.93576585584579400e-04, 3.07819559513963835e-04, -9.09009021725699131e-05, 1.84745239537614198e-05,
+    1.47750359964108903e-06, -4.56596712020317964e-06, 3.42229433446200081e-06, -1.91788917114433112e-06,
+    9.12436506544598895e-07, -3.84373941652738461e-07, 1.36119720431970227e-07, -2.61314587092395643e-08,
+    -3.92237749456926385e-09, -1.93055092834146443e-10, -6.62147902093769168e-10, 5.61802765891520536e-09,
+    -3.66309970688539249e-09, 2.56688253565794241e-10, 2.28367045689315792e-10};
+
+template <int N> RL_INLINE double horner(const double (&c)[N], double x) {
+    double p = c[N - 1];
+#pragma GCC unroll 32
+    for (int k = N - 2; k >= 0; --k) p = p * x + c[k];
+    return p;
+}
+
+RL_INLINE double erf(double x) {
+    double t = std::fabs(x), z = x * x;
+    double small = x + x * horner(kErfSmall, z);
+    double u = t > 6.0 ? 6.0 : t;  // erf(6) rounds to 1
+    double large = 1.0 - rl::exp(-horner(kErfLarge, (u - 3.5) / 2.5));
+    large = x < 0.0 ? -large : large;
+    return t < 1.0 ? small : large;
+}
+
+template <class T> RL_INLINE T sigmoid(T x) { return T(1) / (T(1) + rl::exp(-x)); }
+
+// log(1 + e^x), the form of both infinities and of large |x| included.
+template <class T> RL_INLINE T log1p_exp(T x) {
+    T e = rl::exp(-std::fabs(x));
+    // log1p(e) = log(u) * e / (u - 1), u = 1 + e rounded: the rounding of u cancels (Kahan)
+    T u = T(1) + e, d = u - T(1);
+    T l = d == T(0) ? e : rl::log(u) * e / (d == T(0) ? T(1) : d);
+    return (x > T(0) ? x : T(0)) + (x != x ? x : l);
+}
+
+}  // namespace rl

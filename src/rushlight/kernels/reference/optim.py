@@ -1,0 +1,137 @@
+"""Optimizer steps in place, in NumPy, block by block: no temporary is larger than ``BLOCK`` elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+BLOCK = 65536
+
+
+def blocks(*arrays: Array | None) -> Iterator[tuple[Any, ...]]:
+    """Writable views of the equally shaped arrays (None stays None), each of at most ``BLOCK`` elements."""
+    first = arrays[0]
+    assert first is not None
+    if all(a is None or a.flags.c_contiguous for a in arrays):
+        flat = [None if a is None else a.reshape(-1) for a in arrays]
+        for start in range(0, first.size, BLOCK):
+            yield tuple(None if a is None else a[start : start + BLOCK] for a in flat)
+    elif first.size <= BLOCK or first.ndim == 0:
+        yield arrays
+    else:
+        axis = int(np.argmax(first.shape))
+        half = first.shape[axis] // 2
+        for part in (slice(None, half), slice(half, None)):
+            at = (slice(None),) * axis + (part,)
+            yield from blocks(*(None if a is None else a[at] for a in arrays))
+
+
+def _wide(a: Array | None) -> Any:
+    """16-bit blocks in float32, others themselves."""
+    return a if a is None or a.dtype.itemsize != 2 else a.astype(np.float32)
+
+
+def _store(pairs: list[tuple[Any, Any]]) -> None:
+    for block, wide in pairs:
+        if block is not None and block is not wide:
+            block[...] = wide
+
+
+def _direction(p: Array, g: Array, weight_decay: float, maximize: bool) -> Array:
+    """The gradient with its sign and weight decay, in an array of its own."""
+    d = np.negative(g) if maximize else np.array(g)
+    if weight_decay:
+        d += weight_decay * p
+    return d
+
+
+def _lerp(a: Array, b: Array, weight: float) -> None:
+    """a += weight * (b - a), in the form that is exact at the nearer end, as PyTorch has it."""
+    if abs(weight) < 0.5:
+        a += weight * (b - a)
+    else:
+        a[...] = b - (b - a) * (1 - weight)
+
+
+def adam(p: Array, g: Array, m: Array, v: Array, top: Array | None, step_size: float, beta1: float, beta2: float,
+         root_correction2: float, eps: float, decay: float, shrink: float, sign: float) -> None:
+    with np.errstate(all="ignore"):
+        for block in blocks(p, g, m, v, top):
+            bp, bg, bm, bv, bt = (_wide(a) for a in block)
+            if shrink != 1:
+                bp *= shrink
+            d = _direction(bp, bg, decay, sign < 0)
+            _lerp(bm, d, 1 - beta1)
+            bv *= beta2
+            d *= d
+            d *= 1 - beta2
+            bv += d
+            if bt is not None:
+                np.maximum(bt, bv, out=bt)
+            np.sqrt(bv if bt is None else bt, out=d)
+            d /= root_correction2
+            d += eps
+            np.divide(bm, d, out=d)
+            d *= step_size
+            bp -= d
+            _store(list(zip(block, (bp, None, bm, bv, bt), strict=True))[::2] + [(block[3], bv)])
+
+
+def sgd(p: Array, g: Array, buffer: Array | None, lr: float, momentum: float, dampening: float, decay: float,
+        sign: float, nesterov: int, first: int) -> None:
+    with np.errstate(all="ignore"):
+        for block in blocks(p, g, buffer):
+            bp, bg, bb = (_wide(a) for a in block)
+            d = _direction(bp, bg, decay, sign < 0)
+            if bb is not None:
+                if first:
+                    bb[...] = d
+                else:
+                    bb *= momentum
+                    bb += (1 - dampening) * d
+                if nesterov:
+                    d += momentum * bb
+                else:
+                    d[...] = bb
+            d *= lr
+            bp -= d
+            _store([(block[0], bp), (block[2], bb)])
+
+
+def adagrad(p: Array, g: Array, total: Array, lr: float, eps: float, decay: float, sign: float) -> None:
+    with np.errstate(all="ignore"):
+        for block in blocks(p, g, total):
+            bp, bg, bt = (_wide(a) for a in block)
+            d = _direction(bp, bg, decay, sign < 0)
+            bt += d * d
+            d *= lr
+            d /= np.sqrt(bt) + eps
+            bp -= d
+            _store([(block[0], bp), (block[2], bt)])
+
+
+def rmsprop(p: Array, g: Array, square: Array, buffer: Array | None, mean: Array | None, lr: float, alpha: float,
+            eps: float, decay: float, momentum: float, sign: float) -> None:
+    with np.errstate(all="ignore"):
+        for block in blocks(p, g, square, buffer, mean):
+            bp, bg, bs, bb, ba = (_wide(a) for a in block)
+            d = _direction(bp, bg, decay, sign < 0)
+            bs *= alpha
+            bs += (1 - alpha) * d * d
+            scale = bs
+            if ba is not None:
+                _lerp(ba, d, 1 - alpha)
+                scale = bs - ba * ba
+            d /= np.sqrt(scale) + eps
+            if bb is not None:
+                bb *= momentum
+                bb += d
+                d[...] = bb
+            d *= lr
+            bp -= d
+            _store([(block[0], bp), (block[2], bs), (block[3], bb), (block[4], ba)])

@@ -1,0 +1,70 @@
+"""Softmax and its logarithm along an axis, with gradients.
+
+All take and return arrays of one shape, float16 to float64; results are C-contiguous.  Rows of -inf alone, or
+with NaN or +inf among them, become NaN, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy import empty
+
+from rushlight.kernels.dispatch import Array, contiguous, is_half, native, through_float32
+from rushlight.kernels.reference import rowwise as reference
+
+
+def _extents(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """(outer, count, inner) of ``axis`` in a C-contiguous array; a 0-d array is one element."""
+    if not shape:
+        return 1, 1, 1
+    if axis < 0:
+        axis += len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _plain(name: str, dtype: Any, axis: int, *arrays: Array) -> Array:
+    if not arrays[0].ndim:
+        return _plain(name, dtype, 0, *(a.reshape(1) for a in arrays)).reshape(())
+    kernel = getattr(reference, name)
+    return through_float32(kernel, dtype, *arrays, axis) if is_half(dtype) else kernel(*arrays, axis)
+
+
+def _forward(name: str, x: Array, axis: int) -> Array:
+    table = native(x.dtype)
+    if table is None:
+        return _plain(name, x.dtype, axis, x)
+    x = contiguous(x)
+    out = empty(x.shape, x.dtype)
+    getattr(table, name)(x, out, *_extents(x.shape, axis))
+    return out
+
+
+def _backward(name: str, g: Array, output: Array, axis: int) -> Array:
+    table = native(g.dtype)
+    if table is None or output.dtype != g.dtype or g.shape != output.shape:
+        return _plain(name, g.dtype, axis, g, output)
+    out = empty(g.shape, g.dtype)
+    getattr(table, name)(contiguous(g), contiguous(output), out, *_extents(g.shape, axis))
+    return out
+
+
+def softmax(x: Array, axis: int) -> Array:
+    """e^x / sum(e^x) along ``axis``."""
+    return _forward("softmax", x, axis)
+
+
+def log_softmax(x: Array, axis: int) -> Array:
+    """x - log(sum(e^x)) along ``axis``."""
+    return _forward("log_softmax", x, axis)
+
+
+def softmax_backward(g: Array, output: Array, axis: int) -> Array:
+    """Gradient of :func:`softmax` from its output: output * (g - sum(g * output))."""
+    return _backward("softmax_backward", g, output, axis)
+
+
+def log_softmax_backward(g: Array, output: Array, axis: int) -> Array:
+    """Gradient of :func:`log_softmax` from its output: g - e^output * sum(g)."""
+    return _backward("log_softmax_backward", g, output, axis)

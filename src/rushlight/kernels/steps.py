@@ -1,0 +1,121 @@
+"""Optimizer steps: one pass over parameter, gradient and state, all updated in place, no temporaries.
+
+The arrays of one call have one shape and dtype.  Native where all are float32 or float64 and lie in memory in
+the same order; otherwise NumPy in blocks.  ``grad`` is never written to.  The formulas and the order of their
+operations are those of PyTorch's optimizers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight.kernels.dispatch import Array, native
+from rushlight.kernels.reference import optim as reference
+
+
+def _run(name: str, arrays: tuple[Array | None, ...], numbers: tuple[Any, ...]) -> None:
+    param = arrays[0]
+    assert param is not None
+    table = native(param.dtype)
+    if table is not None and _same_layout(arrays):
+        getattr(table, name)(*arrays, param.size, *numbers)
+    else:
+        getattr(reference, name)(*arrays, *numbers)
+
+
+def _same_layout(arrays: tuple[Array | None, ...]) -> bool:
+    """Whether all arrays are gapless, with elements in the same order, of one dtype."""
+    first = arrays[0]
+    assert first is not None
+    if not first.flags.forc:
+        return False
+    strides, dtype = first.strides, first.dtype
+    for a in arrays:
+        if a is not None and a is not first and (a.strides != strides or a.dtype != dtype or a.shape != first.shape):
+            return _all_c(arrays)
+    return True
+
+
+def _all_c(arrays: tuple[Array | None, ...]) -> bool:
+    first = arrays[0]
+    assert first is not None
+    return all(a is None or (a.flags.c_contiguous and a.dtype == first.dtype and a.shape == first.shape) for a in arrays)
+
+
+def adam(
+    param: Array,
+    grad: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    max_exp_avg_sq: Array | None,
+    step: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float = 0.0,
+    decoupled: bool = False,
+    maximize: bool = False,
+) -> None:
+    """A step of Adam (Kingma and Ba 2015), AdamW with ``decoupled``, AMSGrad with ``max_exp_avg_sq``.
+
+    ``step`` counts from 1 and includes this step.
+    """
+    decay, shrink = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
+    numbers = (
+        lr / (1.0 - beta1**step), beta1, beta2, math.sqrt(1.0 - beta2**step), eps, decay, shrink, -1.0 if maximize else 1.0,
+    )  # fmt: skip
+    _run("adam", (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq), numbers)
+
+
+def sgd(
+    param: Array,
+    grad: Array,
+    momentum_buf: Array | None,
+    lr: float,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+    maximize: bool = False,
+    first: bool = False,
+) -> None:
+    """A step of gradient descent.  With ``first`` the buffer's contents are ignored and set to the gradient."""
+    sign = -1.0 if maximize else 1.0
+    numbers = (lr, momentum, dampening, weight_decay, sign, int(nesterov), int(first))
+    _run("sgd", (param, grad, momentum_buf), numbers)
+
+
+def adagrad(
+    param: Array,
+    grad: Array,
+    state_sum: Array,
+    step: float,
+    lr: float,
+    lr_decay: float = 0.0,
+    eps: float = 1e-10,
+    weight_decay: float = 0.0,
+    maximize: bool = False,
+) -> None:
+    """A step of Adagrad (Duchi et al. 2011); ``step`` counts from 1."""
+    now = lr / (1.0 + (step - 1.0) * lr_decay)
+    _run("adagrad", (param, grad, state_sum), (now, eps, weight_decay, -1.0 if maximize else 1.0))
+
+
+def rmsprop(
+    param: Array,
+    grad: Array,
+    square_avg: Array,
+    momentum_buf: Array | None,
+    grad_avg: Array | None,
+    lr: float,
+    alpha: float = 0.99,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    maximize: bool = False,
+) -> None:
+    """A step of RMSprop; centred with ``grad_avg``, with momentum with ``momentum_buf``."""
+    numbers = (lr, alpha, eps, weight_decay, momentum, -1.0 if maximize else 1.0)
+    _run("rmsprop", (param, grad, square_avg, momentum_buf, grad_avg), numbers)
