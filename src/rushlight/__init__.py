@@ -1,0 +1,75 @@
+"""rushlight: automatic differentiation with PyTorch's interface, in Python on NumPy, whose product is memory.
+
+>>> import rushlight as torch
+>>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+>>> (x ** 2).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from rushlight.backends import blas as _blas
+
+_blas.prepare()  # before NumPy loads its BLAS
+
+from rushlight import autograd, ops  # noqa: E402
+from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
+from rushlight.devices import device  # noqa: E402
+from rushlight.dtypes import (  # noqa: E402
+    ALIASES as _DTYPE_ALIASES,
+    ALL as _DTYPES,
+    dtype,
+    finfo,
+    get_default_dtype,
+    iinfo,
+    promote_types,
+    set_default_dtype,
+)
+from rushlight.engine.modes import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from rushlight.generator import Generator, default_generator  # noqa: E402
+from rushlight.ops.registry import NAMESPACES as _NAMESPACES  # noqa: E402
+from rushlight.size import Size  # noqa: E402
+from rushlight.tensor import Tensor, layout, strided  # noqa: E402
+from rushlight.version import __version__  # noqa: E402
+
+globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
+globals().update(_NAMESPACES[""])
+
+# Rooms that are loaded when they are first asked for.
+_LAZY = {"backends": "rushlight.compat.backends", "library": "rushlight.compat.library"}
+_ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
+                    "testing", "linalg", "special", "fft", "cuda", "cpu", "random", "kernels", "version",
+                    "datasets", "profiler", "amp", "jit", "hub", "multiprocessing", "overrides", "types"})  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("save", "load"):
+        found = getattr(importlib.import_module("rushlight.serialization"), name)
+    elif name in _ROOMS:
+        try:
+            found = importlib.import_module(_LAZY.get(name, f"rushlight.{name}"))
+        except ModuleNotFoundError as error:
+            if error.name != f"rushlight.{name}":
+                raise
+            raise AttributeError(f"module 'rushlight' has no attribute {name!r}") from None
+    else:
+        raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+__all__ = ["Generator", "Size", "Tensor", "__version__", "autograd", "default_generator", "device", "dtype",
+           "enable_grad", "finfo", "get_default_dtype", "iinfo", "inference_mode", "is_grad_enabled",
+           "is_inference_mode_enabled", "layout", "no_grad", "ops", "promote_types", "set_default_dtype",
+           "set_grad_enabled", "strided"]  # fmt: skip

@@ -1,0 +1,228 @@
+"""backward and grad."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
+from rushlight.engine.run import Run
+from rushlight.tensor import Tensor, wrap
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: output `output_nr` of `node`."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge that the gradient of `tensor` flows along.  Raises RuntimeError if it does not require grad."""
+    from rushlight.engine.node import accumulator
+
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    fn = tensor.grad_fn
+    return GradientEdge(accumulator(tensor) if fn is None else fn, tensor.output_nr)
+
+
+def engine_edge(x: Any) -> Any:
+    """The engine's edge of a tensor or GradientEdge: a leaf, a node, a port, or None."""
+    if isinstance(x, Tensor):
+        return edge_of(x)
+    if isinstance(x.node, AccumulateGrad):
+        return x.node.variable
+    return x.node if x.node.count == 1 else Port(x.node, x.output_nr)
+
+
+def as_tuple(x: Any) -> tuple[Any, ...]:
+    """One tensor or edge, or a sequence of them, as a tuple."""
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
+
+
+def expected(x: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and NumPy dtype of the gradient of a tensor or edge."""
+    if isinstance(x, Tensor):
+        return x._array.shape, x._array.dtype
+    edge = engine_edge(x)
+    like = edge._array if isinstance(edge, Tensor) else edge
+    return like.shape, like.dtype
+
+
+def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = False) -> list[Any]:
+    """The gradients to start from: those given, or ones for outputs of one element."""
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"Mismatch in number of outputs: got {len(outputs)} tensors and {len(grads)} gradients")
+    made: list[Any] = []
+    for out, g in zip(outputs, grads, strict=True):
+        shape, dtype = expected(out)
+        if g is None:
+            made.append(implicit(out, shape, dtype))
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        else:
+            check_gradient(g, shape, dtype)
+            made.append(g)
+    return made
+
+
+def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A gradient of one for an output of one real element."""
+    if isinstance(out, Tensor) and not out.requires_grad:
+        return None
+    if int(np.prod(shape)) != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
+    return wrap(np.ones(shape, dtype))
+
+
+def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise RuntimeError unless `g` fits an output of that shape and dtype."""
+    if g._array.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: the gradient given has a shape of {list(g.shape)} and its output has a shape of "
+            f"{list(shape)}."
+        )
+    if (g._array.dtype.kind == "c") != (dtype.kind == "c"):
+        raise RuntimeError("For complex Tensors, both the gradient and the output are required to have the same dtype. "
+                           f"Mismatch in dtype: the gradient has {g.dtype}, its output {dtypes.of(dtype)}.")  # fmt: skip
+
+
+def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tensor]]:
+    """(edge, gradient) of every output.  Raises RuntimeError for an output outside the graph."""
+    roots = []
+    for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
+        edge = engine_edge(out)
+        if edge is None:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        if g._array.dtype != expected(out)[1]:
+            g = wrap(g._array.astype(expected(out)[1])) if g._edge is None else g
+        roots.append((edge, g))
+    return roots
+
+
+def target_keys(inputs: tuple[Any, ...], what: str) -> list[Any]:
+    """The run's key of each input."""
+    keys = []
+    for i, x in enumerate(inputs):
+        edge = engine_edge(x)
+        if edge is None:
+            raise RuntimeError(f"{what}: one of the differentiated Tensors does not require grad (input {i})")
+        keys.append((edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr))
+    return keys
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             grad_variables: Any = None, inputs: Any = None) -> None:  # fmt: skip
+    """Accumulate the sum of gradients of `tensors` into the `.grad` of the graph's leaves (or of `inputs` alone).
+
+    tensors: one or several tensors or gradient edges; grad_tensors: for each, the vector of the vector-Jacobian
+    product, of its shape; may be None for outputs of one element. retain_graph: keep what was saved, for another
+    backward (default: create_graph). create_graph: record the backward, for derivatives of higher order.
+
+    Raises RuntimeError for outputs outside the graph, for gradients that do not fit, and where the graph was freed.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    outputs = as_tuple(tensors)
+    if grad_variables is not None:
+        grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
+    wanted = None if inputs is None else as_tuple(inputs)
+    if wanted is not None and not wanted:
+        raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
+    roots = roots_of(outputs, initial(outputs, given))
+    targets = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
+    keep = create_graph if retain_graph is None else retain_graph
+    found = Run(keep, create_graph, targets, True).execute(roots)
+    if wanted is not None:
+        accumulate_non_leaves(wanted, found, create_graph)
+
+
+def accumulate_non_leaves(inputs: tuple[Any, ...], found: dict[Any, Any], create_graph: bool) -> None:
+    """Put the captured gradients of inputs that are not leaves into their `.grad`."""
+    for x in inputs:
+        if isinstance(x, Tensor) and not x.is_leaf:
+            edge = edge_of(x)
+            g = found.get((edge.node, edge.nr))
+            if g is not None:
+                g = g if create_graph else wrap(g.copy())
+                x._retains = True
+                x._grad = g if x._grad is None else x._grad + g
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Any, ...]:  # fmt: skip
+    """The sum of gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
+
+    outputs, inputs: one or several tensors or gradient edges; grad_outputs: as in `backward`. allow_unused: give None
+    for inputs that the outputs do not depend on instead of raising; materialize_grads: give zeros. is_grads_batched:
+    the first dimension of each of grad_outputs runs over several vector-Jacobian products.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> torch.autograd.grad(x ** 2, x)
+    (tensor(6.),)
+    """
+    outs, ins = as_tuple(outputs), as_tuple(inputs)
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")  # fmt: skip
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads)
+    keys = target_keys(ins, "grad")
+    roots = roots_of(outs, initial(outs, given))
+    found = Run(keep, create_graph, {key: [] for key in keys}, False).execute(roots)
+    results = [found.get(key) for key in keys]
+    results = [r if r is None or create_graph else wrap(r) for r in results]
+    return tuple(finished(r, x, i, allow_unused, materialize_grads)
+                 for i, (r, x) in enumerate(zip(results, ins, strict=True)))  # fmt: skip
+
+
+def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool) -> Any:
+    """A gradient, or what stands for one that did not arrive."""
+    if result is None and materialize:
+        shape, dtype = expected(x)
+        return wrap(np.zeros(shape, dtype))
+    if result is None and not allow_unused:
+        raise RuntimeError(
+            f"One of the differentiated Tensors (input {i}, of shape {list(expected(x)[0])}) appears to not have been "
+            "used in the graph. Set allow_unused=True if this is the desired behavior."
+        )
+    return result
+
+
+def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allow: bool, materialize: bool) -> Any:
+    """Gradients for each row of `given`, stacked."""
+    from rushlight import ops
+
+    rows = len(given[0])
+    each = [
+        grad(outs, ins, tuple(g[i] for g in given), keep or i < rows - 1, create, True, allow, False, materialize)
+        for i in range(rows)
+    ]
+    return tuple(None if column[0] is None else ops.stack(column) for column in zip(*each, strict=True))  # type: ignore[attr-defined]
+
+
+def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+                    inputs: Any = None) -> None:  # fmt: skip
+    """Accumulate gradients of this tensor into the leaves that it depends on: see torch.autograd.backward."""
+    backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
+
+
+Tensor.backward = tensor_backward  # type: ignore[attr-defined]

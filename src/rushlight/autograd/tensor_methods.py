@@ -1,0 +1,40 @@
+"""The methods of tensors that belong to autograd: hooks and retained gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.engine.accumulate import post_hook
+from rushlight.engine.hooks import retain_grad, tensor_hook
+from rushlight.tensor import Tensor
+
+
+def register_hook(self: Tensor, hook: Any) -> Any:
+    """Call `hook(grad)` whenever a gradient of this tensor is computed; a tensor that it returns replaces the gradient.
+
+    Returns a handle with `remove()`.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 2)
+    >>> x.backward(torch.tensor([1.0]))
+    >>> x.grad
+    tensor([2.])
+    """
+    return tensor_hook(self, hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Any:
+    """Call `hook(tensor)` after a gradient was accumulated into this leaf's `.grad`.  Returns a handle."""
+    return post_hook(self, hook)
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether this non-leaf keeps its gradient."""
+    return bool(self._retains) and not self.is_leaf
+
+
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
+Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+Tensor.retains_grad = property(retains_grad)  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Backends: what operators compute with.  Importing this package imports nothing."""

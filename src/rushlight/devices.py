@@ -1,0 +1,54 @@
+"""Devices: where a tensor's bytes are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+KINDS = ("cpu", "cuda", "meta")
+instead_of_cuda: Any = None  # a function giving the kind that "cuda" means, where `rushlight run` has set one
+
+
+class device:  # noqa: N801  (PyTorch's name)
+    """A place for tensors: a kind and, for kinds that have several, an index.
+
+    >>> import rushlight as torch
+    >>> torch.device("cpu")
+    device(type='cpu')
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: Any = "cpu", index: int | None = None):  # noqa: A002
+        if isinstance(type, device):
+            type, index = type.type, type.index if index is None else index
+        elif isinstance(type, int):
+            type, index = "cuda", type
+        elif isinstance(type, str) and ":" in type:
+            type, number = type.split(":", 1)
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{type}:{number}'")
+            index = int(number)
+        if type not in KINDS:
+            raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type at start of device string: {type}")
+        if type == "cuda" and instead_of_cuda is not None:
+            type, index = instead_of_cuda(), None
+        self.type, self.index = type, index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __repr__(self) -> str:
+        number = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{number})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> Any:
+        return device, (self.type, self.index)
+
+
+CPU = device("cpu")

@@ -1,0 +1,207 @@
+"""Data types, their promotion, and the default floating-point type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)
+_py_float, _py_int, _py_bool = type(1.0), type(1), type(True)  # their names are dtypes below
+
+
+class dtype:  # noqa: N801  (PyTorch's name)
+    """The type of a tensor's elements.
+
+    >>> import rushlight as torch
+    >>> torch.float32.is_floating_point, torch.float32.itemsize
+    (True, 4)
+    """
+
+    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
+
+    def __init__(self, name: str, numpy: Any, category: int):
+        self.name, self.numpy, self.category = name, np.dtype(numpy), category
+        self.itemsize = self.numpy.itemsize
+        self.is_floating_point, self.is_complex = category == FLOAT, category == COMPLEX
+        self.is_signed = category != BOOL and not name.startswith("uint")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def to_real(self) -> dtype:
+        """The dtype of this one's real part."""
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts are of this one."""
+        return {float32: complex64, float64: complex128, float16: complex64, bfloat16: complex64}.get(self, self)
+
+
+float16 = half = dtype("float16", np.float16, FLOAT)
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = float = dtype("float32", np.float32, FLOAT)  # noqa: A001
+float64 = double = dtype("float64", np.float64, FLOAT)
+complex64 = cfloat = dtype("complex64", np.complex64, COMPLEX)
+complex128 = cdouble = dtype("complex128", np.complex128, COMPLEX)
+uint8 = dtype("uint8", np.uint8, INTEGER)
+int8 = dtype("int8", np.int8, INTEGER)
+int16 = short = dtype("int16", np.int16, INTEGER)
+int32 = int = dtype("int32", np.int32, INTEGER)  # noqa: A001
+int64 = long = dtype("int64", np.int64, INTEGER)
+uint16 = dtype("uint16", np.uint16, INTEGER)
+uint32 = dtype("uint32", np.uint32, INTEGER)
+uint64 = dtype("uint64", np.uint64, INTEGER)
+bool = dtype("bool", np.bool_, BOOL)  # noqa: A001
+
+ALL = (float16, bfloat16, float32, float64, complex64, complex128, uint8, int8, int16, int32, int64, uint16, uint32,
+       uint64, bool)  # fmt: skip
+ALIASES = {"half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
+           "short": int16, "int": int32, "long": int64}  # fmt: skip
+HALVES = (float16.numpy, bfloat16.numpy)
+_BY_NUM = {d.numpy.num: d for d in ALL}
+_BY_NUM[np.dtype(np.longlong).num] = int64
+_BY_NUM[np.dtype(np.ulonglong).num] = uint64
+_default = [float32]
+
+
+def of(numpy_dtype: Any) -> dtype:
+    """The dtype of a NumPy dtype.  Raises TypeError for one that tensors do not have."""
+    try:
+        return _BY_NUM[numpy_dtype.num]
+    except KeyError:
+        names = ", ".join(d.name for d in ALL)
+        raise TypeError(
+            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {names}."
+        ) from None
+
+
+def as_numpy(value: Any) -> np.dtype[Any]:
+    """The NumPy dtype of a dtype, a Python type or a NumPy dtype."""
+    if isinstance(value, dtype):
+        return value.numpy
+    by_type = {_py_float: _default[0], _py_int: int64, _py_bool: bool}
+    if value in by_type:
+        return by_type[value].numpy
+    if value is complex:
+        return _default[0].to_complex().numpy
+    return of(np.dtype(value)).numpy
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of new floating-point tensors: float32 unless set_default_dtype changed it."""
+    return _default[0]
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of new floating-point tensors.  Raises TypeError unless `d` is a floating-point dtype."""
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
+    _default[0] = d
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype to which both convert by PyTorch's rules (category first, then size).
+
+    >>> import rushlight as torch
+    >>> torch.promote_types(torch.int64, torch.float32)
+    torch.float32
+    """
+    if type1 is type2:
+        return type1
+    low, high = sorted((type1, type2), key=lambda d: d.category)
+    if low.category != high.category:
+        if low.category == FLOAT:  # with a complex one
+            return of(np.promote_types(high.numpy, low.to_complex().numpy))
+        return high
+    if {type1, type2} == {float16, bfloat16}:
+        return float32
+    return of(np.promote_types(type1.numpy, type2.numpy))
+
+
+def scalar_category(value: Any) -> Any:
+    """The category of a Python number."""
+    if isinstance(value, _py_bool):
+        return BOOL
+    return INTEGER if isinstance(value, _py_int) else FLOAT if isinstance(value, _py_float) else COMPLEX
+
+
+def default_of_category(category: Any) -> dtype:
+    """The dtype that a Python number of this category has as a tensor."""
+    return (bool, int64, _default[0], _default[0].to_complex())[category]
+
+
+def result_dtype(operands: Any) -> dtype:
+    """The dtype of arithmetic between arrays and Python numbers.
+
+    Dimensioned arrays decide; zero-dimensional ones and then Python numbers count only where their category is higher.
+    """
+    groups: list[dtype | None] = [None, None, None]  # dimensioned, zero-dimensional, Python numbers
+    for x in operands:
+        if isinstance(x, np.ndarray):
+            rank, d = (0 if x.ndim else 1), of(x.dtype)
+        elif isinstance(x, np.generic):
+            rank, d = 1, of(x.dtype)
+        else:
+            rank, d = 2, default_of_category(scalar_category(x))
+        known = groups[rank]
+        groups[rank] = d if known is None else promote_types(known, d)
+    result = groups[0]
+    for d in groups[1:]:
+        if d is not None and (result is None or d.category > result.category):
+            result = d if result is None else _raised(result, d)
+    if result is None:
+        raise TypeError("no operand has a dtype")
+    return result
+
+
+def _raised(base: dtype, higher: dtype) -> dtype:
+    """`base` raised to the category of `higher`, which has lower priority."""
+    if higher.category == COMPLEX and base.category == FLOAT:
+        return base.to_complex()
+    return higher
+
+
+def can_cast(from_: dtype, to: dtype) -> Any:
+    """Whether arithmetic results of `from_` may be stored in `to`: never to a lower category."""
+    return from_.category <= to.category or (from_.category == INTEGER and to.category == INTEGER)
+
+
+class finfo:  # noqa: N801  (PyTorch's name)
+    """Numerical limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
+
+    def __init__(self, type: dtype | None = None):  # noqa: A002
+        d = (type or get_default_dtype()).to_real()
+        if not d.is_floating_point:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
+        info = ml_dtypes.finfo(d.numpy)
+        self.dtype, self.bits = d.name, info.bits
+        self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))
+        self.tiny = self.smallest_normal = type_float(info.tiny)
+        self.resolution = type_float(info.resolution)
+
+    def __repr__(self) -> str:
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")  # fmt: skip
+
+
+class iinfo:  # noqa: N801  (PyTorch's name)
+    """Numerical limits of an integer dtype: bits, max, min."""
+
+    def __init__(self, type: dtype):  # noqa: A002
+        if type.category != INTEGER:
+            raise TypeError(f"torch.iinfo() requires an integer input type, got {type!r}")
+        info = np.iinfo(type.numpy)
+        self.dtype, self.bits, self.max, self.min = type.name, info.bits, info.max, info.min
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def type_float(value: Any) -> Any:
+    """A Python float of a NumPy scalar."""
+    return _py_float(value)

@@ -1,0 +1,1 @@
+"""The reverse-mode engine: nodes, saved tensors, runs, in-place changes and modes."""

@@ -1,0 +1,127 @@
+"""What happens when the gradient of a leaf is complete."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.conform import Holders, tensor_functions
+from rushlight.tensor import LEAF, Tensor, wrap
+
+
+def same_layout(g: Any, like: Any) -> bool:
+    """Whether `g` has the layout that a gradient of `like` should have: its strides if it is dense, else C order."""
+    if g.flags.c_contiguous:
+        return bool(like.flags.c_contiguous or not is_dense(like))
+    return g.strides == like.strides and is_dense(like)
+
+
+def is_dense(a: Any) -> bool:
+    """Whether `a` fills its memory without gaps or overlap."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return True
+    order = sorted(range(a.ndim), key=lambda i: (a.strides[i], a.shape[i]))
+    step = a.itemsize
+    for i in order:
+        if a.shape[i] == 1:
+            continue
+        if a.strides[i] != step:
+            return False
+        step *= a.shape[i]
+    return True
+
+
+def owned_copy(g: Any, like: Any) -> Any:
+    """`g` itself where only the run holds it and its layout is right, else a copy laid out as `like`."""
+    if getrefcount(g) <= Holders.leaf and g.flags.writeable and owns_memory(g) and same_layout(g, like):
+        return g
+    if like.flags.c_contiguous or not is_dense(like):
+        return np.array(g, order="C", subok=False)
+    out = np.empty_like(like)
+    out[...] = g
+    return out
+
+
+def owns_memory(g: Any) -> bool:
+    """Whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
+    base = g.base
+    if base is None:
+        return True
+    # The base is held by `g`, by our variable and by the argument of getrefcount.
+    return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= 3
+
+
+def hooked(leaf: Tensor, g: Any) -> Any:
+    """The gradient after the leaf's hooks: a tensor."""
+    for hook in tuple(leaf._hooks.values()):
+        result = hook(g)
+        if result is not None:
+            g = check_hook_result(result, g)
+    return g
+
+
+def check_hook_result(result: Any, g: Any) -> Any:
+    """The gradient that a hook returned instead of `g`."""
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}")
+    if g is not None and result._array.shape != g._array.shape:
+        raise RuntimeError(
+            f"hook '...' has changed the size of value: got {list(result.shape)}, expected {list(g.shape)}"
+        )
+    if g is not None and result._array.dtype != g._array.dtype:
+        raise RuntimeError(f"hook has changed the type of value: got {result.dtype}, expected {g.dtype}")
+    return result
+
+
+def accumulate_array(leaf: Tensor, g: Any) -> None:
+    """Add the array `g` to `leaf.grad`, stealing or adding in place where possible, and run the leaf's hooks."""
+    if leaf._hooks:
+        t = hooked(leaf, wrap(g))
+        if t._edge is not None:
+            accumulate_tensor(leaf, t, False)
+            return
+        g = t._array
+        del t
+    grad = leaf._grad
+    if grad is None:
+        leaf._grad = wrap(owned_copy(g, leaf._array))
+    elif grad._edge is None:
+        np.add(grad._array, g, out=grad._array)
+        if grad._storage is not None:
+            grad._storage.version += 1
+    else:
+        leaf._grad = tensor_functions["add"](grad, wrap(g))
+    del g
+    after(leaf)
+
+
+def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
+    """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so."""
+    if with_hooks and leaf._hooks:
+        g = hooked(leaf, g)
+    leaf._grad = g if leaf._grad is None else tensor_functions["add"](leaf._grad, g)
+    after(leaf)
+
+
+def after(leaf: Tensor) -> None:
+    """Run the hooks that wait for the accumulated gradient."""
+    if leaf._acc_hooks:
+        for hook in tuple(leaf._acc_hooks.values()):
+            hook((), (leaf._grad,))
+    if leaf._post_hooks:
+        for hook in tuple(leaf._post_hooks.values()):
+            if hook(leaf) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def post_hook(leaf: Tensor, hook: Any) -> Any:
+    """Register a hook that runs after a gradient was accumulated into `leaf`."""
+    if not leaf.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if leaf._edge is not LEAF:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return leaf._add_hook("_post_hooks", hook)
+
+

@@ -1,0 +1,94 @@
+"""Gradients made to fit: shape, dtype, sums, ownership.  Arrays here; tensors through functions that `ops` provides."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+tensor_functions: dict[str, Any] = {}  # sum_to_size, cast, add: set by ops, which is on a higher floor
+
+
+def reduce_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of `shape` over which a gradient is summed to have been broadcast from `target`."""
+    lead = len(shape) - len(target)
+    axes = [i + lead for i, n in enumerate(target) if n == 1 and shape[i + lead] != 1]
+    return (*range(lead), *axes)
+
+
+def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether `target` broadcasts to `shape`."""
+    lead = len(shape) - len(target)
+    return lead >= 0 and all(n in (1, shape[i + lead]) for i, n in enumerate(target))
+
+
+def expands(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether `shape` broadcasts to `target`."""
+    return fits(target, shape)
+
+
+def mismatch(edge: Any, got: Any, expected: Any, what: str) -> RuntimeError:
+    """The error for a gradient that cannot be made to fit."""
+    name = edge.name() if hasattr(edge, "name") and callable(edge.name) else "a leaf"
+    return RuntimeError(f"a backward returned an invalid gradient for {name}: got {what} {got}, expected {expected}")
+
+
+def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """`g` summed over broadcast dimensions to `shape` and cast to `dtype`."""
+    if g.__class__ is not ndarray:
+        g = np.asarray(g)
+    if g.shape != shape:
+        if fits(g.shape, shape):
+            total = np.float32 if g.dtype.itemsize == 2 else None
+            g = np.asarray(np.add.reduce(g, axis=reduce_axes(g.shape, shape), dtype=total, keepdims=True))
+            g = g.reshape(shape)
+        elif expands(g.shape, shape):
+            g = np.broadcast_to(g, shape)
+        else:
+            raise mismatch(edge, list(g.shape), list(shape), "shape")
+    if g.dtype != dtype:
+        g = cast_array(g, dtype)
+    return g
+
+
+def cast_array(a: Any, dtype: Any) -> Any:
+    """`a` in `dtype`: of complex numbers, the real part where `dtype` is real."""
+    if a.dtype.kind == "c" and dtype.kind != "c":
+        a = a.real
+    return a.astype(dtype, copy=False)
+
+
+class Holders:
+    """How many references to an array exist, along the engine's own path, when nobody else holds it.
+
+    The number depends on the Python version, so it is found by experiment at import (see `engine.run.calibrate`).
+    """
+
+    buffer = 0  # in `add_arrays`, of a buffer that only a record holds
+    leaf = 0  # in `accumulate.owned_copy`, of a gradient that only the run holds
+
+
+def add_arrays(total: Any, g: Any) -> Any:
+    """total + g, in place where only the run holds `total`."""
+    if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
+        return np.add(total, g, out=total)
+    return np.asarray(total + g)
+
+
+def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """As `conform_array`, recorded."""
+    have = g._array.shape
+    if have != shape:
+        if fits(have, shape):
+            g = tensor_functions["sum_to_size"](g, shape)
+        elif expands(have, shape):
+            g = tensor_functions["expand"](g, shape)
+        else:
+            raise mismatch(edge, list(have), list(shape), "shape")
+    if g._array.dtype != dtype:
+        g = tensor_functions["cast"](g, dtype)
+    return g

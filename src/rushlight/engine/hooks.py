@@ -1,0 +1,96 @@
+"""Hooks around a node, in PyTorch's order: tensor hooks, retained gradients, pre-hooks, the node, post-hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.engine.accumulate import check_hook_result
+from rushlight.engine.node import Node
+from rushlight.tensor import Tensor, wrap
+
+
+def lift(run: Any, g: Any) -> Any:
+    """A gradient as hooks see it: a tensor, or None."""
+    return g if g is None or run.create else wrap(g)
+
+
+def lower(run: Any, g: Any) -> Any:
+    """A gradient as the run passes it on."""
+    return g if g is None or run.create else g._array
+
+
+def before_node(run: Any, node: Node, g: Any) -> Any:
+    """The gradients of the outputs after tensor hooks, retained gradients and pre-hooks."""
+    extra = node.extra
+    if extra is None:
+        return g
+    several = node.count != 1
+    grads = [lift(run, x) for x in (g if several else [g])]
+    for nr, hooks in list(extra.tensor_hooks.items()):
+        for hook in tuple(hooks.values()):
+            if grads[nr] is not None:
+                result = hook(grads[nr])
+                if result is not None:
+                    grads[nr] = check_hook_result(result, grads[nr])
+    for nr, ref in extra.retained.items():
+        retain(ref(), grads[nr])
+    for hook in tuple((extra.pre_hooks or {}).values()):
+        result = hook(tuple(grads))
+        if result is not None:
+            result = (result,) if isinstance(result, Tensor) else tuple(result)
+            grads = checked(result, grads)
+    lowered = [lower(run, x) for x in grads]
+    return lowered if several else lowered[0]
+
+
+def retain(tensor: Any, g: Any) -> None:
+    """Keep a copy of the gradient of a tensor that asked for it."""
+    if tensor is None or g is None:
+        return
+    if g._edge is None:
+        g = wrap(g._array.copy())
+    tensor._grad = g if tensor._grad is None else tensor._grad + g
+
+
+def checked(result: Any, grads: Any) -> list[Any]:
+    """What a hook returned, one gradient for each it was given."""
+    if len(result) != len(grads):
+        raise RuntimeError(f"hook has returned an incorrect number of values: got {len(result)}, expected {len(grads)}")
+    return [new if new is None else check_hook_result(new, old) for new, old in zip(result, grads, strict=True)]
+
+
+def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
+    """The gradients of the inputs after post-hooks."""
+    extra = node.extra
+    if extra is None or not extra.post_hooks:
+        return grads
+    outer = tuple(lift(run, x) for x in (g if node.count != 1 else [g]))
+    inner = [None] * len(node.edges) if grads is None else [lift(run, x) for x in grads]
+    for hook in tuple(extra.post_hooks.values()):
+        result = hook(tuple(inner), outer)
+        if result is not None:
+            inner = checked((result,) if isinstance(result, Tensor) else tuple(result), inner)
+    return [lower(run, x) for x in inner]
+
+
+def tensor_hook(tensor: Tensor, hook: Any) -> Any:
+    """Register `hook(grad)` on a tensor: on a leaf for what is accumulated, else on the node that computed it."""
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    fn = tensor.grad_fn
+    if fn is None:
+        return tensor._add_hook("_hooks", hook)
+    from rushlight.handles import Hooks
+
+    hooks = fn.extras().tensor_hooks.setdefault(tensor.output_nr, Hooks())
+    return hooks.add(hook)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Have backward put this non-leaf's gradient into its `.grad`; nothing to do for leaves."""
+    if not tensor.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    fn = tensor.grad_fn
+    if fn is not None:
+        tensor._retains = True
+        fn.extras().retained[tensor.output_nr] = tensor._weak()

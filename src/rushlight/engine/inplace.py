@@ -1,0 +1,129 @@
+"""In-place changes: which are refused, and how the history of a changed tensor or of a view's base is rewritten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine import anomaly
+from rushlight.engine.node import Node, edge_of, next_seq
+from rushlight.engine.views import replay
+from rushlight.state import Setting, modes
+from rushlight.storage import bump
+from rushlight.tensor import LEAF, Tensor, wrap
+
+REFUSED = {
+    "multi": "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    "no_grad": "This view was created in no_grad mode, and is being modified inplace with grad mode enabled. Given that "
+    "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+    "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
+    "you want the inplace to be tracked).",
+    "function": "This view was created inside a custom Function (or because an input was returned as-is) and the "
+    "autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
+    "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+    "Function.",
+}
+
+
+def check(tensor: Tensor, requires_grad: bool) -> None:
+    """Raise RuntimeError if `tensor` may not be changed in place now.
+
+    requires_grad: whether the change would make its result require grad.
+    """
+    if tensor._inference and not modes.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "normal tensor before doing inplace update."
+        )
+    if not modes.grad:
+        return
+    needs = tensor.requires_grad
+    if needs and tensor._edge is LEAF:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    view = tensor._view
+    if view is None:
+        return
+    if view.base._edge is LEAF and (needs or requires_grad):
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if view.kind and (needs or requires_grad):
+        fn = tensor.grad_fn
+        of = f" of {fn.name()}" if fn is not None else ""
+        raise RuntimeError(f"Output {tensor.output_nr}{of} is a view and is being modified inplace. {REFUSED[view.kind]}")
+
+
+def written(tensor: Tensor, name: str) -> None:
+    """Count the change of `tensor` by operator `name`."""
+    bump(tensor)
+    if modes.anomaly is not None:
+        assert tensor._storage is not None
+        tensor._storage.writer = f"{name} at {anomaly.user_line()}"
+
+
+def rebase(tensor: Tensor, edge: Any) -> None:
+    """Make `edge` the history of `tensor` after an in-place change; of a view, of its base."""
+    info = tensor._view
+    if info is None:
+        tensor._edge = edge
+        return
+    base = info.base
+    base._edge = CopySlices(base, info.chain, edge.node)
+    # The view's own edge follows when it is next asked for: its version lags behind the storage's.
+    info.version = -1
+
+
+class CopySlices(Node):
+    """The history of a base, one of whose views was changed in place by the operation `fn`.
+
+    The gradient of the changed region goes through `fn`; the rest passes unchanged.
+    """
+
+    __slots__ = ("chain", "fn", "strides")
+
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], fn: Node):
+        self.chain, self.fn, self.extra, self.seq = chain, fn, None, next_seq()
+        self.shape, self.dtype = base._array.shape, base._array.dtype
+        self.strides = None if base._array.flags.c_contiguous else base._array.strides
+        self.edges = (edge_of(base) if base._edge is not None else None, *fn.edges[1:])
+        fn.edges = (None, *fn.edges[1:])
+
+    def buffer(self, g: Any) -> Any:
+        """A copy of the base's gradient, laid out as the base was, so that the view's operators give views."""
+        if self.strides is None:
+            return np.array(g, order="C")
+        order = sorted(range(g.ndim), key=lambda i: -abs(self.strides[i]))  # type: ignore[index]
+        out = np.empty([g.shape[i] for i in order], g.dtype).transpose(np.argsort(order))
+        out[...] = g
+        return out
+
+    def run(self, g: Any, wanted: int) -> Any:
+        whole = self.buffer(g)
+        part = replay(self.chain, whole)
+        grads = list(self.fn.run(self.of_output(part.copy()), wanted | 1))
+        if grads[0] is None:
+            part[...] = 0
+        else:
+            part[...] = grads[0].real if part.dtype.kind != "c" else grads[0]
+        grads[0] = whole
+        return grads
+
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        with Setting("grad", True):
+            whole = wrap(self.buffer(np.zeros_like(g._array)))
+            whole.copy_(g)  # type: ignore[attr-defined]
+            part = replay(self.chain, whole)
+            grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
+            if grads[0] is None:
+                part.zero_()
+            else:
+                part.copy_(grads[0])
+            grads[0] = whole
+            return grads
+
+    def of_output(self, g: Any) -> Any:
+        """The gradients of the outputs of `fn`: in-place operators have one."""
+        return g if self.fn.count == 1 else [g] + [None] * (self.fn.count - 1)
+
+    def release(self) -> None:
+        self.fn.release()

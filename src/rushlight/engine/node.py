@@ -1,0 +1,166 @@
+"""Nodes of the graph, their ports, and what only unusual nodes carry."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from rushlight.handles import Hooks, RemovableHandle
+from rushlight.tensor import LEAF, Tensor
+
+next_seq = itertools.count().__next__
+EVERY = -1  # the mask of wanted edges that wants all
+
+
+class Extra:
+    """Hooks and notes of a node that has any."""
+
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "tensor_hooks", "traceback")
+
+    def __init__(self) -> None:
+        self.pre_hooks: Hooks | None = None
+        self.post_hooks: Hooks | None = None
+        self.tensor_hooks: dict[int, Hooks] = {}  # by output number
+        self.retained: dict[int, Any] = {}  # by output number: weak reference to the tensor that wants its grad
+        self.metadata: dict[Any, Any] = {}
+        self.traceback: Any = None  # where the operator was called, under anomaly mode
+
+
+class Node:
+    """One recorded operation: turns gradients of its outputs into gradients of its inputs.
+
+    edges: for each input, where its gradient goes: None, a leaf tensor, a node (its only output), or a port.
+    shape, dtype: of the output; of several outputs, lists of them.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "edges", "extra", "seq", "shape")
+    count = 1  # outputs
+    nr = 0
+    runs_without_grad = False  # whether it runs even when no gradient arrived
+
+    @property
+    def node(self) -> Node:
+        """The node of this edge."""
+        return self
+
+    def run(self, g: Any, wanted: int) -> Any:
+        """Gradients of the inputs as arrays, one per edge or None; `g` an array, or a list for several outputs."""
+        raise NotImplementedError
+
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        """As `run`, on tensors, recording a graph."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Drop what was saved."""
+
+    def name(self) -> str:
+        """The name of the operation, as PyTorch spells it."""
+        return type(self).__name__
+
+    def extras(self) -> Extra:
+        """This node's extra part, made now if there was none."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra  # type: ignore[no-any-return]
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's notes."""
+        return self.extras().metadata
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that the inputs came from, each with the number of the output there."""
+        return tuple(as_function(edge) for edge in self.edges)
+
+    def register_prehook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node runs; what it returns, unless None, replaces them."""
+        extra = self.extras()
+        if extra.pre_hooks is None:
+            extra.pre_hooks = Hooks()
+        return extra.pre_hooks.add(hook)
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node ran; what it returns, unless None, replaces the
+        gradients of the inputs."""
+        extra = self.extras()
+        if extra.post_hooks is None:
+            extra.post_hooks = Hooks()
+        return extra.post_hooks.add(hook)
+
+    def _sequence_nr(self) -> int:
+        return int(self.seq)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class Port:
+    """One output of a node that has several."""
+
+    __slots__ = ("node", "nr")
+
+    def __init__(self, node: Node, nr: int):
+        self.node, self.nr = node, nr
+
+    @property
+    def shape(self) -> Any:
+        return self.node.shape[self.nr]
+
+    @property
+    def dtype(self) -> Any:
+        return self.node.dtype[self.nr]
+
+
+class AccumulateGrad(Node):
+    """What a leaf looks like in the graph: adds gradients to `variable.grad`.
+
+    The engine works on the leaf itself; this node is made when somebody asks for it, and its hooks live on the leaf.
+    """
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Tensor):
+        self.variable, self.edges, self.extra, self.seq = variable, (), None, (1 << 64) - 1
+        self.shape, self.dtype = variable._array.shape, variable._array.dtype
+
+    def register_prehook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before the gradient is accumulated."""
+        return self.variable._add_hook("_hooks", lambda grad: _first(hook((grad,))))
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after the gradient was accumulated; grad_inputs is empty."""
+        return self.variable._add_hook("_acc_hooks", hook)
+
+
+def _first(grads: Any) -> Any:
+    return grads[0] if isinstance(grads, (tuple, list)) else grads
+
+
+def accumulator(leaf: Tensor) -> AccumulateGrad:
+    """The AccumulateGrad node of a leaf: the same object as long as anybody holds it."""
+    node = None if leaf._accumulator is None else leaf._accumulator()
+    if node is None:
+        import weakref
+
+        node = AccumulateGrad(leaf)
+        leaf._accumulator = weakref.ref(node)
+    return node  # type: ignore[no-any-return]
+
+
+def as_function(edge: Any) -> tuple[Any, int]:
+    """An edge as PyTorch shows it: (node, output number), (None, 0) where no gradient flows."""
+    if edge is None:
+        return None, 0
+    if isinstance(edge, Tensor):
+        return accumulator(edge), 0
+    return edge.node, edge.nr
+
+
+def edge_of(tensor: Tensor) -> Any:
+    """Where gradients of `tensor` go: None, itself if it is a leaf, a node or a port."""
+    if tensor._view is not None:
+        Tensor._refresh(tensor)
+    edge = tensor._edge
+    return tensor if edge is LEAF else edge

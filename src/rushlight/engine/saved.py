@@ -1,0 +1,124 @@
+"""What a node keeps for its backward, and the checks when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.state import modes
+from rushlight.storage import storage_of
+from rushlight.tensor import Tensor, wrap
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+)
+
+
+class Constant:
+    """A saved Python number."""
+
+    __slots__ = ("_array",)
+    _storage = None
+
+    def __init__(self, value: Any):
+        self._array = value
+
+
+class SavedOutput:
+    """An output kept by the node that made it: the memory without the tensor, whose edge would close a cycle."""
+
+    __slots__ = ("array", "nr", "storage", "version")
+    _storage = None
+
+    def __init__(self, tensor: Tensor, nr: int):
+        self.array, self.storage, self.nr = tensor._array, storage_of(tensor), nr
+        self.version = self.storage.version
+
+    def tensor(self, edge: Any) -> Tensor:
+        """The output again, with its place in the graph."""
+        t = wrap(self.array)
+        t._storage, t._edge = self.storage, edge
+        return t
+
+
+class Packed:
+    """A tensor in the form that a pack hook gave it."""
+
+    __slots__ = ("edge", "hooks", "is_leaf", "packed")
+    _storage = None
+
+    def __init__(self, tensor: Tensor, hooks: Any):
+        """hooks: pairs (pack, unpack), innermost first; each packs what the one before returned."""
+        self.hooks, self.edge, self.is_leaf = hooks, tensor._edge, tensor.is_leaf and tensor.requires_grad
+        if self.is_leaf:
+            self.edge = tensor
+        self.packed = pack(tensor, hooks)
+
+    def unpack(self) -> Tensor:
+        """The tensor, with its place in the graph."""
+        value = self.packed
+        for _, restore in reversed(self.hooks):
+            value = restore(value)
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(value).__name__}")
+        return value
+
+    @property
+    def _array(self) -> Any:
+        return self.unpack()._array
+
+    def tensor(self, edge: Any) -> Tensor:
+        """The tensor with edge `edge`, or the leaf that it was."""
+        found = self.unpack()
+        t = wrap(found._array)
+        t._storage = storage_of(found)
+        t._edge = edge if edge is not None else None
+        return t
+
+
+def pack(tensor: Tensor, hooks: Any) -> Any:
+    """Run pack hooks, innermost first, on a detached tensor; a hook that changes the tensor in place is refused."""
+    t = wrap(tensor._array)
+    t._storage = storage_of(tensor)
+    version, value = t._storage.version, t
+    for pack_hook, _ in hooks:
+        value = pack_hook(value)
+    if t._storage.version != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
+        )
+    return value
+
+
+def active_hooks() -> Any:
+    """The pack/unpack pairs of this thread, innermost first; raises where disable_saved_tensors_hooks forbids."""
+    return tuple(reversed(modes.saved_hooks))
+
+
+def freed(node: Any) -> None:
+    """Raise the error for a second run through `node`."""
+    raise RuntimeError(
+        f"{FREED}Here the graph was freed at {node.name()}. If the values come from an earlier training step, detach() "
+        "them there; if this graph must be used twice, specify retain_graph=True the first time."
+    )
+
+
+def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage: Any) -> None:
+    """Raise the error for a saved tensor that was changed in place."""
+    changed = f" It was changed by {storage.writer}." if storage.writer else ""
+    trace = node.extra.traceback if node.extra is not None else None
+    saved = f" It was saved at:\n{trace}" if trace else ""
+    hint = "" if trace else " Hint: enable anomaly detection to see which lines saved and changed it, with " \
+        "torch.autograd.set_detect_anomaly(True)."  # fmt: skip
+    raise RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{_kind(storage)} {list(shape)}], which {node.name()} saved as {what}, is at version {version}; expected "
+        f"version {expected} instead.{changed}{saved} Use the out-of-place form of the change, or clone() the tensor "
+        f"before it.{hint}"
+    )
+
+
+def _kind(storage: Any) -> str:
+    return f"torch.{storage.root.dtype.name} tensor of storage with {storage.nbytes()} bytes:"

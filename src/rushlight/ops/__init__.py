@@ -1,0 +1,17 @@
+"""Operators: importing this package declares all of them and attaches the methods of Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops import arith, convert, create, reduce, shape
+from rushlight.ops.registry import NAMESPACES
+
+__all__ = ["NAMESPACES", "arith", "convert", "create", "reduce", "shape"]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return NAMESPACES[""][name]
+    except KeyError:
+        raise AttributeError(f"module 'rushlight.ops' has no attribute {name!r}") from None

@@ -1,0 +1,66 @@
+"""The forward on raw arrays: promotion, half precision, arrays in and arrays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+
+ndarray = np.ndarray
+HALVES = dtypes.HALVES
+FLOAT32 = np.dtype(np.float32)
+
+
+def promoted(op: Any, arrays: list[Any]) -> list[Any]:
+    """The arrays and numbers in the dtype in which `op` computes."""
+    target = dtypes.result_dtype([x for x in arrays if x is not None])
+    if op.promote == "float" and target.category < dtypes.FLOAT:
+        target = dtypes.get_default_dtype()
+    wanted = target.numpy
+    return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """An array or Python number as an array of `dtype`; integers wrap around as in C."""
+    if isinstance(x, (ndarray, np.generic)):
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            x = x.real
+        return np.asarray(x).astype(dtype, copy=False)
+    if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
+        bits = 8 * dtype.itemsize
+        return np.array(int(x) & ((1 << bits) - 1), np.uint64).astype(dtype)
+    return np.asarray(x).astype(dtype)
+
+
+def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Run the forward of `op`; the outputs and the auxiliary results, as arrays."""
+    if op.promote is not None:
+        arrays = promoted(op, arrays)
+    half = None
+    if op.half is not None:
+        for x in arrays:
+            if x.__class__ is ndarray and x.dtype in HALVES:
+                half = x.dtype
+                arrays = [a.astype(FLOAT32) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
+                break
+    if op.sequence is None:
+        result = op.forward(op.backend, *arrays, *statics)
+    else:
+        k = op.sequence
+        result = op.forward(op.backend, *arrays[:k], tuple(arrays[k:]), *statics)
+    outs, aux = split(op, result)
+    outs = tuple(x if x.__class__ is ndarray else np.asarray(x) for x in outs)
+    if half is not None and op.promote != "compare":
+        outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
+    return outs, aux
+
+
+def split(op: Any, result: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a forward returned as (outputs, auxiliaries)."""
+    if op.out_count is None:
+        return tuple(result), ()
+    if op.out_count == 1 and not op.aux:
+        return (result,), ()
+    return tuple(result[: op.out_count]), tuple(result[op.out_count :])

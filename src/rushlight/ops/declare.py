@@ -1,0 +1,152 @@
+"""Declaring an operator: `Op`, and the decorators that make one from its forward on raw arrays.
+
+The decorated function is the forward: its first parameter `be` is the backend, the rest is the public signature.
+Parameters annotated `Array` or `Array | None` are tensors; the last of them may be `Arrays`, a sequence; the others are
+static. With `ufunc` the forward is that function of the backend and the decorated body is not run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.backends.numpy import backend
+from rushlight.ops.plan import Formula, OpNode, Plan, SeveralOutputs, arguments
+
+Array = Any
+Arrays = Any
+OPS: dict[str, Op] = {}
+
+
+class Op:
+    """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
+
+    backend = backend
+
+    def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
+                 view: bool = False, promote: str | None = None, half: str | None = "float32",
+                 differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
+                 linear: bool = False, samples: Any = None):  # fmt: skip
+        """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
+
+        half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
+        """
+        self.name, self.forward, self.view = name or fn.__name__, fn, view
+        self.signature(fn, ufunc is None)
+        names = ("out",) if outputs in (1, None) else tuple(outputs)
+        self.out_names, self.out_count = names, None if outputs is None else len(names)
+        self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
+        self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
+        self.elementwise, self.linear, self.samples = elementwise, linear, samples
+        self.formulas: list[Formula] = []
+        self.targets: frozenset[int] = frozenset()
+        self.plans: dict[tuple[int, int], Plan] = {}
+        self.jvp: Any = None
+        self.call: Any = None
+        self.node_class: Any = None
+        self.__doc__ = fn.__doc__
+        if ufunc is not None:
+            self.forward = ufunc_forward(ufunc)
+        OPS[self.name] = self
+
+    def signature(self, fn: Any, has_backend: bool) -> None:
+        """Read the parameters: tensors, the sequence among them, statics and their defaults."""
+        code, notes = fn.__code__, fn.__annotations__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if names and names[0] == "be":
+            names = names[1:]
+        elif has_backend:
+            raise TypeError(f"operator {fn.__name__}: the first parameter of a forward is be")
+        self.names = names
+        self.tensors = tuple(n for n in names if str(notes.get(n, "")).startswith("Array"))
+        self.static_names = names[len(self.tensors) :]
+        if names[: len(self.tensors)] != self.tensors:
+            raise TypeError(f"operator {fn.__name__}: tensors come before static parameters, got {names}")
+        last = self.tensors[-1] if self.tensors else ""
+        self.sequence = len(self.tensors) - 1 if str(notes.get(last)) == "Arrays" else None
+        values = fn.__defaults__ or ()
+        self.defaults = dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True))
+        self.defaults.update(fn.__kwdefaults__ or {})
+
+    def input_name(self, position: int) -> str:
+        """The parameter name of the input at a flat position."""
+        if self.sequence is not None and position >= self.sequence:
+            return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
+        return self.tensors[position]
+
+    def grad(self, *targets: str, raw: Any = None) -> Any:
+        """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
+
+        raw: a twin on arrays, `raw(be, ...)` with requests of its own, used in first-order runs.
+        """
+
+        def add(fn: Any) -> Any:
+            self.add_formula(Formula(targets, fn, len(targets) > 1), raw)
+            return fn
+
+        return add
+
+    def add_formula(self, formula: Formula, raw: Any = None) -> None:
+        """Add a formula, with its twin, and check their requests."""
+        if raw is not None:
+            formula.raw, formula.raw_requests = raw, arguments(raw)
+        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs", "be",
+                 *(f"{t}_shape" for t in self.tensors), *(f"g_{o}" for o in self.out_names)}  # fmt: skip
+        for request in (*formula.requests, *formula.raw_requests):
+            if request not in known:
+                raise TypeError(f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}")
+        self.formulas.append(formula)
+        self.targets |= {self.tensors.index(t) for t in formula.targets}
+
+    def plan(self, mask: int, count: int) -> Plan:
+        """The plan for the inputs whose bits are in `mask`, out of `count`."""
+        key = mask, count
+        found = self.plans.get(key)
+        if found is None:
+            found = self.plans[key] = Plan(self, mask, count)
+        return found
+
+    def node_type(self) -> Any:
+        """The class of this operator's nodes, named as PyTorch names them."""
+        if self.node_class is None:
+            base = OpNode if self.out_count == 1 else SeveralOutputs
+            words = "".join(w[:1].upper() + w[1:] for w in self.name.split("_"))
+            self.node_class = type(f"{words}Backward0", (base,), {"__slots__": ()})
+        return self.node_class
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Arguments as (tensors, statics) in the order of the signature.  Raises TypeError as Python does."""
+        names, given = self.names, len(args)
+        if given > len(names):
+            raise TypeError(f"{self.name}() takes {len(names)} arguments ({', '.join(names)}) but {given} were given")
+        if kwargs or given < len(names):
+            values = list(args)
+            for name in names[given:]:
+                if name in kwargs:
+                    values.append(kwargs.pop(name))
+                elif name in self.defaults:
+                    values.append(self.defaults[name])
+                else:
+                    raise TypeError(f"{self.name}() missing required argument {name!r}")
+            if kwargs:
+                word = next(iter(kwargs))
+                problem = "multiple values for" if word in names else "an unexpected keyword"
+                raise TypeError(f"{self.name}() got {problem} argument {word!r}")
+            args = tuple(values)
+        n = len(self.tensors)
+        return args[:n], args[n:]
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}({', '.join(self.names)})>"
+
+
+def ufunc_forward(name: str) -> Any:
+    """A forward that is the backend's function `name`."""
+    found: list[Any] = []
+
+    def forward(be: Any, *arrays: Any) -> Any:
+        if not found:
+            found.append(getattr(be, name))
+        return found[0](*arrays)
+
+    return forward
+

@@ -1,0 +1,281 @@
+"""Formulas, and plans: what a node saves and runs for a given set of inputs that need gradients.
+
+A formula's parameter names are its request. Allowed are:
+  g                the gradient of the output (of the one differentiable output, where there are several)
+  g_NAME           the gradient of output NAME, zeros where none arrived;  gs: a list of all, None where none arrived
+  an input's name  the input;  NAME_shape: its shape
+  out, or an output's name   that output;  an auxiliary's name: what the forward returned beside its outputs
+  a static's name  that argument;  needs: for a joint formula, which of its targets are wanted
+  be               the backend (raw twins only)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.node import EVERY, Node, Port
+from rushlight.engine.saved import Constant, SavedOutput, freed, stale
+from rushlight.tensor import Tensor, wrap
+
+
+class Formula:
+    """Gradients of some inputs (`targets`); `raw` is a twin for arrays alone, for first-order runs."""
+
+    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "targets")
+
+    def __init__(self, targets: tuple[str, ...], fn: Any, joint: bool):
+        self.targets, self.fn, self.joint = targets, fn, joint
+        self.requests = arguments(fn)
+        self.raw: Any = None
+        self.raw_requests: tuple[str, ...] = ()
+
+
+def arguments(fn: Any) -> tuple[str, ...]:
+    """The names of a function's positional parameters."""
+    code = fn.__code__
+    return tuple(code.co_varnames[: code.co_argcount])
+
+
+class OpNode(Node):
+    """The node of a declared operator.
+
+    saved: by input position, the tensor kept or None (None as a whole once freed); versions: theirs, None if all 0.
+    """
+
+    __slots__ = ("aux", "outs", "plan", "saved", "shapes", "statics", "versions")
+
+    def run(self, g: Any, wanted: int) -> Any:
+        if wanted == EVERY:
+            return self.plan.full(self, g)
+        return self.plan.compiled(wanted)(self, g)
+
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        return interpret(self, g, wanted, True)
+
+    def release(self) -> None:
+        self.saved = self.outs = self.aux = None
+
+    def argument(self, position: int) -> str:
+        """The name of the input at a position."""
+        return str(self.plan.op.input_name(position))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_") or name.startswith("_raw_saved_"):
+            return saved_attribute(self, name)
+        raise AttributeError(f"{self.name()!r} object has no attribute {name!r}")
+
+
+class SeveralOutputs(OpNode):
+    """The node of an operator that has several outputs."""
+
+    __slots__ = ("count",)
+    count: int
+
+
+def saved_attribute(node: OpNode, name: str) -> Any:
+    """`node._saved_x`: a saved input, output or static of that name."""
+    raw = name.startswith("_raw_saved_")
+    wanted = name.removeprefix("_raw").removeprefix("_saved_")
+    op = node.plan.op
+    wanted = {"self": op.tensors[0] if op.tensors else "", "result": "out"}.get(wanted, wanted)
+    if wanted in op.static_names:
+        return node.statics[op.static_names.index(wanted)]
+    if wanted not in (*op.tensors, *op.out_names, *op.aux):
+        raise AttributeError(f"{node.name()!r} object has no attribute {name!r}")
+    if node.saved is None:
+        freed(node)
+    if raw and wanted in op.tensors:
+        return node.saved[op.tensors.index(wanted)]
+    return fetch(node, wanted, None, True, ())
+
+
+def input_array(node: OpNode, i: int) -> Any:
+    """The saved input at position `i`, its version checked."""
+    x = node.saved[i]
+    storage = x._storage
+    if storage is not None:
+        expected = 0 if node.versions is None else node.versions[i]
+        if storage.version != expected:
+            stale(node, f"argument {node.argument(i)!r}", x._array.shape, storage.version, expected, storage)
+    return x._array
+
+
+def input_tensor(node: OpNode, i: int) -> Any:
+    """The saved input at position `i` as a tensor in the graph."""
+    x = node.saved[i]
+    if isinstance(x, Tensor):
+        input_array(node, i)
+        return x
+    return x._array if isinstance(x, Constant) else x.tensor(node.edges[i])
+
+
+def output_array(node: OpNode, k: int) -> Any:
+    """The k-th saved output, its version checked."""
+    kept = node.outs[k]
+    if isinstance(kept, SavedOutput):
+        if kept.storage.version != kept.version:
+            stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage)
+        return kept.array
+    return kept._array
+
+
+def output_tensor(node: OpNode, k: int) -> Tensor:
+    """The k-th saved output as a tensor in the graph."""
+    output_array(node, k)
+    return node.outs[k].tensor(node if node.count == 1 else Port(node, k))  # type: ignore[no-any-return]
+
+
+def grad_of(node: OpNode, g: Any, k: int, tensors: bool) -> Any:
+    """The gradient of output `k`, zeros if none arrived."""
+    if node.count == 1 or g[k] is not None:
+        return g if node.count == 1 else g[k]
+    zeros = np.zeros(node.shape[k], node.dtype[k])
+    return wrap(zeros) if tensors else zeros
+
+
+def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, ...]) -> Any:
+    """What a formula asks for by name."""
+    op, take = node.plan.op, input_tensor if tensors else input_array
+    if request == "g":
+        return g if node.count == 1 else grad_of(node, g, op.differentiable[0], tensors)
+    if request in op.tensors:
+        i = op.tensors.index(request)
+        if i == op.sequence:
+            return tuple(take(node, j) for j in range(i, len(node.edges)))
+        return take(node, i) if node.saved[i] is not None else None
+    if request in op.static_names:
+        return node.statics[op.static_names.index(request)]
+    if request in op.out_names:
+        return (output_tensor if tensors else output_array)(node, op.out_names.index(request))
+    if request in op.aux:
+        return node.aux[op.aux.index(request)]
+    if request.endswith("_shape"):
+        i = op.tensors.index(request.removesuffix("_shape"))
+        return node.shapes[i:] if i == op.sequence else node.shapes[i]
+    if request == "needs":
+        return needs
+    if request == "gs":
+        return g
+    return grad_of(node, g, op.out_names.index(request.removeprefix("g_")), tensors)
+
+
+def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
+    """Run a node's formulas one request at a time: for tensors, and for operators on sequences of tensors."""
+    plan = node.plan
+    if node.saved is None:
+        freed(node)
+    results: list[Any] = [None] * len(node.edges)
+    mask = plan.mask & wanted
+    for formula in plan.op.formulas:
+        places = plan.places(formula, len(node.edges))
+        needs = tuple(any(mask >> i & 1 for i in place) for place in places)
+        if not any(needs):
+            continue
+        raw = formula.raw if not tensors else None
+        requests = formula.raw_requests if raw is not None else formula.requests
+        args = [plan.op.backend if r == "be" else fetch(node, r, g, tensors, needs) for r in requests]
+        given = (raw or formula.fn)(*args)
+        for place, value in zip(places, given if formula.joint else (given,), strict=True):
+            values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
+            if values is not None:
+                for i, v in zip(place, values, strict=True):
+                    if mask >> i & 1:
+                        results[i] = v
+    return results
+
+
+class Plan:
+    """How one operator, for one set of inputs that need gradients, saves and runs."""
+
+    __slots__ = ("functions", "full", "mask", "needs_shapes", "op", "save_aux", "save_inputs", "save_outs")
+
+    def __init__(self, op: Any, mask: int, count: int):
+        self.op, self.mask = op, mask
+        self.functions: dict[int, Any] = {}
+        requests = set()
+        for formula in op.formulas:
+            if any(mask >> i & 1 for place in self.places(formula, count) for i in place):
+                requests.update(formula.requests, formula.raw_requests)
+        positions = [self.positions(name, count) for name in op.tensors if name in requests]
+        self.save_inputs = tuple(i for place in positions for i in place)
+        self.save_outs = tuple(k for k, name in enumerate(op.out_names) if name in requests)
+        self.save_aux = any(name in requests for name in op.aux)
+        self.needs_shapes = any(r.endswith("_shape") and r.removesuffix("_shape") in op.tensors for r in requests)
+        self.full: Any = self._first
+
+    def _first(self, node: OpNode, g: Any) -> Any:
+        self.full = self.compiled(EVERY)
+        return self.full(node, g)
+
+    def positions(self, name: str, count: int) -> tuple[int, ...]:
+        """The input positions of a parameter: several for the sequence."""
+        i = self.op.tensors.index(name)
+        return tuple(range(i, count)) if i == self.op.sequence else (i,)
+
+    def places(self, formula: Formula, count: int) -> list[tuple[int, ...]]:
+        """The input positions of each of a formula's targets."""
+        return [self.positions(name, count) for name in formula.targets]
+
+    def compiled(self, wanted: int) -> Any:
+        """The function (node, g) -> gradients as arrays, for the wanted inputs."""
+        fn = self.functions.get(wanted)
+        if fn is None:
+            if self.op.sequence is not None or self.op.out_count != 1:
+                def fn(node: OpNode, g: Any) -> Any:
+                    return interpret(node, g, wanted, False)
+            else:
+                fn = compile_backward(self, self.mask & wanted)
+            self.functions[wanted] = fn
+        return fn
+
+
+def compile_backward(plan: Plan, mask: int) -> Any:
+    """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
+    op, lines, scope = plan.op, [], {"freed": freed, "input_array": input_array, "output_array": output_array}
+    fetched: set[str] = set()
+    results = ["None"] * len(op.tensors)
+    for f, formula in enumerate(op.formulas):
+        indices = [op.tensors.index(t) for t in formula.targets]
+        needs = tuple(bool(mask >> i & 1) for i in indices)
+        if not any(needs):
+            continue
+        scope[f"f{f}"], scope["be"] = formula.raw or formula.fn, op.backend
+        requests = formula.raw_requests if formula.raw is not None else formula.requests
+        args = []
+        for request in requests:
+            expression, setup = source_of(op, request, needs)
+            if setup and expression not in fetched:
+                fetched.add(expression)
+                lines += setup
+            args.append(expression)
+        lines.append(f"r{f} = f{f}({', '.join(args)})")
+        for t, i in enumerate(indices):
+            if needs[t]:
+                results[i] = f"r{f}[{t}]" if formula.joint else f"r{f}"
+    body = ["s = node.saved", "if s is None: freed(node)", *lines, f"return [{', '.join(results)}]"]
+    source = "def backward(node, g):\n    " + "\n    ".join(body)
+    exec(compile(source, f"<backward of {op.name}>", "exec"), scope)
+    return scope["backward"]
+
+
+def source_of(op: Any, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
+    """The expression for a request, and the lines that prepare it."""
+    if request == "be" or request == "g":
+        return request, []
+    if request == "needs":
+        return repr(needs), []
+    if request in op.tensors:
+        i = op.tensors.index(request)
+        quick = f"x{i} = s[{i}]"
+        checked = f"x{i} = None if x{i} is None else x{i}._array if x{i}._storage is None else input_array(node, {i})"
+        return f"x{i}", [quick, checked]
+    if request in op.static_names:
+        return f"node.statics[{op.static_names.index(request)}]", []
+    if request in op.out_names:
+        k = op.out_names.index(request)
+        return f"out{k}", [f"out{k} = output_array(node, {k})"]
+    if request in op.aux:
+        return f"node.aux[{op.aux.index(request)}]", []
+    return f"node.shapes[{op.tensors.index(request.removesuffix('_shape'))}]", []

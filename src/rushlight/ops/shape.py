@@ -1,0 +1,129 @@
+"""Views that rearrange, and what undoes them: expand, sum_to_size, reshape, permute."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.conform import fits, reduce_axes, tensor_functions
+from rushlight.ops.declare import Array
+from rushlight.ops.registry import function, op
+
+def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes given one by one or as one sequence, as a tuple of ints."""
+    if len(args) == 1 and not hasattr(args[0], "__index__"):
+        args = tuple(args[0])
+    return tuple(int(n) for n in args)
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g, input_shape: sum_to(g, input_shape)})
+def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
+    """`input` broadcast to `size`, a view.  (*) -> size"""
+    out = np.broadcast_to(input, size)
+    if input.flags.writeable:
+        out.flags.writeable = True
+    return out
+
+
+@op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)})
+def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
+    """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
+    if not fits(input.shape, tuple(size)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
+    axes = reduce_axes(input.shape, tuple(size))
+    return np.add.reduce(input, axis=axes, keepdims=True).reshape(size) if axes else input.copy()
+
+
+@function(method=True)
+def expand(input: Any, *size: Any, implicit: bool = False) -> Any:  # noqa: A002
+    """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
+    target, have = sizes(size), input.shape
+    lead = len(target) - len(have)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({len(have)})"
+        )
+    full = []
+    for i, n in enumerate(target):
+        own = have[i - lead] if i >= lead else None
+        if n == -1 and own is None:
+            raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")  # fmt: skip
+        n = own if n == -1 else n
+        if n < 0 or (own is not None and own != n and own != 1):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension "
+                f"{i}.  Target sizes: {list(target)}.  Tensor sizes: {list(have)}"
+            )
+        full.append(n)
+    return broadcast(input, tuple(full))
+
+
+tensor_functions["sum_to_size"] = sum_to
+tensor_functions["expand"] = broadcast
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})
+def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:  # noqa: A002
+    """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
+    return input.reshape(shape)
+
+
+def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:  # noqa: A002
+    """`shape` with its -1 worked out.  Raises RuntimeError where the number of elements differs."""
+    count = math.prod(input.shape)
+    if -1 in shape:
+        known = math.prod(n for n in shape if n != -1)
+        if shape.count(-1) > 1:
+            raise RuntimeError("only one dimension can be inferred")
+        if known == 0 and count == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
+        if known and count % known == 0:
+            return tuple(count // known if n == -1 else n for n in shape)
+    elif math.prod(shape) == count and all(n >= 0 for n in shape):
+        return shape
+    if any(n < -1 for n in shape):
+        raise RuntimeError(f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}")
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
+
+
+@function(method=True)
+def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
+    """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
+    return reshape_op(input, infer(input, sizes(shape)))
+
+
+@op(ns=None, view=True, half=None, linear=True)
+def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:  # noqa: A002
+    """The dimensions in another order, a view.  (*) -> (*)"""
+    return input.transpose(dims)
+
+
+@permute_op.grad("input")
+def _(g: Any, dims: Any) -> Any:
+    return permute_op(g, tuple(sorted(range(len(dims)), key=lambda i: dims[i] % len(dims))))
+
+
+@op(ns=None, view=True, half=None, linear=True)
+def slice_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
+    """Basic indexing with ints, slices, None and Ellipsis: a view.  (*) -> (*)"""
+    return input[index] if input.ndim else np.asarray(input[index]).reshape(()) if index == () else input[index]
+
+
+@slice_op.grad("input")
+def _(g: Any, input_shape: Any, index: Any) -> Any:
+    return slice_scatter_zeros(g, input_shape, index)
+
+
+@op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)})
+def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:  # noqa: A002
+    """Zeros of shape `size` with `input` at `index`: the adjoint of slicing."""
+    out = np.zeros(size, input.dtype)
+    out[index] = input
+    return out

@@ -1,0 +1,34 @@
+"""Size: a tensor's shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's and knows its number of elements.
+
+    >>> import rushlight as torch
+    >>> torch.Size([2, 3]).numel()
+    6
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, n: Any) -> Any:
+        return Size(tuple.__mul__(self, n))

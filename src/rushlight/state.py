@@ -1,0 +1,89 @@
+"""Thread-local modes, and one counter that tells whether any thread is in an unusual one.
+
+Operators read `special.count` alone on their fast path: while it is zero, every thread records gradients, nobody
+packs saved tensors, records memory, or traces anomalies, and no functional level is active.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+
+class _Special:
+    """How many (thread, mode) pairs differ from their default."""
+
+    __slots__ = ("count", "lock")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.lock = threading.Lock()
+
+    def add(self, n: int) -> None:
+        with self.lock:
+            self.count += n
+
+
+special = _Special()
+
+DEFAULTS: dict[str, Any] = {
+    "grad": True,  # record a graph
+    "inference": False,  # results can never enter a graph
+    "forward_grad": True,  # propagate tangents
+    "saved_hooks": (),  # stack of pack/unpack pairs, innermost last
+    "saved_hooks_disabled": None,  # the message of disable_saved_tensors_hooks
+    "anomaly": None,  # settings of detect_anomaly
+    "levels": (),  # active interpreters, innermost last
+    "node": None,  # the node whose backward is running, for anomaly mode's chain
+    "observers": (),  # called with every operator and its results
+    "default_device": None,  # the device of factory functions
+}
+
+
+class _Modes(threading.local):
+    """This thread's value of each mode."""
+
+    grad: bool
+    inference: bool
+    forward_grad: bool
+    saved_hooks: tuple[Any, ...]
+    saved_hooks_disabled: str | None
+    anomaly: Any
+    levels: tuple[Any, ...]
+    node: Any
+    observers: tuple[Any, ...]
+    default_device: Any
+
+    def __init__(self) -> None:
+        self.__dict__.update(DEFAULTS)
+
+
+modes = _Modes()
+
+
+def set_mode(name: str, value: Any) -> Any:
+    """Set a mode of this thread and return its former value."""
+    former = modes.__dict__[name]
+    default = DEFAULTS[name]
+    change = (value != default) - (former != default)
+    if change:
+        special.add(change)
+    modes.__dict__[name] = value
+    return former
+
+
+class Setting:
+    """Context manager that sets one mode and restores the former value, whatever happens."""
+
+    __slots__ = ("former", "name", "value")
+
+    def __init__(self, name: str, value: Any):
+        self.name, self.value = name, value
+
+    def __enter__(self) -> Setting:
+        self.former = set_mode(self.name, self.value)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode(self.name, self.former)

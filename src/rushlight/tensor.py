@@ -1,0 +1,294 @@
+"""Tensor: an array, and its place in the graph.  It knows no operator: `ops` attaches those."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.devices import CPU, device
+from rushlight.handles import Hooks, RemovableHandle
+from rushlight.size import Size
+from rushlight.storage import Storage, bump, offset_of, storage_of
+
+
+class _Leaf:
+    """The edge of a tensor that requires grad and was computed by nothing: gradients gather in its `.grad`."""
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF: Any = _Leaf()
+
+
+class ViewInfo:
+    """How a view came from its base: the operators to replay, and the version of the base that its edge knows."""
+
+    __slots__ = ("base", "chain", "kind", "version")
+
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], version: int, kind: str):
+        self.base, self.chain, self.version = base, chain, version
+        self.kind = kind  # "" or why in-place changes are refused: "no_grad", "multi", "function"
+
+
+class Tensor:
+    """A multi-dimensional array whose operators can be differentiated.
+
+    Slots: `_array` the memory; `_edge` None, LEAF, or the graph's node (or port of a node) that computed it;
+    `_storage` and `_view` are None until something else shares the memory.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_edge", "_storage", "_view")
+    __array_priority__ = 1000
+    _grad: Any = None
+    _hooks: Any = None  # of a leaf: run on each gradient before it is accumulated
+    _post_hooks: Any = None  # of a leaf: run after accumulation
+    _accumulator: Any = None  # of a leaf: weak reference to its AccumulateGrad node
+    _acc_hooks: Any = None  # of a leaf: hooks registered on that node; they live as long as the leaf
+    _retains: Any = None
+    _inference = False
+    _tangents: Any = None  # {level: tangent}
+    _refresh: Any = None  # set by engine.views: brings the edge of a view up to date
+
+    # Identity and memory ---------------------------------------------------------------------------
+
+    __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> Size:
+        """Sizes of the dimensions."""
+        return Size(self._array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """Type of the elements."""
+        return dtypes.of(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the elements are."""
+        return CPU
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return int(self._array.ndim)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self._array.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return int(self._array.nbytes)
+
+    @property
+    def layout(self) -> Any:
+        """Always strided."""
+        return strided
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._storage is None else self._storage.version
+
+    def _bump_version(self) -> None:
+        bump(self)
+
+    def untyped_storage(self) -> Storage:
+        """The bytes shared with views."""
+        return storage_of(self)
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the storage and this tensor's first element."""
+        return offset_of(self._array)
+
+    # Place in the graph ----------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to or through this tensor."""
+        if self._view is not None:
+            Tensor._refresh(self)
+        return self._edge is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set whether gradients are accumulated in `.grad` of this leaf, in place.
+
+        Raises RuntimeError for tensors that are not leaves or not of a floating-point or complex dtype.
+        """
+        if requires_grad:
+            if self.requires_grad:
+                return self
+            if self._array.dtype.kind in "biu":
+                raise RuntimeError(
+                    f"only Tensors of floating point and complex dtype can require gradients, got {self.dtype}"
+                )
+            if self._inference:
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed: clone() it."
+                )
+            self._edge = LEAF
+        elif not self.is_leaf:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        else:
+            self._edge = None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operator computed this tensor."""
+        if self._view is not None:
+            Tensor._refresh(self)
+        return self._edge is None or self._edge is LEAF
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that computed this tensor, or None for leaves."""
+        if self._view is not None:
+            Tensor._refresh(self)
+        edge = self._edge
+        return None if edge is None or edge is LEAF else edge.node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this tensor is."""
+        edge = self._edge
+        return 0 if edge is None or edge is LEAF else edge.nr
+
+    @property
+    def _base(self) -> Any:
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    def is_inference(self) -> bool:
+        """Whether this tensor was made in inference mode."""
+        return self._inference
+
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient: None, or a tensor of this one's shape and dtype."""
+        if self._grad is None and not self.is_leaf and self._retains is None:
+            _warn_non_leaf_grad()
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            _check_grad(self, value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def data(self) -> Any:
+        """The same memory outside the graph, with a version counter of its own."""
+        return wrap(self._array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._array, self._view = value._array, None
+        self._storage = value._storage
+
+    def _add_hook(self, slot: str, hook: Any) -> RemovableHandle:
+        hooks = getattr(self, slot)
+        if hooks is None:
+            hooks = Hooks()
+            setattr(self, slot, hooks)
+        return hooks.add(hook)  # type: ignore[no-any-return]
+
+    def _weak(self) -> Any:
+        return weakref.ref(self)
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            what = "no values" if self._array.size == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self._array.reshape(())[()])
+
+    def __contains__(self, element: Any) -> bool:
+        value = element._array if isinstance(element, Tensor) else element
+        return bool((self._array == value).any())
+
+
+def _check_grad(tensor: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value._array.dtype != tensor._array.dtype:
+        raise RuntimeError(
+            f"assigned grad has data of a different type: expected {tensor.dtype}, got {value.dtype}"
+        )
+    if value._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            f"assigned grad has data of a different size: expected {list(tensor.shape)}, got {list(value.shape)}"
+        )
+
+
+def _warn_non_leaf_grad() -> None:
+    import warnings
+
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you want the gradient of a non-leaf Tensor, call .retain_grad() on "
+        "it before backward.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+class layout:  # noqa: N801  (PyTorch's name)
+    """How elements lie in memory."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+strided = layout("strided")
+_new = object.__new__
+
+
+def wrap(array: Any) -> Tensor:
+    """A tensor on `array`, outside the graph.  array: (*) of a supported dtype, not copied."""
+    t = _new(Tensor)
+    t._array = array if array.__class__ is np.ndarray else np.asarray(array)
+    t._edge = t._storage = t._view = None
+    return t
+
+
+def alias(tensor: Tensor, cls: Any = Tensor) -> Any:
+    """A leaf of class `cls` on the memory of `tensor`, sharing its version counter."""
+    t = _new(cls)
+    t._array, t._edge, t._view = tensor._array, None, None
+    t._storage = storage_of(tensor)
+    return t
