@@ -35,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "saved_hooks_disabled": None,  # the message of disable_saved_tensors_hooks
     "anomaly": None,  # settings of detect_anomaly
     "levels": (),  # active interpreters, innermost last
+    "run": None,  # the backward run of this thread, while hooks may ask for it
     "node": None,  # the node whose backward is running, for anomaly mode's chain
     "observers": (),  # called with every operator and its results
     "default_device": None,  # the device of factory functions
@@ -51,6 +52,7 @@ class _Modes(threading.local):
     saved_hooks_disabled: str | None
     anomaly: Any
     levels: tuple[Any, ...]
+    run: Any
     node: Any
     observers: tuple[Any, ...]
     default_device: Any

@@ -1,6 +1,11 @@
 """PyTorch's autograd interface on the engine."""
 
+from rushlight.autograd import anomaly_mode, forward_ad, function, graph
+from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from rushlight.autograd.function import Function
 from rushlight.autograd.run import backward, grad
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.tensor import Tensor as Variable
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+           "grad", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip

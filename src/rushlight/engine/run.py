@@ -66,6 +66,7 @@ class Run:
     def __init__(self, keep_graph: bool, create_graph: bool, targets: dict[Any, list[int]] | None, into_grad: bool):
         self.keep, self.create, self.targets, self.into_grad = keep_graph, create_graph, targets, into_grad
         self.captured: dict[Any, Any] = {}
+        self.token = object()  # tells runs apart, also when one object takes another's address
         self.masks: dict[Node, int] | None = None
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
@@ -80,12 +81,36 @@ class Run:
         for target, (outstanding, _) in list(records.items()):
             if outstanding == 0 and isinstance(target, Node):
                 heappush(ready, (-target.seq, target))
-        for edge, _ in roots:
-            if isinstance(edge, Tensor) and records[edge][0] == 0:
-                self.leaf(edge, records[edge])
-        with Setting("grad", self.create):
-            self.loop(ready)
+        former = modes.run
+        modes.run = self
+        try:
+            with Setting("grad", self.create):
+                for edge, _ in roots:
+                    if isinstance(edge, Tensor) and records[edge][0] == 0:
+                        self.leaf(edge, records[edge])
+                self.loop(ready)
+        finally:
+            modes.run = former
         return self.captured
+
+    def reached(self, edges: Any) -> int:
+        """How many of the (node, output number, ...) `edges` this run sends gradients to."""
+        count = 0
+        for node, *_ in edges:
+            variable = getattr(node, "variable", None)
+            target = node if variable is None else variable
+            if target in self.records and self.wants(target):
+                count += 1
+        return count
+
+    def wants(self, target: Any) -> bool:
+        """Whether a node or leaf is on the way to what this run computes."""
+        if self.targets is None:
+            return True
+        if isinstance(target, Tensor):
+            return (target, 0) in self.targets
+        assert self.masks is not None
+        return target in self.masks or any((target, nr) in self.targets for nr in range(target.count))
 
     def needed(self) -> dict[Node, int]:
         """For each node on a way to a target, which of its edges lead to one."""

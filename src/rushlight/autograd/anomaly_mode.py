@@ -1,0 +1,51 @@
+"""Anomaly detection: where an operator whose gradient is wrong was called."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rushlight.engine.anomaly import Settings
+from rushlight.engine.modes import decorate
+from rushlight.state import modes, set_mode
+
+
+class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
+    """Switch anomaly detection on or off: at once as a function, until the end of the block as a context manager."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self.former = set_mode("anomaly", Settings(check_nan) if mode else None)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("anomaly", self.former)
+
+
+class detect_anomaly:  # noqa: N801  (PyTorch's name)
+    """While active, operators remember where they were called, and backward raises RuntimeError, naming that place,
+    for a gradient that is NaN (if `check_nan`); other errors of a backward name it too."""
+
+    def __init__(self, check_nan: bool = True):
+        self.check_nan = check_nan
+        self.former: list[Any] = []
+
+    def __enter__(self) -> None:
+        self.former.append(set_mode("anomaly", Settings(self.check_nan)))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("anomaly", self.former.pop())
+
+    def __call__(self, function: Any) -> Any:
+        return decorate(function, lambda: detect_anomaly(self.check_nan))
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on in this thread."""
+    return modes.anomaly is not None
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for NaN in this thread."""
+    return modes.anomaly is not None and modes.anomaly.check_nan

@@ -1,0 +1,345 @@
+"""Custom functions: `Function`, whose node is the context that the user's forward and backward share."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine import anomaly, inplace
+from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.saved import Packed, SavedOutput, freed, stale
+from rushlight.engine.views import make_view
+from rushlight.ops.call import saved_hooks
+from rushlight.state import Setting, modes
+from rushlight.tensor import Tensor, ViewInfo, alias, wrap
+
+
+class FunctionCtx(Node):
+    """The node of a custom function, and the `ctx` that its static methods receive."""
+
+    # User attributes need a __dict__, so this class has no slots of its own.
+    function: Any
+    count: int
+
+    def __init__(self, function: Any, args: tuple[Any, ...]):
+        self.function, self.extra, self.seq = function, None, next_seq()
+        self.edges: tuple[Any, ...] = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
+        self.needs_input_grad = tuple(e is not None and modes.grad for e in self.edges)
+        self.materialize_grads = True
+        self.dirty_tensors: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.to_save: tuple[Any, ...] = ()
+        self.saved: Any = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self.recorded = False
+
+    # What the user calls -------------------------------------------------------------------------------
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for jvp."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError("save_for_forward expects all arguments to be tensors; save others as attributes on ctx.")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Say that forward changed these inputs in place."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Say that these outputs have no gradient."""
+        self.non_differentiable = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Refused, as in PyTorch: shared storage is noticed by itself."""
+        raise DeprecationWarning("mark_shared_storage is deprecated: tensors with shared storages are automatically "
+                                 "tracked.")  # fmt: skip
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that did not arrive come to backward as zeros (default) or None."""
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What save_for_backward kept."""
+        if not self.recorded:
+            return self.to_save
+        if self.saved is None:
+            freed(self)
+        return tuple(self.unpack(entry) for entry in self.saved)
+
+    # What the engine calls -----------------------------------------------------------------------------
+
+    @property
+    def runs_without_grad(self) -> bool:  # type: ignore[override]
+        return self.materialize_grads
+
+    def unpack(self, entry: Any) -> Any:
+        """A saved tensor, its version checked."""
+        if entry is None:
+            return None
+        kept, edge, version = entry
+        if isinstance(kept, Packed):
+            return kept.tensor(edge)
+        storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
+        found = 0 if storage is None else storage.version
+        if found != version:
+            array = kept.array if isinstance(kept, SavedOutput) else kept._array
+            stale(self, "a saved tensor", array.shape, found, version, storage)
+        return kept.tensor(edge) if isinstance(kept, SavedOutput) else kept
+
+    def save(self, outputs: list[Any]) -> None:
+        """Turn what the user saved into what the node keeps."""
+        hooks, saved = saved_hooks(), []
+        for t in self.to_save:
+            nr = next((k for k, out in enumerate(outputs) if out is t), None)
+            if t is None:
+                saved.append(None)
+            elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is self:
+                kept = Packed(t, hooks) if hooks else SavedOutput(t, nr)
+                saved.append((kept, self.port(nr), t._version))
+            elif hooks:
+                packed = Packed(t, hooks)
+                saved.append((packed, edge_of(t), 0))
+            else:
+                saved.append((t, None, t._version))
+        self.saved, self.to_save, self.recorded = saved, (), True
+
+    def port(self, nr: int) -> Any:
+        """The edge of output `nr`."""
+        return self if self.count == 1 else Port(self, nr)
+
+    def release(self) -> None:
+        self.saved = None if self.recorded and self.saved else self.saved
+
+    def run(self, g: Any, wanted: int) -> Any:
+        grads = [None if x is None else wrap(x) for x in (g if self.count != 1 else [g])]
+        results = self.call_backward(grads, False)
+        return [None if r is None else r._array for r in results]
+
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        return self.call_backward(list(g) if self.count != 1 else [g], True)
+
+    def call_backward(self, grads: list[Any], create: bool) -> list[Any]:
+        """Run the user's backward and check what it returned: a gradient or None for each argument of forward."""
+        if self.materialize_grads:
+            shapes, kinds = (self.shape, self.dtype) if self.count != 1 else ([self.shape], [self.dtype])
+            for k, g in enumerate(grads):
+                if g is None and shapes[k] is not None:
+                    grads[k] = wrap(np.zeros(shapes[k], kinds[k]))
+        fn = self.function
+        backward = fn.vjp if fn.backward is Function.backward and fn.vjp is not Function.vjp else fn.backward
+        with Setting("grad", create):
+            results = backward(self, *grads)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        count = len(self.edges)
+        if len(results) > count and all(r is None for r in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            )
+        for i, r in enumerate(results):
+            if r is not None and not isinstance(r, Tensor):
+                raise TypeError(f"function {self.name()} returned a gradient of type {type(r).__name__} at position {i}, "
+                                "expected a Tensor or None")  # fmt: skip
+        return results
+
+
+class Function:
+    """An operation with a backward of its own: subclass it with static methods `forward` and `backward`.
+
+    Either `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`; `backward(ctx, *grads)`
+    returns a gradient or None for each argument of forward; `jvp(ctx, *tangents)` serves forward mode. Call `apply`.
+
+    >>> import rushlight as torch
+    >>> class Exp(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = x.exp()
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (y,) = ctx.saved_tensors
+    ...         return grad * y
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> Exp.apply(x).backward()
+    >>> x.grad
+    tensor([1.])
+    """
+
+    generate_vmap_rule = False
+    _node_class: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all "
+                           "static, so you should invoke them on the class itself: call apply().")  # fmt: skip
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; nothing inside is recorded."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Prepare `ctx` for backward, where forward does not take it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Gradients of the arguments of forward, given those of its outputs."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")  # fmt: skip
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Tangents of the outputs, given those of the arguments of forward."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")  # fmt: skip
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """The outputs and their batch dimensions for batched arguments."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method "
+                                  "or set generate_vmap_rule=True.")  # fmt: skip
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward and record it: one tensor, or the tuple that forward returned."""
+        if "_node_class" not in cls.__dict__:
+            cls._node_class = type(f"{cls.__name__}Backward", (FunctionCtx,), {})
+        if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
+            args, kwargs = with_defaults(cls.forward, args, kwargs), {}
+        if kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        ctx = cls._node_class(cls, args)
+        with Setting("grad", False):
+            if cls.setup_context is not Function.setup_context:
+                output = cls.forward(*args)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args)
+        return finish(ctx, args, output)
+
+
+def _positional(fn: Any) -> int:
+    return int(fn.__code__.co_argcount) if hasattr(fn, "__code__") else 0
+
+
+def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of forward by position, its defaults included."""
+    import inspect
+
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def finish(ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
+    """Give the outputs of a custom function their place in the graph."""
+    several = isinstance(output, (tuple, list))
+    outputs = list(output) if several else [output]
+    if not several and not isinstance(output, Tensor):
+        raise TypeError(f"{ctx.name()}.forward: expected a Tensor or tuple of Tensors (got {type(output).__name__})")
+    for t in ctx.dirty_tensors:
+        if not any(t is x for x in args):
+            raise RuntimeError(f"{ctx.name()}: a tensor marked dirty with mark_dirty is not an input of forward")
+        if not any(t is x for x in outputs):
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
+                               "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
+    recorded = modes.grad and any(e is not None for e in ctx.edges)
+    for t in ctx.dirty_tensors:
+        if recorded:
+            inplace.check(t, True)
+        inplace.written(t, ctx.name())
+    ctx.count = len(outputs)
+    if recorded and modes.anomaly is not None:
+        anomaly.note(ctx)
+    results = [place(ctx, args, out, k, recorded) for k, out in enumerate(outputs)]
+    shapes = [out._array.shape if isinstance(out, Tensor) else None for out in results]
+    kinds = [out._array.dtype if isinstance(out, Tensor) else None for out in results]
+    ctx.shape, ctx.dtype = (shapes, kinds) if ctx.count != 1 else (shapes[0], kinds[0])
+    if recorded:
+        ctx.to_save = tuple(renamed(t, outputs, results) for t in ctx.to_save)
+        ctx.save(results)
+    # Tensors held by the context as attributes of ours would close cycles through their edges.
+    ctx.dirty_tensors = ctx.non_differentiable = ()
+    return tuple(results) if several else results[0]
+
+
+def renamed(t: Any, outputs: list[Any], results: list[Any]) -> Any:
+    """The tensor that stands for an output which was returned under another object."""
+    return next((r for out, r in zip(outputs, results, strict=True) if out is t), t)
+
+
+def place(ctx: FunctionCtx, args: tuple[Any, ...], out: Any, k: int, recorded: bool) -> Any:
+    """One output, with its edge."""
+    if not isinstance(out, Tensor):
+        return out
+    if any(out is t for t in ctx.dirty_tensors):
+        if recorded:
+            ctx.shape, ctx.dtype = out._array.shape, out._array.dtype
+            inplace.rebase(out, ctx.port(k))
+        return out
+    is_input = any(out is x for x in args)
+    differentiable = out._array.dtype.kind not in "biu" and not any(out is t for t in ctx.non_differentiable)
+    if is_input or (out._edge is not None and recorded):
+        of, out = out, alias(out)
+        if is_input and recorded and differentiable:
+            make_view(out, of, None, "function")
+    elif out._view is not None and recorded and differentiable:
+        info = out._view
+        out._view = ViewInfo(info.base, info.chain, info.version, "function")
+    if recorded and differentiable:
+        out._edge = ctx.port(k)
+    return out
+
+
+class Refused(Node):
+    """The node behind the results of a backward that cannot be differentiated again."""
+
+    __slots__ = ()
+
+    def __init__(self, edges: tuple[Any, ...], like: Tensor):
+        self.edges, self.extra, self.seq = edges, None, next_seq()
+        self.shape, self.dtype = like._array.shape, like._array.dtype
+
+    def run(self, g: Any, wanted: int) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    run_tensors = run
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Decorate a backward that cannot be differentiated: differentiating its results raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        recording = modes.grad
+        with Setting("grad", False):
+            outputs = fn(ctx, *grads)
+        if not recording or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return outputs
+        several = isinstance(outputs, (tuple, list))
+        edges = tuple(edge_of(g) for g in grads if isinstance(g, Tensor) and g.requires_grad)
+        made = []
+        for t in outputs if several else (outputs,):
+            if isinstance(t, Tensor):
+                t = alias(t)
+                t._edge = Refused(edges, t)
+            made.append(t)
+        return tuple(made) if several else made[0]
+
+    return wrapper

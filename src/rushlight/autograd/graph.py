@@ -1,0 +1,156 @@
+"""The graph seen from outside: nodes, edges, saved-tensor hooks, hooks on several gradients."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+from rushlight.autograd.run import GradientEdge, get_gradient_edge
+from rushlight.engine.node import Node
+from rushlight.handles import RemovableHandle
+from rushlight.state import modes, set_mode
+from rushlight.storage import bump
+from rushlight.tensor import Tensor
+
+
+class saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
+    """While active, tensors are saved as what `pack_hook(tensor)` returns, and `unpack_hook` gives them back.
+
+    Contexts nest: the innermost hook packs first, and the one around it packs what that returned.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), torch.from_numpy):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    def __init__(self, pack_hook: Any, unpack_hook: Any):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if modes.saved_hooks_disabled is not None:
+            raise RuntimeError(modes.saved_hooks_disabled)
+        set_mode("saved_hooks", (*modes.saved_hooks, (self.pack_hook, self.unpack_hook)))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("saved_hooks", modes.saved_hooks[:-1])
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (PyTorch's name)
+    """Keep saved tensors in host memory while active; they return to their device for backward.
+
+    On the CPU it copies, as PyTorch does, so that what is saved no longer shares memory with the tensor.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        def pack(tensor: Any) -> Any:
+            return tensor.device, tensor.clone()
+
+        def unpack(packed: Any) -> Any:
+            where, tensor = packed
+            return tensor.to(where)
+
+        super().__init__(pack, unpack)
+
+
+class disable_saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
+    """While active, entering saved_tensors_hooks raises RuntimeError with `error_message`."""
+
+    def __init__(self, error_message: str):
+        self.error_message = error_message
+
+    def __enter__(self) -> None:
+        if modes.saved_hooks:
+            raise RuntimeError(self.error_message)
+        self.former = set_mode("saved_hooks_disabled", self.error_message)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("saved_hooks_disabled", self.former)
+
+
+class MultiHandle(RemovableHandle):
+    """Removes the hooks that together make one multi-grad hook."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]):
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self) -> Any:
+        return self.handles
+
+    def __setstate__(self, state: Any) -> None:
+        self.handles = state
+
+
+def register_multi_grad_hook(tensors: Any, fn: Any, *, mode: str = "all") -> RemovableHandle:
+    """Call `fn` once per backward: with the list of gradients of `tensors` (None for those not reached) when all that
+    will arrive have, or, in mode "any", with the first that arrives.
+
+    Raises ValueError for another mode.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = tuple(tensors)
+    watch = _All(tensors, fn) if mode == "all" else _Any(fn)
+    return MultiHandle(tuple(t.register_hook(watch.at(i)) for i, t in enumerate(tensors)))
+
+
+class _Any:
+    """Calls the hook with the first gradient of each run."""
+
+    def __init__(self, fn: Any):
+        self.fn, self.lock = fn, threading.Lock()
+        self.last: Any = None  # the token of the last run that called the hook
+
+    def at(self, i: int) -> Any:
+        def hook(grad: Any) -> None:
+            run = modes.run.token
+            with self.lock:
+                first, self.last = run is not self.last, run
+            if first:
+                self.fn(grad)
+
+        return hook
+
+
+class _All:
+    """Gathers gradients until every tensor that the run reaches has one."""
+
+    def __init__(self, tensors: tuple[Tensor, ...], fn: Any):
+        self.fn, self.count, self.lock = fn, len(tensors), threading.Lock()
+        self.edges = [get_gradient_edge(t) for t in tensors]
+        self.runs: dict[int, list[Any]] = {}
+
+    def at(self, i: int) -> Any:
+        def hook(grad: Any) -> None:
+            run = modes.run
+            key = id(run.token)
+            with self.lock:
+                if key not in self.runs:
+                    self.runs[key] = [[None] * self.count, run.reached(self.edges)]
+                grads, outstanding = self.runs[key]
+                grads[i] = grad
+                self.runs[key][1] = outstanding = outstanding - 1
+                if outstanding == 0:
+                    del self.runs[key]
+            if outstanding == 0:
+                self.fn(grads)
+
+        return hook
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a change of a tensor's memory (or of each of several) that autograd could not see."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
+        bump(t)
+
+
+__all__ = ["GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip

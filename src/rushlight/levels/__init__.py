@@ -1,0 +1,1 @@
+"""Levels: active interpreters that operators defer to."""

@@ -1,0 +1,114 @@
+"""Dual numbers: a level that sends tangents through every operator beside its values.
+
+The tangent of an operator is derived from its gradient formulas. The formulas give u -> J^H u, which is linear in u;
+the adjoint of that map, again by the engine, is t -> J t. So every operator with a formula has a forward mode.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.node import EVERY, edge_of
+from rushlight.engine.run import Run
+from rushlight.ops import call, plan
+from rushlight.state import Setting
+from rushlight.tensor import LEAF, Tensor, wrap
+
+
+class DualLevel:
+    """One level of forward mode; tensors carry its tangents in `_tangents[self]`."""
+
+    def owns(self, flat: tuple[Any, ...]) -> bool:
+        """Whether any of the inputs carries a tangent of this level."""
+        return any(isinstance(x, Tensor) and x._tangents and self in x._tangents for x in flat)
+
+    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run `op` on the values, and its derivative on the tangents."""
+        values = tuple(self.value(x) for x in flat)
+        inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
+        result = call.apply(op, inputs, statics)
+        outs = (result,) if op.out_count == 1 else tuple(result)
+        if not op.formulas:
+            return result
+        node = self.node(op, values, self.tangents(flat), statics, outs)
+        for k, out in enumerate(outs):
+            t = self.derivative(node, k, self.tangents(flat))
+            if t is not None:
+                out._tangents = {**(out._tangents or {}), self: t}
+        return result
+
+    def value(self, x: Any) -> Any:
+        """A tensor without its tangent of this level, at the same place in the graph."""
+        if not isinstance(x, Tensor) or not x._tangents or self not in x._tangents:
+            return x
+        v = wrap(x._array)
+        v._storage, v._view = x._storage, x._view
+        v._edge = x if x._edge is LEAF else x._edge
+        rest = {level: t for level, t in x._tangents.items() if level is not self}
+        v._tangents = rest or None
+        return v
+
+    def tangents(self, flat: tuple[Any, ...]) -> list[Any]:
+        """The tangent of each input, or None."""
+        return [x._tangents.get(self) if isinstance(x, Tensor) and x._tangents else None for x in flat]
+
+    def node(self, op: Any, values: tuple[Any, ...], tangents: list[Any], statics: tuple[Any, ...],
+             outs: tuple[Any, ...]) -> Any:  # fmt: skip
+        """A node of `op` outside any graph, for its formulas alone; None where no tangent meets a formula."""
+        covered = [i in op.targets or (op.sequence is not None and i >= op.sequence in op.targets)
+                   for i in range(len(values))]  # fmt: skip
+        mask = sum(1 << i for i, t in enumerate(tangents) if t is not None and covered[i])
+        if not mask:
+            return None
+        edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in values)
+        _, aux = call.compute(op, [v._array if isinstance(v, Tensor) else v for v in values], statics) \
+            if op.aux else (None, ())  # fmt: skip
+        node = call.make_node(op, values, statics, edges, mask, aux)
+        node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
+        if op.out_count == 1:
+            node.shape, node.dtype = node.shape[0], node.dtype[0]
+        else:
+            node.count = len(outs)
+        node.outs = [_Kept(o) for o in outs]
+        return node
+
+    def derivative(self, node: Any, k: int, tangents: list[Any]) -> Any:
+        """The tangent of output `k`."""
+        shape = None if node is None else node.shape if node.count == 1 else node.shape[k]
+        dtype = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
+        if node is None or dtype.kind in "biu":
+            return None
+        with Setting("grad", True), Setting("levels", ()):
+            u = wrap(np.zeros(shape, dtype))
+            u._edge = LEAF
+            g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]
+            grads = plan.interpret(node, g, EVERY, True)
+            roots = [(edge_of(v), conformed(t, v)) for v, t in zip(grads, tangents, strict=True)
+                     if v is not None and t is not None and edge_of(v) is not None]  # fmt: skip
+            if not roots:
+                return wrap(np.zeros(shape, dtype))
+            found = Run(True, True, {(u, 0): []}, False).execute(roots)
+        return found.get((u, 0), wrap(np.zeros(shape, dtype)))
+
+
+def conformed(t: Tensor, like: Tensor) -> Tensor:
+    """A tangent broadcast to the shape of a gradient that the formula did not sum."""
+    from rushlight.engine.conform import tensor_functions
+
+    if t._array.shape != like._array.shape:
+        t = tensor_functions["expand"](t, like._array.shape)
+    return t if t._array.dtype == like._array.dtype else tensor_functions["cast"](t, like._array.dtype)
+
+
+class _Kept:
+    """An output as the formulas of a node outside the graph see it."""
+
+    __slots__ = ("_array", "value")
+
+    def __init__(self, value: Tensor):
+        self.value, self._array = value, value._array
+
+    def tensor(self, edge: Any) -> Tensor:
+        return self.value
