@@ -80,7 +80,7 @@ class DualLevel:
         dtype = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
         if node is None or dtype.kind in "biu":
             return None
-        with Setting("grad", True), Setting("levels", ()):
+        with Setting("grad", True):
             u = wrap(np.zeros(shape, dtype))
             u._edge = LEAF
             g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]

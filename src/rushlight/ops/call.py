@@ -13,6 +13,7 @@ from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, compute
+from rushlight.ops.plan import OpNode
 from rushlight.state import modes, special
 from rushlight.storage import Storage, root_of
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -329,136 +330,124 @@ def write_out(name: str, out: Any, result: Any) -> Any:
     return out
 
 
-def unary(op: Any) -> Any:
-    """The public function of an elementwise operator on one tensor without statics."""
-    forward, be, plan = op.forward, op.backend, None
-    if op.ufunc is not None:
-        ufunc = op.ufunc
-
-        def first(_: Any, x: Any) -> Any:
-            nonlocal forward
-            found = getattr(be, ufunc)
-            forward = lambda _, y: found(y)  # noqa: E731
-            return found(x)
-
-        forward = first
-    node_type, plan = None, None
-
-    def call(input: Any, *, out: Any = None) -> Any:  # noqa: A002
-        nonlocal node_type, plan
-        if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
-            result = forward(be, input)
-            return result if result.__class__ is ndarray else np.asarray(result)
-        if special.count or out is not None or not isinstance(input, Tensor):
-            return slow(op, (input,), out)
-        array = input._array
-        if array.dtype is not F32 and array.dtype is not F64:
-            return slow(op, (input,), out)
-        result = forward(be, array)
-        t = new(Tensor)
-        t._array = result if result.__class__ is ndarray else np.asarray(result)
-        t._edge = t._storage = t._view = None
-        edge = input._edge if input._view is None else edge_of(input)
-        if edge is None:
-            return t
-        if plan is None:
-            if not op.formulas:
-                return t
-            plan, node_type = op.plan(1, 1), op.node_type()
-        node = new(node_type)
-        node.seq, node.extra, node.plan, node.statics, node.aux = next_seq(), None, plan, (), None
-        node.edges = (input if edge is LEAF else edge,)
-        node.shape, node.dtype = t._array.shape, t._array.dtype
-        node.shapes = (array.shape,) if plan.needs_shapes else None
-        node.versions = node.outs = None
-        if plan.save_inputs:
-            node.saved = (input,)
-            if input._storage is not None and input._storage.version:
-                node.versions = (input._storage.version,)
-        else:
-            node.saved = (None,)
-        if plan.save_outs:
-            t._storage = Storage(t._array)
-            node.outs = (SavedOutput(t, 0),)
-        t._edge = node
-        return t
-
-    return call
-
-
 def slow(op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
     """The general path from a fast one."""
     result = apply(op, inputs, ())
     return result if out is None else write_out(op.name, out, result)
 
 
+def runner(op: Any) -> Any:
+    """The forward of an operator on arrays, without the backend among its arguments."""
+    return getattr(np, op.ufunc) if op.ufunc is not None else partial(op.forward, op.backend)
+
+
+def unary(op: Any) -> Any:
+    """The public function of an elementwise operator on one tensor without statics."""
+    run, plan, slim, full = runner(op), None, None, None
+
+    def call(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+        nonlocal plan, slim, full
+        if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
+            result = run(input)
+            return result if result.__class__ is ndarray else np.asarray(result)
+        if special.count or out is not None or not isinstance(input, Tensor):
+            return slow(op, (input,), out)
+        array = input._array
+        d = array.dtype
+        if d is not F32 and d is not F64:
+            return slow(op, (input,), out)
+        result = run(array)
+        if result.__class__ is not ndarray:
+            result = np.asarray(result)
+        t = new(Tensor)
+        t._array = result
+        t._edge = t._storage = t._view = None
+        edge = input._edge if input._view is None else edge_of(input)
+        if edge is None or not op.formulas:
+            return t
+        if plan is None:
+            plan, slim, full = op.plan(1, 1), op.node_subclass(OpNode), op.node_type()
+        keeps = plan.save_outs or plan.needs_shapes
+        node = new(full if keeps else slim)
+        node.seq, node.extra, node.plan = next_seq(), None, plan
+        node.edges = (input if edge is LEAF else edge,)
+        node.shape, node.dtype = result.shape, d
+        storage = input._storage
+        node.versions = (storage.version,) if storage is not None and plan.save_inputs else None
+        node.saved = (input,) if plan.save_inputs else (None,)
+        if keeps:
+            node.statics, node.aux, node.outs = (), None, None
+            node.shapes = (array.shape,)
+            if plan.save_outs:
+                t._storage = Storage(result)
+                node.outs = (SavedOutput(t, 0),)
+        t._edge = node
+        return t
+
+    return call
+
+
 def binary(op: Any) -> Any:
     """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics."""
-    be, plans, node_type, forward = op.backend, op.plans, None, op.forward
-    floats = op.promote in ("arith", "float")
-    if op.ufunc is not None:
-        ufunc = op.ufunc
+    run, table, floats = runner(op), [None] * 4, op.promote in ("arith", "float")
+    slim, full = None, None
 
-        def first(_: Any, x: Any, y: Any) -> Any:
-            nonlocal forward
-            found = getattr(be, ufunc)
-            forward = lambda _, a, b: found(a, b)  # noqa: E731
-            return found(x, y)
-
-        forward = first
+    def entry(mask: int) -> Any:
+        """The plan for the inputs in `mask`, and what it keeps."""
+        nonlocal slim, full
+        if slim is None:
+            slim, full = op.node_subclass(OpNode), op.node_type()
+        plan = op.plan(mask, 2)
+        wanted = plan.save_inputs
+        table[mask] = found = (plan, 0 in wanted, 1 in wanted, bool(plan.save_outs or plan.needs_shapes))
+        return found
 
     def call(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
-        nonlocal node_type
         if special.count or out is not None or not isinstance(input, Tensor):
             return slow(op, (input, other), out)
         x = input._array
         d = x.dtype
         if d is not F32 and d is not F64:
             return slow(op, (input, other), out)
-        kind = other.__class__
-        if kind is float or kind is int:
-            y, tensor = other, False
-            ey: Any = None
-        elif isinstance(other, Tensor):
-            y, tensor = other._array, True
+        if isinstance(other, Tensor):
+            y = other._array
             if y.dtype is not d:
                 return slow(op, (input, other), out)
             ey = other._edge if other._view is None else edge_of(other)
+        elif other.__class__ is float or other.__class__ is int:
+            y, ey = other, None
         else:
             return slow(op, (input, other), out)
-        result = forward(be, x, y)
+        result = run(x, y)
+        if result.__class__ is not ndarray:
+            result = np.asarray(result)
         t = new(Tensor)
-        t._array = result = result if result.__class__ is ndarray else np.asarray(result)
+        t._array = result
         t._edge = t._storage = t._view = None
         ex = input._edge if input._view is None else edge_of(input)
-        mask = (1 if ex is not None else 0) + (2 if ey is not None else 0)
-        if mask == 0 or not floats:
-            return t
-        plan = plans.get((mask, 2))
-        if plan is None:
-            if not op.formulas:
+        if ex is None:
+            if ey is None:
                 return t
-            plan = op.plan(mask, 2)
-        if node_type is None:
-            node_type = op.node_type()
-        node = new(node_type)
-        node.seq, node.extra, node.plan, node.statics, node.aux = next_seq(), None, plan, (), None
+            mask = 2
+        else:
+            mask = 1 if ey is None else 3
+        if not floats or not op.formulas:
+            return t
+        plan, first, second, keeps = table[mask] or entry(mask)
+        node = new(full if keeps else slim)
+        node.seq, node.extra, node.plan = next_seq(), None, plan
         node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
         node.shape, node.dtype = result.shape, d
-        node.shapes = (x.shape, shape_of(other)) if plan.needs_shapes else None
-        node.versions = node.outs = None
-        wanted = plan.save_inputs
-        if wanted:
-            first_saved = input if 0 in wanted else None
-            second_saved = (other if tensor else Constant(other)) if 1 in wanted else None
-            node.saved = (first_saved, second_saved)
-            if input._storage is not None or (tensor and other._storage is not None):
-                node.versions = (input._version, other._version if tensor else 0)
-        else:
-            node.saved = (None, None)
-        if plan.save_outs:
-            t._storage = Storage(result)
-            node.outs = (SavedOutput(t, 0),)
+        node.versions = None
+        if input._storage is not None or (y is not other and other._storage is not None):
+            node.versions = (input._version, other._version if y is not other else 0)
+        node.saved = (input if first else None, (other if y is not other else Constant(y)) if second else None)
+        if keeps:
+            node.statics, node.aux, node.outs = (), None, None
+            node.shapes = (x.shape, shape_of(other))
+            if plan.save_outs:
+                t._storage = Storage(result)
+                node.outs = (SavedOutput(t, 0),)
         t._edge = node
         return t
 

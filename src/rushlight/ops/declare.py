@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.backends.numpy import backend
-from rushlight.ops.plan import Formula, OpNode, Plan, SeveralOutputs, arguments
+from rushlight.ops.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
 
 Array = Any
 Arrays = Any
@@ -108,10 +108,13 @@ class Op:
     def node_type(self) -> Any:
         """The class of this operator's nodes, named as PyTorch names them."""
         if self.node_class is None:
-            base = OpNode if self.out_count == 1 else SeveralOutputs
-            words = "".join(w[:1].upper() + w[1:] for w in self.name.split("_"))
-            self.node_class = type(f"{words}Backward0", (base,), {"__slots__": ()})
+            self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
+
+    def node_subclass(self, base: Any) -> Any:
+        """A subclass of `base` that bears the name of this operator's nodes."""
+        words = "".join(w[:1].upper() + w[1:] for w in self.name.split("_"))
+        return type(f"{words}Backward0", (base,), {"__slots__": ()})
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Arguments as (tensors, statics) in the order of the signature.  Raises TypeError as Python does."""

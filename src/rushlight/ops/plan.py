@@ -39,12 +39,16 @@ def arguments(fn: Any) -> tuple[str, ...]:
 
 
 class OpNode(Node):
-    """The node of a declared operator.
+    """The node of a declared operator, in the slim form that fast paths make.
 
     saved: by input position, the tensor kept or None (None as a whole once freed); versions: theirs, None if all 0.
     """
 
-    __slots__ = ("aux", "outs", "plan", "saved", "shapes", "statics", "versions")
+    __slots__ = ("plan", "saved", "versions")
+    statics: Any = ()
+    shapes: Any = None
+    aux: Any = None
+    outs: Any = None
 
     def run(self, g: Any, wanted: int) -> Any:
         if wanted == EVERY:
@@ -55,7 +59,7 @@ class OpNode(Node):
         return interpret(self, g, wanted, True)
 
     def release(self) -> None:
-        self.saved = self.outs = self.aux = None
+        self.saved = None
 
     def argument(self, position: int) -> str:
         """The name of the input at a position."""
@@ -67,7 +71,16 @@ class OpNode(Node):
         raise AttributeError(f"{self.name()!r} object has no attribute {name!r}")
 
 
-class SeveralOutputs(OpNode):
+class FullNode(OpNode):
+    """The node of a declared operator with everything that one may keep."""
+
+    __slots__ = ("aux", "outs", "shapes", "statics")
+
+    def release(self) -> None:
+        self.saved = self.outs = self.aux = None
+
+
+class SeveralOutputs(FullNode):
     """The node of an operator that has several outputs."""
 
     __slots__ = ("count",)

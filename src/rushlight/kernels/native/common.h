@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 struct Array {
     char head[RL_OBJECT_HEAD];
@@ -21,6 +20,7 @@ template <class T> inline T *ptr(const Array *a) {
 
 #define RL_EXPORT extern "C" __attribute__((visibility("default")))
 #define RL_INLINE static inline __attribute__((always_inline))
+#define RL_MEMBER inline __attribute__((always_inline))
 
 // One exported function per real dtype: RL_BOTH(MACRO) expands MACRO(type, suffix) twice.
 #define RL_BOTH(M) M(float, f32) M(double, f64)
@@ -35,15 +35,16 @@ void run(long count, long grain, Body body, void *context);
 // Calls f(begin, end) on pieces of [0, count), each a multiple of `grain` long (but the last), from several
 // threads if there is more than one piece.  Which thread takes which piece is open; the results must not
 // depend on it.
-template <class F> inline void parallel_for(long count, long grain, F &&f) {
+template <class F> __attribute__((noinline)) void piece(void *f, long begin, long end) {
+    (*static_cast<F *>(f))(begin, end);
+}
+
+template <class F> inline void parallel_for(long count, long grain, F f) {
     if (grain < 1) grain = 1;
     if (count <= 0) return;
-    if (count <= grain || threads() <= 1) {
-        f(0L, count);
-        return;
-    }
-    using Plain = typename std::remove_reference<F>::type;
-    run(count, grain, [](void *c, long b, long e) { (*static_cast<Plain *>(c))(b, e); }, (void *)&f);
+    // One copy of the body, called from both places: inlined here a second time, GCC leaves it scalar.
+    if (count <= grain || threads() <= 1) piece<F>(&f, 0, count);
+    else run(count, grain, piece<F>, &f);
 }
 
 // Elements that make one piece worth a thread.

@@ -272,7 +272,9 @@ def _bind(lib: Any, suffix: str) -> SimpleNamespace:
     """The functions of one dtype, with their argument types (see ``signatures``)."""
     import ctypes
 
-    kinds = {"a": ctypes.py_object, "n": ctypes.c_ssize_t, "i": ctypes.c_int, "d": ctypes.c_double, "p": ctypes.c_void_p}
+    kinds = {
+        "a": ctypes.py_object, "n": ctypes.c_ssize_t, "u": ctypes.c_uint64, "i": ctypes.c_int, "d": ctypes.c_double,
+    }  # fmt: skip
     table = SimpleNamespace()
     for name, letters in SIGNATURES.items():
         function = lib[f"rl_{name}_{suffix}"]

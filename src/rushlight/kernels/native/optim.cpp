@@ -74,7 +74,7 @@ template <class T> struct RmspropRule {
     bool low_weight;
 };
 
-template <class T>
+template <class T, bool kMomentum, bool kCentered>
 static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, RmspropRule<T> r) {
     parallel_for(n, kStepGrain, [=](long begin, long end) {
 #pragma omp simd
@@ -82,19 +82,27 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
             T d = r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0));
             T s = square[i] * r.alpha + (T(1) - r.alpha) * d * d;
             square[i] = s;
-            if (mean) {
+            if (kCentered) {
                 T a = AdamRule<T>::lerp(mean[i], d, T(1) - r.alpha, r.low_weight);
                 mean[i] = a;
                 s = s - a * a;
             }
             T step = d / (std::sqrt(s) + r.eps);
-            if (buffer) {
+            if (kMomentum) {
                 step = buffer[i] * r.momentum + step;
                 buffer[i] = step;
             }
             p[i] -= r.lr * step;
         }
     });
+}
+
+template <class T>
+static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, RmspropRule<T> r) {
+    if (buffer && mean) rmsprop<T, true, true>(p, g, square, buffer, mean, n, r);
+    else if (buffer) rmsprop<T, true, false>(p, g, square, buffer, mean, n, r);
+    else if (mean) rmsprop<T, false, true>(p, g, square, buffer, mean, n, r);
+    else rmsprop<T, false, false>(p, g, square, buffer, mean, n, r);
 }
 
 }  // namespace rl

@@ -1,4 +1,5 @@
-"""The native functions' arguments, a letter each: a ndarray (or None), n size, i int, d double, p pointer.
+"""The native functions' arguments, a letter each: a ndarray (or None), n size, u unsigned 64-bit,
+i int, d double.
 
 ``rl_<name>_f32`` and ``rl_<name>_f64`` are exported for each.  Raise ``ABI`` when the meaning of one changes.
 """
@@ -29,6 +30,26 @@ SIGNATURES: dict[str, str] = {
     "log_softmax": "aannn",
     "softmax_backward": "aaannn",
     "log_softmax_backward": "aaannn",
+    # norm.cpp: arrays in, arrays out, extents
+    "layer_norm": "aaaaaa" + "nnd",
+    "rms_norm": "aaaa" + "nnd",
+    "layer_norm_backward": "aaaaaaaa" + "nn",
+    "rms_norm_backward": "aaaaaa" + "nn",
+    "group_norm": "aaaaaa" + "nnnnd",
+    "group_norm_backward": "aaaaaaaa" + "nnnn",
+    "batch_stats": "aaa" + "nnn",
+    "batch_apply": "aaaaaa" + "nnn",
+    "batch_norm_backward": "aaaaaaaa" + "nnni",
+    # gather.cpp
+    "index_add_rows": "aaannn",
+    "cross_entropy": "aaaaa" + "nnnd",
+    "cross_entropy_backward": "aaaaaa" + "nnnd",
+    "dropout": "aaanuud",
+    "dropout_backward": "aaand",
+    # attention.cpp
+    "attention_softmax": "aainna" + "nnnnd",
+    "attention_again": "aainna" + "nnnnd",
+    "attention_slope": "aaannnd",
     # optim.cpp: parameter, gradient, state, elements, numbers
     "adam": "aaaaan" + "d" * 8,
     "sgd": "aaan" + "d" * 5 + "ii",

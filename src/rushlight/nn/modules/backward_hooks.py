@@ -1,0 +1,143 @@
+"""Full backward hooks: identity nodes around a module's forward tell when its gradients are known."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight.autograd import Function
+from rushlight.engine.modes import is_grad_enabled
+from rushlight.tensor import Tensor
+
+
+class _Pass(Function):
+    """The identity on several tensors at once, as one node."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Any) -> Any:  # type: ignore[override]
+        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads
+
+
+class BackwardHook:
+    """The backward hooks of one call of a module.
+
+    `module` is called back with the gradients of the tensors among its positional arguments (None for those that
+    need none) and of its outputs.  The object lives in hooks on the two identity nodes and holds neither node.
+    """
+
+    def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]):
+        self.module, self.user_hooks, self.user_pre_hooks = module, user_hooks, user_pre_hooks
+        self.grad_outputs: Any = None
+        self.input_places: list[int] | None = None  # where tensors are among the arguments
+        self.n_inputs = -1
+        self.output_places: list[int] = []
+        self.n_outputs = -1
+
+    def on_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Pass the tensors among the arguments through a node whose end runs the hooks."""
+        args, node, places = _through_node(args)
+        if node is not None:
+            self.n_inputs, self.input_places = len(args), places
+            node.register_hook(self._inputs_done)
+        return args
+
+    def on_outputs(self, result: Any) -> Any:
+        """Pass the outputs through a node whose beginning notes their gradients."""
+        is_tensor = isinstance(result, Tensor)
+        if not is_tensor and not isinstance(result, tuple):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                f"{type(result)}",
+                stacklevel=5,
+            )
+            return result
+        outputs, node, places = _through_node((result,) if is_tensor else result)
+        if node is not None:
+            self.n_outputs, self.output_places = len(outputs), places
+            node.register_prehook(self._outputs_known)
+        if is_tensor:
+            return outputs[0]
+        return type(result)(*outputs) if hasattr(result, "_fields") else outputs
+
+    def _outputs_known(self, grads: tuple[Any, ...]) -> Any:
+        """The gradients of the outputs have arrived: run pre-hooks; without inputs, the hooks too."""
+        grad_outputs = _spread(grads, self.output_places, self.n_outputs)
+        replaced = self._run_pre_hooks(grad_outputs)
+        self.grad_outputs = replaced
+        if self.input_places is None:
+            self._run_without_inputs()
+        if replaced is not grad_outputs:
+            return tuple(replaced[i] for i in self.output_places)
+        return None
+
+    def _run_pre_hooks(self, grad_outputs: Any) -> Any:
+        for hook in self.user_pre_hooks:
+            result = hook(self.module, grad_outputs)
+            if result is not None:
+                grad_outputs = _as_many(result, self.n_outputs, "Backward pre hook", "grad_output")
+        return grad_outputs
+
+    def _run_without_inputs(self) -> None:
+        grad_outputs, self.grad_outputs = self.grad_outputs, None
+        if not self.user_hooks:
+            return
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+            "require gradients.",
+            stacklevel=5,
+        )
+        for hook in self.user_hooks:
+            if hook(self.module, (), grad_outputs) is not None:
+                raise RuntimeError(
+                    "backward hook for Modules where no input requires gradient should always return None"
+                )
+
+    def _inputs_done(self, grad_inputs: tuple[Any, ...], _: Any) -> Any:
+        """The gradients of the inputs are known: run the hooks, which may replace them."""
+        places = self.input_places or []
+        spread = _spread(grad_inputs, places, self.n_inputs)
+        grad_outputs, self.grad_outputs = self.grad_outputs, None
+        if grad_outputs is None:
+            if not self.user_hooks:
+                return None
+            grad_outputs = (None,) * max(self.n_outputs, 0)
+        changed = False
+        for hook in self.user_hooks:
+            result = hook(self.module, spread, grad_outputs)
+            if result is not None:
+                spread, changed = _as_many(result, self.n_inputs, "Backward hook", "grad_input"), True
+        return tuple(spread[i] for i in places) if changed else None
+
+
+def _through_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int]]:
+    """Pass the tensors among `values` through one identity node: the new values, the node, and their places."""
+    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    tensors = [values[i] for i in places]
+    if not is_grad_enabled() or not any(t.requires_grad for t in tensors):
+        return values, None, places
+    passed = _Pass.apply(*tensors)
+    node = next(t.grad_fn for t in passed if t.requires_grad)
+    new = list(values)
+    for place, tensor in zip(places, passed, strict=True):
+        new[place] = tensor
+    return tuple(new), node, places
+
+
+def _spread(values: Any, places: list[int], size: int) -> tuple[Any, ...]:
+    """A tuple of `size` with `values` at `places` and None elsewhere."""
+    spread = [None] * size
+    for place, value in zip(places, values, strict=True):
+        spread[place] = value
+    return tuple(spread)
+
+
+def _as_many(result: Any, size: int, what: str, of: str) -> tuple[Any, ...]:
+    given = result if isinstance(result, tuple) else (result,)
+    if len(given) != size:
+        raise RuntimeError(f"{what} returned an invalid number of {of}, got {len(given)}, but expected {size}")
+    return given

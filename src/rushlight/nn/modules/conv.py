@@ -1,0 +1,315 @@
+"""Convolutions in one to three dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight import ops
+from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import init
+from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from rushlight.nn.parameter import Parameter
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
+    "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
+
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+_LAZY = {"LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
+         "LazyConvTranspose3d"}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from rushlight.nn.modules import lazy_conv
+
+        return getattr(lazy_conv, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _ConvNd(Module):
+    """What all convolutions share.  weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel)."""
+
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+                     "out_channels", "kernel_size"]  # fmt: skip
+
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: Any
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    padding_mode: str
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: Any,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        _check(in_channels, out_channels, groups, stride, padding, padding_mode)
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.transposed, self.output_padding = transposed, output_padding
+        self.groups, self.padding_mode = groups, padding_mode
+        self._reversed_padding_repeated_twice = self._explicit_padding()
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        self.weight = Parameter(ops.empty((first, second // groups, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(ops.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _explicit_padding(self) -> list[int]:
+        """The padding in the order of `functional.pad`, with "same" as numbers."""
+        if not isinstance(self.padding, str):
+            return list(_reverse_repeat_tuple(self.padding, 2))
+        found: list[int] = []
+        for dilation, size in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True):
+            total = dilation * (size - 1) if self.padding == "same" else 0
+            found += [total // 2, total - total // 2]
+        return found
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, uniform in +-1 / sqrt(fan in)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Sizes, and what differs from the defaults."""
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
+        for name, usual in (("padding", zeros), ("dilation", ones), ("output_padding", zeros), ("groups", 1)):
+            value = getattr(self, name)
+            if value != usual:
+                parts.append(f"{name}={value}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state.setdefault("padding_mode", "zeros")
+        super().__setstate__(state)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002
+        convolve: Any = (F.conv1d, F.conv2d, F.conv3d)[len(self.kernel_size) - 1]
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)  # noqa: A001
+            padding = (0,) * len(self.kernel_size)
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+
+
+def _check(channels_in: int, channels_out: int, groups: int, stride: Any, padding: Any, padding_mode: str) -> None:
+    """Raise ValueError for arguments that fit no convolution."""
+    if groups <= 0:
+        raise ValueError(f"groups must be a positive integer, got {groups}")
+    if channels_in % groups != 0:
+        raise ValueError(f"in_channels must be divisible by groups, got {channels_in} and {groups}")
+    if channels_out % groups != 0:
+        raise ValueError(f"out_channels must be divisible by groups, got {channels_out} and {groups}")
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
+        if padding == "same" and any(step != 1 for step in stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+    if padding_mode not in PADDING_MODES:
+        raise ValueError(f"padding_mode must be one of {PADDING_MODES}, but got padding_mode='{padding_mode}'")
+
+
+class _Conv(_ConvNd):
+    """A convolution that is not transposed."""
+
+    _spread: Any = None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        spread = type(self)._spread
+        super().__init__(
+            in_channels,
+            out_channels,
+            spread(kernel_size),
+            spread(stride),
+            padding if isinstance(padding, str) else spread(padding),
+            spread(dilation),
+            False,
+            spread(0),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """(N, in_channels, *) or (in_channels, *) -> (N, out_channels, *) or (out_channels, *)."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Cross-correlation over sequences.
+
+    Args: `padding` a number, a tuple, "same" or "valid"; `padding_mode` "zeros", "reflect", "replicate" or "circular";
+    `groups` divides both numbers of channels.  Raises ValueError for arguments that do not fit.
+    """
+
+    _spread = staticmethod(_single)
+
+
+class Conv2d(_Conv):
+    """Cross-correlation over images.
+
+    Args: `padding` a number, a tuple, "same" or "valid"; `padding_mode` "zeros", "reflect", "replicate" or "circular";
+    `groups` divides both numbers of channels.  Raises ValueError for arguments that do not fit.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Conv2d(3, 8, 3, padding=1)
+    Conv2d(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+    """
+
+    _spread = staticmethod(_pair)
+
+
+class Conv3d(_Conv):
+    """Cross-correlation over volumes.
+
+    Args: `padding` a number, a tuple, "same" or "valid"; `padding_mode` "zeros", "reflect", "replicate" or "circular";
+    `groups` divides both numbers of channels.  Raises ValueError for arguments that do not fit.
+    """
+
+    _spread = staticmethod(_triple)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """The gradient of a convolution with respect to its input, as a module."""
+
+    _spread: Any = None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}, got {padding_mode!r}')
+        spread = type(self)._spread
+        super().__init__(
+            in_channels,
+            out_channels,
+            spread(kernel_size),
+            spread(stride),
+            spread(padding),
+            spread(dilation),
+            True,
+            spread(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:  # noqa: A002
+        """(N, in_channels, *) or (in_channels, *) -> (N, out_channels, *) or (out_channels, *).
+
+        `output_size` picks one of the sizes that a strided convolution maps to the same size.
+        """
+        n = len(self.kernel_size)
+        convolve: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
+        extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
+        return convolve(  # type: ignore[no-any-return]
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+    def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:  # noqa: A002
+        """The output padding that gives `output_size`.  Raises ValueError where none does."""
+        n = len(self.kernel_size)
+        leading = input.ndim - n
+        if len(output_size) == n + leading:
+            output_size = output_size[leading:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.ndim}D input, output_size must have {n} or {n + leading} elements "
+                f"(got {len(output_size)})"
+            )
+        least = [
+            (input.shape[d + leading] - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
+            for d in range(n)
+        ]
+        most = [size + step - 1 for size, step in zip(least, self.stride, strict=True)]
+        if any(not low <= size <= high for low, size, high in zip(least, output_size, most, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
+                f"input of {list(input.shape)[leading:]})"
+            )
+        return [size - low for size, low in zip(output_size, least, strict=True)]
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution over sequences."""
+
+    _spread = staticmethod(_single)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """Transposed convolution over images."""
+
+    _spread = staticmethod(_pair)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution over volumes."""
+
+    _spread = staticmethod(_triple)

@@ -1,0 +1,82 @@
+"""Module: the base class of all neural network modules."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from rushlight.nn.modules.hooks import (
+    Hooked,
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from rushlight.nn.modules.registry import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from rushlight.nn.modules.state import IncompatibleKeys as _IncompatibleKeys
+
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+
+def _addindent(text: str, spaces: int) -> str:
+    """Indent every line of `text` but the first."""
+    return text.replace("\n", "\n" + spaces * " ")
+
+
+class Module(Hooked):
+    """Base class of all modules: parameters, buffers and child modules become found by being assigned.
+
+    A subclass calls `super().__init__()` first, assigns its parts, and overrides `forward`.  A module is called, so
+    that its hooks run.  Its parts: `registry` (attributes), `tree` (names, walking), `convert` (dtypes and devices),
+    `state` (state_dict), `hooks` (calls).
+
+    >>> import rushlight as torch
+    >>> class Twice(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.inner = torch.nn.Linear(3, 3)
+    ...     def forward(self, x):
+    ...         return self.inner(self.inner(x))
+    >>> Twice()
+    Twice(
+      (inner): Linear(in_features=3, out_features=3, bias=True)
+    )
+    """
+
+    def extra_repr(self) -> str:
+        """What `repr` shows of this module beside its children; override."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_addindent(repr(child), 2)}" for name, child in self._modules.items()]
+        return _layout(self._get_name(), lines, children)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Self:
+        """Accepted for compatibility: there is nothing to compile, the module is returned unchanged."""
+        return self
+
+
+def _layout(name: str, lines: list[str], children: list[str]) -> str:
+    """A module's repr from its own lines and its children's."""
+    if not lines and not children:
+        return f"{name}()"
+    if len(lines) == 1 and not children:
+        return f"{name}({lines[0]})"
+    return name + "(\n  " + "\n  ".join([*lines, *children]) + "\n)"

@@ -1,0 +1,183 @@
+"""Parameter and Buffer: tensors that a module finds by itself, and their lazy forms without a shape yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import ops
+from rushlight.tensor import Tensor, alias
+
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
+
+
+def _on_memory_of(data: Any, cls: Any) -> Any:
+    """A leaf of class `cls` on the memory of `data`, or an empty one for None."""
+    if data is None:
+        data = ops.empty(0)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"{cls.__name__}: `data` must be a Tensor or None, got {type(data).__name__}")
+    return alias(data, cls)
+
+
+class Parameter(Tensor):
+    """A tensor that is registered as a parameter when it is assigned to an attribute of a Module.
+
+    Args:
+        data: Tensor (*), whose memory is shared, not copied.  Default: an empty one.
+        requires_grad: whether gradients are accumulated in `.grad`.
+
+    Raises RuntimeError where `requires_grad` is asked for with an integer or bool dtype.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        parameter = _on_memory_of(data, cls)
+        if requires_grad:
+            if not (parameter.is_floating_point() or parameter.is_complex()):
+                raise RuntimeError(
+                    "Only Tensors of floating point and complex dtype can require gradients, "
+                    f"got {parameter.dtype}: pass requires_grad=False"
+                )
+            parameter.requires_grad_()
+        return parameter
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        known = memo.get(id(self))
+        if known is None:
+            known = memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return known
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        plain = alias(self)
+        plain.requires_grad_(self.requires_grad)
+        return f"Parameter containing:\n{plain!r}"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        state = {name: value for name, value in self.__dict__.items() if not _is_engine_slot(name)}
+        return _rebuild, (type(self), self.data, self.requires_grad, state)
+
+
+def _is_engine_slot(name: str) -> bool:
+    """Whether the engine keeps this entry of a tensor's `__dict__` (gradient, hooks): never copied or pickled."""
+    return name.startswith("_") and name in _ENGINE_SLOTS
+
+
+_ENGINE_SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_") and not name.startswith("__"))
+
+
+def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Any:
+    """A pickled parameter or buffer."""
+    tensor = alias(data, cls)
+    tensor.requires_grad_(requires_grad)
+    tensor.__dict__.update(state)
+    return tensor
+
+
+class Buffer(Tensor):
+    """A tensor that is registered as a buffer when it is assigned to an attribute of a Module.
+
+    Args:
+        data: Tensor (*), whose memory is shared.
+        persistent: whether the buffer is part of the module's `state_dict`.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        buffer = _on_memory_of(data, cls)
+        if data is not None and data.requires_grad:
+            buffer.requires_grad_()
+        buffer.persistent = persistent
+        return buffer
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        plain = alias(self)
+        plain.requires_grad_(self.requires_grad)
+        return repr(plain)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (type(self), self.data, self.requires_grad, {"persistent": self.persistent})
+
+
+_NO_SHAPE = (
+    "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+    "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
+    "initialize the parameters before accessing their attributes."
+)
+
+
+class UninitializedTensorMixin:
+    """What lazy parameters and buffers share: no shape until `materialize` gives them one."""
+
+    __slots__ = ()
+    cls_to_become: Any = Tensor
+
+    @property
+    def shape(self) -> Any:
+        """Refused: RuntimeError until `materialize` is called."""
+        raise RuntimeError(_NO_SHAPE)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Refused: RuntimeError until `materialize` is called."""
+        raise RuntimeError(_NO_SHAPE)
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary, uninitialised parameter or buffer of this shape, in place."""
+        this: Any = self
+        values = ops.empty(tuple(shape), device=device or this.device, dtype=dtype or this.dtype)
+        this.__class__ = self.cls_to_become
+        this.data = values
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        known = memo.get(id(self))
+        if known is None:
+            this: Any = self
+            known = memo[id(self)] = type(self)(this.requires_grad, device=this.device, dtype=this.dtype)
+        return known
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known before the first forward of its lazy module."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        parameter = alias(ops.empty(0, device=device, dtype=dtype), cls)
+        parameter.requires_grad_(requires_grad)
+        return parameter
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known before the first forward of its lazy module."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
+        buffer = alias(ops.empty(0, device=device, dtype=dtype), cls)
+        buffer.requires_grad_(requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (type(self), self.data, self.requires_grad, {})
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

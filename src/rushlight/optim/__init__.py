@@ -1,0 +1,52 @@
+"""Optimizers, learning-rate schedules and averaged models.
+
+Every optimizer changes parameters and state in place, without temporaries of their size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.adadelta import Adadelta
+from rushlight.optim.adafactor import Adafactor
+from rushlight.optim.adagrad import Adagrad
+from rushlight.optim.adam import Adam, AdamW
+from rushlight.optim.adamax import Adamax
+from rushlight.optim.asgd import ASGD
+from rushlight.optim.lbfgs import LBFGS
+from rushlight.optim.muon import Muon
+from rushlight.optim.nadam import NAdam
+from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.radam import RAdam
+from rushlight.optim.rmsprop import RMSprop
+from rushlight.optim.rprop import Rprop
+from rushlight.optim.sgd import SGD
+
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+    "swa_utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Schedules and averaging are imported when they are first asked for."""
+    if name in ("lr_scheduler", "swa_utils"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

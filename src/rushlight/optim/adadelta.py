@@ -1,0 +1,86 @@
+"""Adadelta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, regularized
+from rushlight.tensor import Tensor
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(Stepper):
+    """Adadelta (Zeiler, 2012): steps scaled by the ratio of running mean squares of steps and gradients.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: what the steps are multiplied by, a number or a tensor of one element.
+        rho: how much of the running mean squares is kept at each step.
+        eps: added to both mean squares.
+        weight_decay: L2 penalty.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        capturable: for graph capture on a GPU; refused on the CPU.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter: step, square_avg, acc_delta.
+    """
+
+    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(0.0 <= rho <= 1.0, "Invalid rho value: {}", rho)
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        defaults = dict(
+            lr=lr,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            capturable=capturable,
+            foreach=foreach,
+            differentiable=differentiable,
+        )
+        super().__init__(params, defaults)
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("square_avg", "acc_delta")
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        advance(state)
+        return {name: group[name] for name in ("lr", "rho", "eps", "weight_decay", "maximize")}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        square_avg: Any,
+        acc_delta: Any,
+        *,
+        lr: Any,
+        rho: float,
+        eps: float,
+        weight_decay: Any,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        square_avg = rho * square_avg + (1 - rho) * grad * grad
+        delta = xp.sqrt(acc_delta + eps) / xp.sqrt(square_avg + eps) * grad
+        return param - lr * delta, square_avg, rho * acc_delta + (1 - rho) * delta * delta

@@ -1,0 +1,120 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import kernels
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check, check_implementation, check_lr, number, raw, regularized
+from rushlight.storage import bump
+from rushlight.tensor import Tensor
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(Stepper):
+    """Adagrad (Duchi, Hazan and Singer, 2011): steps scaled by the sum of all squared gradients.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        lr_decay: the rate is divided by 1 + (step - 1) * lr_decay.
+        weight_decay: L2 penalty.
+        initial_accumulator_value: where the sum of squares starts.
+        eps: added to the denominator.
+        foreach, fused: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter, made at once: step, sum.
+    """
+
+    _fill = {"maximize": False, "foreach": None, "differentiable": False, "fused": None}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check(number(lr_decay) >= 0.0, "Invalid lr_decay value: {}", lr_decay)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        check(
+            initial_accumulator_value >= 0.0, "Invalid initial_accumulator_value value: {}", initial_accumulator_value
+        )
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        defaults = dict(
+            lr=lr,
+            lr_decay=lr_decay,
+            eps=eps,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        super().__init__(params, defaults)
+        check_implementation(defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._start(self.state[p], p, group)
+
+    def share_memory(self) -> None:
+        """Refused: tensors do not live in memory shared between processes.  Raises NotImplementedError."""
+        raise NotImplementedError(
+            "Adagrad.share_memory: tensors cannot be moved to memory shared between processes; train in threads, or "
+            "send gradients to one process"
+        )
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("sum",)
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        super()._start(state, p, group)
+        start = number(group["initial_accumulator_value"])
+        if start:
+            raw(state["sum"])[...] = start
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        names = ("lr", "lr_decay", "weight_decay", "eps", "maximize")
+        return {"step": advance(state), **{name: group[name] for name in names}}
+
+    def _options(self, group: dict[str, Any]) -> Any:
+        names = ("lr", "lr_decay", "eps", "weight_decay", "maximize")
+        return tuple(number(group[name]) for name in names)
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+        total = state["sum"]
+        lr, lr_decay, eps, weight_decay, maximize = options
+        kernels.adagrad(raw(p), raw(grad), raw(total), advance(state), lr, lr_decay, eps, weight_decay, maximize)
+        bump(p)
+        bump(total)
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        total: Any,
+        *,
+        step: float,
+        lr: Any,
+        lr_decay: Any,
+        weight_decay: Any,
+        eps: float,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        total = total + grad * grad
+        return param - lr / (1 + (step - 1) * lr_decay) * grad / (xp.sqrt(total) + eps), total

@@ -1,0 +1,216 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import kernels
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import (
+    Stepper,
+    advance,
+    check,
+    check_betas,
+    check_implementation,
+    check_lr,
+    is_zero,
+    lerp,
+    number,
+    raw,
+    regularized,
+)
+from rushlight.storage import bump
+from rushlight.tensor import Tensor
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Stepper):
+    """Adam (Kingma and Ba, 2014): steps scaled by running means of the gradient and of its square.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the running means of gradient and squared gradient is kept at each step.
+        eps: added to the denominator.
+        weight_decay: L2 penalty, or, decoupled, the part of the parameter taken off at each step (times `lr`).
+        amsgrad: scale by the largest mean square seen (Reddi et al., 2018).
+        foreach, fused: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        capturable: for graph capture on a GPU; refused on the CPU.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+        decoupled_weight_decay: decay as AdamW does.
+
+    State of a parameter: step, exp_avg, exp_avg_sq, and max_exp_avg_sq with `amsgrad`.
+
+    Example:
+        >>> import rushlight as torch
+        >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+        >>> optimizer = torch.optim.Adam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+    """
+
+    _fill = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        _check(lr, betas, foreach, capturable)
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )
+        super().__init__(params, defaults)
+        check_implementation(defaults)
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        names = ("lr", "betas", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
+        return {"step": advance(state), **{name: group[name] for name in names}}
+
+    def _options(self, group: dict[str, Any]) -> Any:
+        beta1, beta2 = group["betas"]
+        return (
+            number(group["lr"]),
+            number(beta1),
+            number(beta2),
+            group["eps"],
+            number(group["weight_decay"]),
+            group["decoupled_weight_decay"],
+            group["maximize"],
+        )
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+        exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+        largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
+        step = advance(state)
+        kernels.adam(
+            raw(p), raw(grad), raw(exp_avg), raw(exp_avg_sq), None if largest is None else raw(largest), step, *options
+        )
+        bump(p)
+        bump(exp_avg)
+        bump(exp_avg_sq)
+        if largest is not None:
+            bump(largest)
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        exp_avg: Any,
+        exp_avg_sq: Any,
+        largest: Any = None,
+        *,
+        step: float,
+        lr: Any,
+        betas: Any,
+        eps: float,
+        weight_decay: Any,
+        maximize: bool,
+        decoupled_weight_decay: bool,
+    ) -> tuple[Any, ...]:
+        beta1, beta2 = betas
+        grad = regularized(param, grad, 0 if decoupled_weight_decay else weight_decay, maximize)
+        if decoupled_weight_decay and not is_zero(weight_decay):
+            param = param * (1 - lr * weight_decay)
+        exp_avg = lerp(exp_avg, grad, 1 - beta1)
+        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+        square = exp_avg_sq if largest is None else xp.maximum(largest, exp_avg_sq)
+        denominator = xp.sqrt(square) / (1 - beta2**step) ** 0.5 + eps
+        param = param - lr / (1 - beta1**step) * exp_avg / denominator
+        return (param, exp_avg, exp_avg_sq) if largest is None else (param, exp_avg, exp_avg_sq, square)
+
+
+class AdamW(Adam):
+    """AdamW (Loshchilov and Hutter, 2017): Adam with decoupled weight decay.
+
+    Arguments and state are those of `Adam`; weight_decay is 0.01 unless given.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True
+
+
+def _check(lr: Any, betas: Any, foreach: bool | None, capturable: bool) -> None:
+    """Refuse learning rates and betas out of range, and tensors where lists of parameters are stepped at once."""
+    plain = foreach and not capturable
+    if isinstance(lr, Tensor) and plain:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_lr(lr)
+    check_betas(betas)
+    tensors = [isinstance(b, Tensor) for b in betas]
+    if any(tensors) and not all(tensors):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for i, beta in enumerate(betas):
+        if tensors[i] and plain:
+            raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+        if tensors[i] and beta._array.size != 1:
+            raise ValueError(f"Tensor betas[{i}] must be 1-element")

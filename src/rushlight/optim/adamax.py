@@ -1,0 +1,90 @@
+"""Adamax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check, check_betas, check_lr, lerp, number, regularized
+from rushlight.tensor import Tensor
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Stepper):
+    """Adamax (Kingma and Ba, 2014): Adam with the largest gradient, slowly forgotten, in place of the mean square.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the running mean and of the largest gradient is kept at each step.
+        eps: added to the magnitude of each gradient.
+        weight_decay: L2 penalty.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+        capturable: for graph capture on a GPU; refused on the CPU.
+
+    State of a parameter: step, exp_avg, exp_inf.
+    """
+
+    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        check_betas(betas)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
+        super().__init__(params, defaults)
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_inf")
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        beta1, beta2 = group["betas"]
+        step = advance(state)
+        names = ("lr", "eps", "weight_decay", "maximize")
+        return {"step": step, "beta1": beta1, "beta2": beta2, **{name: group[name] for name in names}}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        exp_avg: Any,
+        exp_inf: Any,
+        *,
+        step: float,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        eps: float,
+        weight_decay: Any,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        exp_avg = lerp(exp_avg, grad, 1 - beta1)
+        exp_inf = xp.maximum(beta2 * exp_inf, abs(grad) + eps)
+        return param - lr / (1 - beta1**step) * exp_avg / exp_inf, exp_avg, exp_inf

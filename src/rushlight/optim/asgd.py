@@ -1,0 +1,101 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check, check_lr, lerp, number, regularized, scalar
+from rushlight.tensor import Tensor
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Stepper):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        lambd: how fast the rate and the parameters decay.
+        alpha: the power with which the rate decays.
+        t0: the step at which averaging starts.
+        weight_decay: L2 penalty.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+        capturable: for graph capture on a GPU; refused on the CPU.
+
+    State of a parameter: step, eta (the rate of the next step), mu (the weight of the next average), ax (the average).
+    """
+
+    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        defaults = dict(
+            lr=lr,
+            lambd=lambd,
+            alpha=alpha,
+            t0=t0,
+            weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for p in group["params"]:
+                kept = self.state.get(p) or {}
+                for name in ("eta", "mu"):
+                    if name in kept and not isinstance(kept[name], Tensor):
+                        kept[name] = scalar(kept[name])
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("ax",)
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        state.update(step=scalar(0.0), eta=scalar(number(group["lr"])), mu=scalar(1.0))
+        super()._start(state, p, group)
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        eta, mu = state["eta"]._array, state["mu"]._array
+        now = {"eta": float(eta), "mu": float(mu), "lambd": group["lambd"]}
+        step, lr = advance(state), number(group["lr"])
+        eta[...] = lr / (1 + group["lambd"] * lr * step) ** group["alpha"]
+        mu[...] = 1 / max(1, step - group["t0"])
+        return {**now, "weight_decay": group["weight_decay"], "maximize": group["maximize"]}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        average: Any,
+        *,
+        eta: float,
+        mu: float,
+        lambd: float,
+        weight_decay: Any,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        param = param * (1 - lambd * eta) - eta * grad
+        return param, param if mu == 1 else lerp(average, param, mu)

@@ -1,0 +1,24 @@
+"""Layouts of the arrays that optimizers work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def as_real(array: Any) -> Any:
+    """A complex array as the reals that it consists of, in a last dimension of size 2; a real array as it is."""
+    if array.dtype.kind != "c":
+        return array
+    real = array.real
+    return np.lib.stride_tricks.as_strided(real, (*array.shape, 2), (*array.strides, real.itemsize))
+
+
+def zeros_like(array: Any) -> Any:
+    """Zeros in the memory order of `array`, untouched until used where the system can do so."""
+    if array.flags.c_contiguous:
+        return np.zeros(array.shape, array.dtype)
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    zeros = np.zeros([array.shape[axis] for axis in order], array.dtype)
+    return zeros.transpose(np.argsort(order))

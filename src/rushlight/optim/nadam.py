@@ -1,0 +1,136 @@
+"""NAdam."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import (
+    Stepper,
+    advance,
+    check,
+    check_betas,
+    check_lr,
+    is_zero,
+    lerp,
+    number,
+    regularized,
+    scalar,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["NAdam"]
+
+
+class NAdam(Stepper):
+    """NAdam (Dozat, 2016): Adam with Nesterov's momentum.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the running means of gradient and squared gradient is kept at each step.
+        eps: added to the denominator.
+        weight_decay: L2 penalty, or, decoupled, the part of the parameter taken off at each step (times `lr`).
+        momentum_decay: how fast the momentum nears betas[0].
+        decoupled_weight_decay: decay as AdamW does.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        capturable: for graph capture on a GPU; refused on the CPU.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter: step, mu_product (of all momenta so far), exp_avg, exp_avg_sq.
+    """
+
+    _fill = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        check_betas(betas)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        check(momentum_decay >= 0.0, "Invalid momentum_decay value: {}", momentum_decay)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for p in group["params"]:
+                kept = self.state.get(p)
+                if kept and not isinstance(kept.get("mu_product"), Tensor | None):
+                    kept["mu_product"] = scalar(kept["mu_product"])
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        state.update(step=scalar(0.0), mu_product=scalar(1.0))
+        super()._start(state, p, group)
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        step, (beta1, beta2), decay = advance(state), group["betas"], group["momentum_decay"]
+        mu, mu_next = (number(beta1) * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
+        product = state["mu_product"]._array
+        product *= mu
+        ahead = (1.0 - mu) / (1.0 - float(product)), mu_next / (1.0 - float(product) * mu_next)
+        names = ("lr", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
+        numbers = {name: group[name] for name in names}
+        return {"step": step, "beta1": beta1, "beta2": beta2, "ahead": ahead, **numbers}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        exp_avg: Any,
+        exp_avg_sq: Any,
+        *,
+        step: float,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        ahead: tuple[float, float],
+        eps: float,
+        weight_decay: Any,
+        maximize: bool,
+        decoupled_weight_decay: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, 0 if decoupled_weight_decay else weight_decay, maximize)
+        if decoupled_weight_decay and not is_zero(weight_decay):
+            param = param * (1 - lr * weight_decay)
+        exp_avg = lerp(exp_avg, grad, 1 - beta1)
+        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+        denominator = xp.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
+        of_grad, of_mean = ahead
+        return param - lr * (of_grad * grad + of_mean * exp_avg) / denominator, exp_avg, exp_avg_sq

@@ -1,0 +1,127 @@
+"""RMSprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import kernels
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check, check_lr, lerp, number, raw, regularized
+from rushlight.storage import bump
+from rushlight.tensor import Tensor
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(Stepper):
+    """RMSprop (Hinton, lecture 6 of "Neural Networks for Machine Learning"): steps scaled by the running mean square.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        alpha: how much of the running mean square is kept at each step.
+        eps: added to the denominator.
+        weight_decay: L2 penalty.
+        momentum: how much of the former step is kept.
+        centered: scale by the running variance instead of the mean square (Graves, 2013).
+        capturable: for graph capture on a GPU; refused on the CPU.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter: step, square_avg, and momentum_buffer and grad_avg where they are used.
+    """
+
+    _fill = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
+        check(momentum >= 0.0, "Invalid momentum value: {}", momentum)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        check(alpha >= 0.0, "Invalid alpha value: {}", alpha)
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            alpha=alpha,
+            eps=eps,
+            centered=centered,
+            weight_decay=weight_decay,
+            capturable=capturable,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+        )
+        super().__init__(params, defaults)
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        moving = ("momentum_buffer",) if group["momentum"] > 0 else ()
+        return ("square_avg", *moving, *(("grad_avg",) if group["centered"] else ()))
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        advance(state)
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize")
+        return {name: group[name] for name in names}
+
+    def _options(self, group: dict[str, Any]) -> Any:
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")
+        return self._slots(group), tuple(number(group[name]) for name in names)
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+        slots, (lr, alpha, eps, weight_decay, momentum, maximize) = options
+        advance(state)
+        buffer = raw(state["momentum_buffer"]) if momentum > 0 else None
+        mean = raw(state["grad_avg"]) if group["centered"] else None
+        square = raw(state["square_avg"])
+        kernels.rmsprop(raw(p), raw(grad), square, buffer, mean, lr, alpha, eps, weight_decay, momentum, maximize)
+        bump(p)
+        for name in slots:
+            bump(state[name])
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        square: Any,
+        *rest: Any,
+        lr: Any,
+        alpha: float,
+        eps: float,
+        weight_decay: Any,
+        momentum: float,
+        centered: bool,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        square = alpha * square + (1 - alpha) * grad * grad
+        kept: list[Any] = [square]
+        variance = square
+        if centered:
+            mean = lerp(rest[-1], grad, 1 - alpha)
+            variance = square - mean * mean
+        change = grad / (xp.sqrt(variance) + eps)
+        if momentum > 0:
+            change = momentum * rest[0] + change
+            kept.append(change)
+        return param - lr * change, *kept, *([mean] if centered else [])

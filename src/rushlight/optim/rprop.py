@@ -1,0 +1,87 @@
+"""Rprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, advance, check_lr, number, raw
+from rushlight.tensor import Tensor
+
+__all__ = ["Rprop"]
+
+
+class Rprop(Stepper):
+    """Resilient backpropagation (Riedmiller and Braun, 1993): a step size for every element, grown or cut by signs.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: where the step sizes start.
+        etas: what a step size is multiplied by when the gradient changed its sign, and when it kept it.
+        step_sizes: the smallest and the largest step size.
+        capturable: for graph capture on a GPU; refused on the CPU.
+        foreach: accepted; every way of stepping is in place and gives the same numbers.
+        maximize: step along the gradient instead of against it.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter: step, prev (its last gradient), step_size.
+    """
+
+    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = dict(
+            lr=lr,
+            etas=etas,
+            step_sizes=step_sizes,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
+        super().__init__(params, defaults)
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("prev", "step_size")
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        super()._start(state, p, group)
+        raw(state["step_size"])[...] = number(group["lr"])
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        advance(state)
+        return {name: group[name] for name in ("etas", "step_sizes", "maximize")}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        prev: Any,
+        step_size: Any,
+        *,
+        etas: tuple[float, float],
+        step_sizes: tuple[float, float],
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = -grad if maximize else grad
+        agreement = grad * prev
+        cut, kept = agreement < 0, agreement > 0
+        step_size = xp.where(cut, step_size * etas[0], xp.where(kept, step_size * etas[1], step_size))
+        step_size = xp.clip(step_size, *step_sizes)
+        grad = xp.where(cut, xp.zeros_like(grad), grad)
+        return param - xp.sign(grad) * step_size, grad, step_size

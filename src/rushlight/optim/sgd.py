@@ -1,0 +1,140 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import kernels
+from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
+from rushlight.storage import bump
+from rushlight.tensor import Tensor
+
+__all__ = ["SGD"]
+
+
+class SGD(Stepper):
+    """Stochastic gradient descent, with momentum if asked for.
+
+    Args:
+        params: tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        momentum: how much of the former step is kept.
+        dampening: how much of the gradient is left out of the momentum.
+        weight_decay: L2 penalty.
+        nesterov: look ahead along the momentum; needs momentum and no dampening.
+        maximize: step along the gradient instead of against it.
+        foreach, fused: accepted; every way of stepping is in place and gives the same numbers.
+        differentiable: record the step, so that it can be differentiated; parameters must not be leaves.
+
+    State of a parameter: momentum_buffer with `momentum`, else nothing.
+    """
+
+    _fill = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": None}
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check(momentum >= 0.0, "Invalid momentum value: {}", momentum)
+        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        super().__init__(params, defaults)
+        check_implementation(defaults)
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        if group["differentiable"]:
+            self._step_differentiable(group)
+            return
+        momentum, options = group["momentum"], self._options(group)
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            buffer, first = None, False
+            if momentum != 0:
+                state = self.state[p]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer, first = zeros(p), True
+                    state["momentum_buffer"] = buffer
+            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first)
+            bump(p)
+            if buffer is not None:
+                bump(buffer)
+
+    def _options(self, group: dict[str, Any]) -> Any:
+        return (
+            number(group["lr"]),
+            group["momentum"],
+            group["dampening"],
+            number(group["weight_decay"]),
+            group["nesterov"],
+            group["maximize"],
+        )
+
+    def _step_differentiable(self, group: dict[str, Any]) -> None:
+        for p in group["params"]:
+            if self.state.get(p, {}).get("momentum_buffer", p) is None:  # as old checkpoints have it
+                del self.state[p]
+        super()._step_differentiable({**group, "foreach": False})
+        if group["momentum"] == 0:
+            for p in group["params"]:
+                if not self.state.get(p, True):
+                    del self.state[p]
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] != 0 else ()
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        if group["momentum"] != 0:
+            state["momentum_buffer"] = zeros(p)
+            state["first"] = True
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        names = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")
+        return {"first": state.pop("first", False), **{name: group[name] for name in names}}
+
+    @staticmethod
+    def _formula(
+        xp: Any,
+        param: Any,
+        grad: Any,
+        buffer: Any = None,
+        *,
+        first: bool,
+        lr: Any,
+        momentum: float,
+        dampening: float,
+        weight_decay: Any,
+        nesterov: bool,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
+        grad = regularized(param, grad, weight_decay, maximize)
+        if buffer is None:
+            return (param - lr * grad,)
+        buffer = grad if first else momentum * buffer + (1 - dampening) * grad
+        return param - lr * (grad + momentum * buffer if nesterov else buffer), buffer

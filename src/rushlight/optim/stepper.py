@@ -1,0 +1,218 @@
+"""The loop that the elementwise optimizers share: one formula, on raw blocks or, to be differentiated, on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.engine.modes import enable_grad, set_grad_enabled
+from rushlight.kernels.reference.optim import blocks
+from rushlight.optim.memory import as_real, zeros_like
+from rushlight.optim.optimizer import Optimizer
+from rushlight.storage import bump
+from rushlight.tensor import Tensor, wrap
+
+
+class Stepper(Optimizer):
+    """An optimizer that treats every element alike.
+
+    A subclass names the state that is of the parameter's size (`_slots`, by group), gives its start (`_new_state`),
+    the numbers of one step (`_numbers`), and the formula: a function of (xp, param, grad, *slots, **numbers) that
+    returns the new param and slots.  `xp` is NumPy, or the module of operators when a step is differentiated.
+    """
+
+    _fill: dict[str, Any] = {}  # options that older checkpoints lack
+    _formula: Callable[..., tuple[Any, ...]]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._fill.items():
+                group.setdefault(name, value)
+            for p in group["params"]:
+                kept = self.state.get(p)
+                if kept and "step" in kept and not isinstance(kept["step"], Tensor):
+                    kept["step"] = scalar(float(kept["step"]))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient.
+
+        closure: evaluates the model again and returns the loss, which `step` returns.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self._step_group(group)
+        return loss
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        if group.get("capturable"):
+            _refuse_capturable(group)
+        if group.get("differentiable"):
+            self._step_differentiable(group)
+            return
+        options, states = self._options(group), self.state
+        for p in group["params"]:
+            grad = p.grad
+            if grad is not None:
+                state = states[p]
+                if not state:
+                    self._start(state, p, group)
+                self._update(p, grad, state, group, options)
+
+    def _step_differentiable(self, group: dict[str, Any]) -> None:
+        if group.get("foreach"):
+            raise AssertionError("_foreach ops don't support autograd: choose foreach=True or differentiable=True")
+        for p in group["params"]:
+            grad = p.grad
+            if grad is not None:
+                state = self.state[p]
+                if not state:
+                    self._start(state, p, group)
+                with set_grad_enabled(bool(self.defaults["differentiable"])):
+                    self._update_tensors(p, grad, state, group)
+
+    # What subclasses say ---------------------------------------------------------------------------
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """Names of the state of the parameter's size."""
+        raise NotImplementedError
+
+    def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        """Fill the empty state of a parameter."""
+        state["step"] = scalar(0.0)
+        for name in self._slots(group):
+            state[name] = zeros(p)
+
+    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        """Advance the counters of a parameter and return what the formula needs for this step."""
+        raise NotImplementedError
+
+    def _options(self, group: dict[str, Any]) -> Any:
+        """What `_update` wants to know of the group, read once for all of its parameters."""
+        return self._slots(group)
+
+    # The two ways to apply a formula ----------------------------------------------------------------
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+        """Change one parameter and its state in place, without temporaries of their size."""
+        slots = [state[name] for name in options]
+        numbers = {k: number(v) for k, v in self._numbers(state, group).items()}
+        run_blocks(type(self)._formula, p, grad, slots, numbers)
+
+    def _update_tensors(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Change one parameter and its state by operators that are recorded."""
+        from rushlight import ops
+
+        slots = [state[name] for name in self._slots(group)]
+        numbers = self._numbers(state, group)
+        written = [ops.view_as_real(t) if t.dtype.is_complex else t for t in (p, *slots)]
+        grad = ops.view_as_real(grad) if grad.dtype.is_complex else grad
+        param, *kept = [t.clone() for t in written]  # formulas may save what is then overwritten
+        for t, value in zip(written, type(self)._formula(ops, param, grad, *kept, **numbers), strict=True):
+            t.copy_(value)
+
+
+def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbers: dict[str, Any]) -> None:
+    """Apply `formula` to one parameter and its slots, block by block; 16-bit floats are rounded once, at the end."""
+    with np.errstate(all="ignore"):
+        for block in blocks(*(raw(t) for t in (p, grad, *slots))):
+            param, g, *kept = (wide(a) for a in block)
+            for old, new in zip((block[0], *block[2:]), formula(np, param, g, *kept, **numbers), strict=True):
+                old[...] = new
+    bump(p)
+    for t in slots:
+        bump(t)
+
+
+def regularized(param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
+    """The gradient, turned round to maximize, with the L2 penalty added."""
+    if maximize:
+        grad = -grad
+    return grad + weight_decay * param if not is_zero(weight_decay) else grad
+
+
+def is_zero(value: Any) -> bool:
+    """Whether an option is the plain number zero: a tensor may be differentiated, and is kept."""
+    return not isinstance(value, Tensor) and value == 0
+
+
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """`start` moved towards `end` by the fraction `weight`."""
+    return start + weight * (end - start)
+
+
+def scalar(value: float) -> Tensor:
+    """A counter: a 0-d tensor, float32 unless the default dtype is float64."""
+    wide = dtypes.get_default_dtype() is dtypes.float64
+    return wrap(np.array(value, np.float64 if wide else np.float32))
+
+
+def advance(state: dict[str, Any]) -> float:
+    """Count a step; which one it is."""
+    array = state["step"]._array
+    array += 1
+    return float(array)
+
+
+def zeros(p: Tensor) -> Tensor:
+    """Zeros of the shape, dtype and memory order of a parameter."""
+    return wrap(zeros_like(p._array))
+
+
+def wide(array: Any) -> Any:
+    """A block of 16-bit floats in float32, any other as it is."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
+
+
+def raw(t: Tensor) -> Any:
+    """The array of a tensor, complex numbers as pairs of reals."""
+    array = t._array
+    return as_real(array) if array.dtype.kind == "c" else array
+
+
+def number(value: Any) -> Any:
+    """An option as a Python number, if it is a tensor of one element."""
+    return value._array.item() if isinstance(value, Tensor) else value
+
+
+def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
+    """Raise ValueError for a learning rate below zero or a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr._array.size != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check(number(lr) >= 0.0, message, number(lr))
+
+
+def check_betas(betas: Any) -> None:
+    """Raise ValueError unless both betas are in [0, 1)."""
+    for i in (0, 1):
+        check(0.0 <= number(betas[i]) < 1.0, f"Invalid beta parameter at index {i}: {{}}", betas[i])
+
+
+def check(right: Any, message: str, value: Any) -> None:
+    """Raise ValueError with the value filled into the message unless it is right."""
+    if not right:
+        raise ValueError(message.format(value))
+
+
+def check_implementation(defaults: dict[str, Any]) -> None:
+    """Refuse `fused` together with `differentiable` or `foreach`."""
+    if defaults["fused"]:
+        if defaults["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if defaults["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _refuse_capturable(group: dict[str, Any]) -> None:
+    """Graph capture needs a GPU: refused where a parameter with a gradient is on the CPU."""
+    if any(p.grad is not None and p.device.type != "cuda" for p in group["params"]):
+        raise AssertionError(
+            "If capturable=True, params and state_steps must be on supported devices: ['cuda'], but they are on cpu. "
+            "Leave capturable=False there."
+        )

@@ -1,0 +1,16 @@
+"""Utilities: data loading, weak dictionaries, hook handles, checkpointing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MODULES = ("checkpoint", "data", "hooks", "weak")
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules are imported when they are first asked for."""
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
