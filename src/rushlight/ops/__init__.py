@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops import arith, convert, create, reduce, shape
+from rushlight.ops import (
+    arith,
+    convert,
+    create,
+    indexing,
+    join,
+    matmul,
+    reduce,
+    shape,
+    views,
+    views_split,
+)
 from rushlight.ops.registry import NAMESPACES
 
 __all__ = ["NAMESPACES", "arith", "convert", "create", "reduce", "shape"]

@@ -9,16 +9,11 @@ import numpy as np
 
 from rushlight.engine.conform import fits, reduce_axes, tensor_functions
 from rushlight.ops.declare import Array
+from rushlight.ops.dims import sizes
 from rushlight.ops.registry import function, op
 
-def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence, as a tuple of ints."""
-    if len(args) == 1 and not hasattr(args[0], "__index__"):
-        args = tuple(args[0])
-    return tuple(int(n) for n in args)
-
-
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g, input_shape: sum_to(g, input_shape)})
+@op(ns=None, name="expand", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
 def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
     """`input` broadcast to `size`, a view.  (*) -> size"""
     out = np.broadcast_to(input, size)
@@ -66,7 +61,8 @@ tensor_functions["sum_to_size"] = sum_to
 tensor_functions["expand"] = broadcast
 
 
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})
+@op(ns=None, name="view", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
 def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:  # noqa: A002
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
@@ -99,7 +95,7 @@ def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
     return reshape_op(input, infer(input, sizes(shape)))
 
 
-@op(ns=None, view=True, half=None, linear=True)
+@op(ns=None, name="permute", view=True, half=None, linear=True)
 def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:  # noqa: A002
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
@@ -107,23 +103,38 @@ def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:  # noqa: 
 
 @permute_op.grad("input")
 def _(g: Any, dims: Any) -> Any:
-    return permute_op(g, tuple(sorted(range(len(dims)), key=lambda i: dims[i] % len(dims))))
+    back = [0] * len(dims)
+    for i, d in enumerate(dims):
+        back[d] = i
+    return permute_op(g, tuple(back))
 
 
-@op(ns=None, view=True, half=None, linear=True)
-def slice_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
-    """Basic indexing with ints, slices, None and Ellipsis: a view.  (*) -> (*)"""
-    return input[index] if input.ndim else np.asarray(input[index]).reshape(()) if index == () else input[index]
+@op(ns=None, name="transpose", view=True, half=None, linear=True,
+    grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)})  # fmt: skip
+def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:  # noqa: A002
+    """Two dimensions exchanged, a view.  (*) -> (*)"""
+    return input.swapaxes(dim0, dim1)
 
 
-@slice_op.grad("input")
-def _(g: Any, input_shape: Any, index: Any) -> Any:
+def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
     return slice_scatter_zeros(g, input_shape, index)
+
+
+@op(ns=None, name="slice", view=True, half=None, linear=True, grads={"input": _slice_grad})
+def slice_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
+    """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
+    return input[index]
+
+
+@op(ns=None, name="select", view=True, half=None, linear=True, grads={"input": _slice_grad})
+def select_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
+    """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
+    return input[index]
 
 
 @op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)})
 def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:  # noqa: A002
-    """Zeros of shape `size` with `input` at `index`: the adjoint of slicing."""
+    """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[index] = input
     return out

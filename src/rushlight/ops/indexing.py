@@ -1,0 +1,177 @@
+"""`tensor[index]` and `tensor[index] = value`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine import inplace
+from rushlight.ops.convert import copy_
+from rushlight.ops.shape import reshape_op, select_op, slice_op
+from rushlight.ops.views import raw
+from rushlight.state import modes
+from rushlight.tensor import Tensor, wrap
+
+ALL = slice(None)
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """The part of a tensor that `index` names.
+
+    ints, slices, None and Ellipsis give a view; tensors, lists and masks a copy (see `index`).
+    """
+    parts = index if index.__class__ is tuple else (index,)
+    basic = basic_index(parts, raw(self).shape)
+    if basic is None:
+        from rushlight.ops.indexing_advanced import getitem_advanced
+
+        return getitem_advanced(self, parts)
+    found, single = basic
+    return select_op(self, found) if single else slice_op(self, found)
+
+
+def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """(NumPy index with an Ellipsis, whether its last part is an int), or None if `parts` holds more than basic ones.
+
+    Raises IndexError for ints out of range and too many parts, ValueError for steps that are not positive.
+    """
+    found: list[Any] = []
+    ndim, d, seen, single = len(shape), 0, False, False
+    for position, p in enumerate(parts):
+        kind = p.__class__
+        if kind is slice:
+            found.append(p if p == ALL else checked_slice(p))
+            d, single = d + 1, False
+        elif p is None:
+            found.append(p)
+        elif p is Ellipsis:
+            if not seen:
+                found.append(p)
+                d = ndim - sum(takes(q) for q in parts[position + 1 :])
+            elif len(parts) != 2:
+                found.append(ALL)
+            seen, single = True, False
+        else:
+            i = p if kind is int else as_int(p)
+            if i is None:
+                return None
+            if d >= ndim:
+                too_many(parts, shape)
+            if not -shape[d] <= i < shape[d]:
+                raise IndexError(f"index {i} is out of bounds for dimension {d} with size {shape[d]}")
+            found.append(i)
+            d, single = d + 1, True
+    if d > ndim:
+        too_many(parts, shape)
+    if not seen:
+        found.append(Ellipsis)
+    return tuple(found), single
+
+
+def too_many(parts: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    """Raise the error for an index with more parts than dimensions."""
+    if not shape and len(parts) == 1:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                         "convert a 0-dim tensor to a number")  # fmt: skip
+    raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+
+
+def takes(part: Any) -> int:
+    """How many dimensions a part of a basic index takes."""
+    return 0 if part is None or part is Ellipsis else 1
+
+
+def as_int(part: Any) -> Any:
+    """An index part as an int, or None where it is a mask, a list or a tensor of indices."""
+    if isinstance(part, Tensor):
+        array = part._array
+        return int(array) if array.ndim == 0 and array.dtype.kind in "iu" else None
+    if isinstance(part, (bool, np.bool_, np.ndarray)) or not hasattr(part, "__index__"):
+        return None
+    return part.__index__()
+
+
+def checked_slice(part: Any) -> Any:
+    """A slice with Python ints as bounds.  Raises ValueError for steps that are not positive."""
+    start, stop, step = (bound(b) for b in (part.start, part.stop, part.step))
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero")
+    return slice(start, stop, step)
+
+
+def bound(value: Any) -> Any:
+    """A bound of a slice as an int or None."""
+    if value is None or value.__class__ is int:
+        return value
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Copy `value`, broadcast and cast, into the part of a tensor that `index` names."""
+    parts = index if index.__class__ is tuple else (index,)
+    basic = basic_index(parts, self._array.shape)
+    if basic is None:
+        from rushlight.ops.indexing_advanced import setitem_advanced
+
+        setitem_advanced(self, parts, value)
+        return
+    found, _ = basic
+    source = value_array(self, value)
+    tracked = modes.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    if not tracked and not modes.levels and not modes.observers:
+        inplace.check(self, False)
+        part = self._array[found]
+        part[...] = fitting(source, part.shape)
+        inplace.written(self, "setitem")
+        return
+    part = slice_op(self, found)
+    copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._array.shape))
+
+
+def value_array(self: Tensor, value: Any) -> Any:
+    """The value to assign as an array; numbers in the dtype of the tensor."""
+    if isinstance(value, Tensor):
+        array = value._array
+        if array.dtype.kind == "c" and self._array.dtype.kind != "c":
+            return array.real
+        return array
+    if isinstance(value, np.ndarray):
+        return value
+    if not isinstance(value, (int, float, complex, np.generic)):
+        raise TypeError(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
+    if isinstance(value, complex) and self._array.dtype.kind != "c":
+        raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
+    from rushlight.ops.compute import cast
+
+    return cast(value, self._array.dtype)
+
+
+def lead_ones(have: tuple[int, ...], want: tuple[int, ...]) -> int:
+    """How many leading dimensions of size 1 a value has beyond those of the place it goes to."""
+    extra = 0
+    while len(have) - extra > len(want) and have[extra] == 1:
+        extra += 1
+    return extra
+
+
+def fitting(array: Any, shape: tuple[int, ...]) -> Any:
+    """`array` without leading ones that are too many.  Raises RuntimeError where it does not broadcast to `shape`."""
+    have = array.shape[lead_ones(array.shape, shape) :]
+    lead = len(shape) - len(have)
+    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(array.shape)} cannot be broadcast to indexing "
+                           f"result of shape {list(shape)}")  # fmt: skip
+    return array if have == array.shape else array.reshape(have)
+
+
+def trimmed(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """As `fitting`, for a tensor."""
+    have = fitting(value._array, shape).shape
+    return value if have == value._array.shape else reshape_op(value, have)  # type: ignore[no-any-return]
+
+
+Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

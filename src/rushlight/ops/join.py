@@ -1,0 +1,107 @@
+"""Joining tensors: cat and stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.declare import Array, Arrays
+from rushlight.ops.dims import wrap_dim
+from rushlight.ops.registry import function, op
+from rushlight.ops.shape import slice_op
+from rushlight.ops.views import raw
+
+
+@op(ns=None, name="cat", half=None, linear=True)
+def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
+    """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
+    return np.concatenate(tensors, dim)
+
+
+@cat_op.grad("tensors")
+def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+    lead, start, parts = (slice(None),) * dim, 0, []
+    for shape in tensors_shape:
+        parts.append(slice_op(g, (*lead, slice(start, start + shape[dim]), ...)))
+        start += shape[dim]
+    return tuple(parts)
+
+
+@op(ns=None, name="stack", half=None, linear=True)
+def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
+    """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
+    return np.stack(tensors, dim)
+
+
+@stack_op.grad("tensors")
+def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+    lead = (slice(None),) * dim
+    return tuple([slice_op(g, (*lead, i, ...)) for i in range(len(tensors_shape))])
+
+
+def gathered(name: str, tensors: Any) -> list[Any]:
+    """The tensors of a sequence, all in their common dtype.  Raises TypeError or RuntimeError for anything else."""
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+    for i, x in enumerate(found):
+        if not hasattr(x, "_array") and not isinstance(x, np.ndarray):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    if any(raw(x).dtype != raw(found[0]).dtype for x in found):
+        found = converted(found)
+    return found
+
+
+def converted(tensors: list[Any]) -> list[Any]:
+    """The tensors in the dtype to which they promote together."""
+    from rushlight import dtypes
+    from rushlight.ops.convert import cast
+
+    target = dtypes.result_dtype([raw(x) for x in tensors]).numpy
+    return [x if raw(x).dtype == target else cast(x, target) for x in tensors]
+
+
+def check_cat(found: list[Any], dim: int) -> None:
+    """Raise RuntimeError where sizes besides `dim` differ."""
+    first = raw(found[0]).shape
+    for i, x in enumerate(found):
+        shape = raw(x).shape
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for d, (a, b) in enumerate(zip(first, shape, strict=True)):
+            if a != b and d != dim:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
+                    f"tensor number {i} in the list."
+                )
+
+
+@function(aliases=("concat", "concatenate"), out=True)
+def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+    """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
+
+    Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ.
+    """
+    found = gathered("cat", tensors)
+    for i, x in enumerate(found):
+        if raw(x).ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    shaped = [x for x in found if raw(x).shape != (0,)] or found
+    dim = wrap_dim(dim if axis is None else axis, raw(shaped[0]).ndim)
+    check_cat(shaped, dim)
+    return cat_op(shaped, dim)
+
+
+@function(out=True)
+def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+    """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
+    found = gathered("stack", tensors)
+    first = raw(found[0]).shape
+    for i, x in enumerate(found):
+        if raw(x).shape != first:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                               f"{list(raw(x).shape)} at entry {i}")  # fmt: skip
+    return stack_op(found, wrap_dim(dim if axis is None else axis, len(first) + 1))

@@ -1,0 +1,284 @@
+"""Matrix products: mm, bmm, matmul, linear, and their relatives that add and scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.arith import conj
+from rushlight.ops.declare import Array
+from rushlight.ops.registry import function, op
+from rushlight.ops.shape import reshape_op, transpose_op
+from rushlight.ops.views import raw
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+
+
+def adj(x: Any) -> Any:
+    """The conjugate transpose of the last two dimensions, of an array or tensor."""
+    if x.__class__ is ndarray:
+        x = x.swapaxes(-1, -2)
+        return x.conj() if x.dtype.kind == "c" else x
+    n = x._array.ndim
+    return conj(transpose_op(x, n - 2, n - 1))
+
+
+@op(ns=None, name="mm", linear=True, grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+                                             "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
+def mm_op(be: Any, input: Array, mat2: Array) -> Array:  # noqa: A002
+    """Matrix product.  (M, K), (K, N) -> (M, N)"""
+    return be.matmul(input, mat2)
+
+
+@op(ns=None, name="bmm", linear=True, grads={"input": lambda g, mat2: matmul_op(g, adj(mat2)),
+                                              "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
+def matmul_op(be: Any, input: Array, mat2: Array) -> Array:  # noqa: A002
+    """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
+    return be.matmul(input, mat2)
+
+
+@op(ns=None, name="mv", linear=True, grads={"input": lambda g, vec: outer_op(g, conj(vec)),
+                                             "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
+def mv_op(be: Any, input: Array, vec: Array) -> Array:  # noqa: A002
+    """Matrix times vector.  (M, K), (K) -> (M)"""
+    return be.matmul(input, vec)
+
+
+@op(ns=None, name="dot", linear=True, grads={"input": lambda g, other: g * conj(other),
+                                              "other": lambda g, input: g * conj(input)})  # fmt: skip
+def dot_op(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+    """The sum of products.  (K), (K) -> ()"""
+    return np.asarray(be.matmul(input, other))
+
+
+@op(ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
+                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))})  # fmt: skip
+def outer_op(be: Any, input: Array, vec2: Array) -> Array:  # noqa: A002
+    """All products.  (M), (N) -> (M, N)"""
+    return np.multiply(input[:, None], vec2[None, :])
+
+
+@op(ns=None, name="linear", linear=True)
+def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:  # noqa: A002
+    """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
+    k = input.shape[-1]
+    rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
+    out = be.matmul(rows, weight.T)
+    if bias is not None:
+        out += bias
+    return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for size in shape[:-1]:
+        n *= size
+    return n
+
+
+def flat(x: Any) -> Any:
+    """All dimensions but the last as one, of an array or tensor."""
+    shape = raw(x).shape
+    return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
+
+
+@linear_op.grad("input")
+def _(g: Any, weight: Any) -> Any:
+    shape = raw(g).shape
+    found = mm_op(flat(g), conj(weight))
+    return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], raw(weight).shape[1]))
+
+
+@linear_op.grad("weight")
+def _(g: Any, input: Any) -> Any:  # noqa: A002
+    return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
+
+
+@linear_op.grad("bias")
+def _(g: Any) -> Any:
+    return g
+
+
+def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "mat2")) -> None:
+    """Raise RuntimeError unless both are tensors of one dtype."""
+    x, y = raw(a), raw(b)
+    for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
+        if not isinstance(value, ndarray):
+            raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
+                            f"{type(value).__name__}")  # fmt: skip
+    if x.dtype != y.dtype:
+        from rushlight import dtypes
+
+        raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
+                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}")  # fmt: skip
+
+
+def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
+    """Raise RuntimeError unless two matrices, or batches of them, can be multiplied."""
+    same_dtype(name, a, b, names)
+    s, t = raw(a).shape, raw(b).shape
+    for each, shape in ((names[0], s), (names[1], t)):
+        if len(shape) != ndim:
+            raise RuntimeError(f"{name}: {each} must be a {'matrix' if ndim == 2 else f'{ndim}D tensor'}, got a "
+                               f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
+    if s[-1] != t[-2] or s[:-2] != t[:-2]:
+        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
+        raise RuntimeError(f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes})")
+
+
+@function(method=True, out=True)
+def mm(input: Any, mat2: Any) -> Any:  # noqa: A002
+    """Matrix product.  (M, K), (K, N) -> (M, N)"""
+    check_matrices("mm", input, mat2)
+    return mm_op(input, mat2)
+
+
+@function(method=True, out=True)
+def bmm(input: Any, mat2: Any) -> Any:  # noqa: A002
+    """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
+    check_matrices("bmm", input, mat2, 3)
+    return matmul_op(input, mat2)
+
+
+@function(method=True, out=True)
+def mv(input: Any, vec: Any) -> Any:  # noqa: A002
+    """Matrix times vector.  (M, K), (K) -> (M)"""
+    same_dtype("mv", input, vec, ("input", "vec"))
+    if raw(input).ndim != 2 or raw(vec).ndim != 1:
+        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {raw(input).ndim}-D and {raw(vec).ndim}-D")
+    if raw(input).shape[1] != raw(vec).shape[0]:
+        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, raw(input).shape))}), vec "
+                           f"({raw(vec).shape[0]})")  # fmt: skip
+    return mv_op(input, vec)
+
+
+@function(method=True, out=True)
+def dot(input: Any, tensor: Any) -> Any:  # noqa: A002
+    """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
+    same_dtype("dot", input, tensor, ("input", "tensor"))
+    if raw(input).ndim != 1 or raw(tensor).ndim != 1:
+        raise RuntimeError(f"dot: 1D tensors expected, but got {raw(input).ndim}D and {raw(tensor).ndim}D tensors")
+    if raw(input).shape != raw(tensor).shape:
+        raise RuntimeError(f"dot: inconsistent tensor size, expected tensor {list(raw(input).shape)} and src "
+                           f"{list(raw(tensor).shape)} to have the same number of elements")  # fmt: skip
+    return dot_op(input, tensor)
+
+
+@function(method=True, out=True, aliases=("ger",))
+def outer(input: Any, vec2: Any) -> Any:  # noqa: A002
+    """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
+    for name, x in (("input", input), ("vec2", vec2)):
+        if raw(x).ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {raw(x).ndim}-D")
+    return outer_op(input, vec2)
+
+
+@function(method=True, out=True)
+def matmul(input: Any, other: Any) -> Any:  # noqa: A002
+    """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
+
+    (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
+    """
+    same_dtype("matmul", input, other, ("input", "other"))
+    s, t = raw(input).shape, raw(other).shape
+    m, n = len(s), len(t)
+    if m == 0 or n == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
+    if s[-1] != t[-2 if n > 1 else 0]:
+        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
+        raise RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
+                           f"{t[-2 if n > 1 else 0]}")  # fmt: skip
+    if m == 2 and n == 2:
+        return mm_op(input, other)
+    if m == 1 and n == 1:
+        return dot_op(input, other)
+    if m == 2 and n == 1:
+        return mv_op(input, other)
+    return products(input, other, s, t)
+
+
+def products(input: Any, other: Any, s: Any, t: Any) -> Any:  # noqa: A002
+    """The remaining cases of `matmul`: vectors become matrices; one matrix for a whole batch, one product."""
+    if len(s) == 1:
+        found = matmul(reshape_op(input, (1, *s)), other)
+        return reshape_op(found, (*t[:-2], t[-1]))
+    if len(t) == 1:
+        return reshape_op(mv_op(flat(input), other), s[:-1])
+    if len(t) == 2:
+        return reshape_op(mm_op(flat(input), other), (*s[:-1], t[-1]))
+    try:
+        np.broadcast_shapes(s[:-2], t[:-2])
+    except ValueError:
+        raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast") from None
+    return matmul_op(input, other)
+
+
+@op(ns=None, name="addmm", promote=None)
+def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:  # noqa: A002
+    """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
+    out = be.matmul(mat1, mat2)
+    if alpha != 1:
+        out = np.asarray(out * alpha).astype(out.dtype, copy=False)
+    if beta != 0:
+        scaled = input if beta == 1 else np.asarray(input * beta).astype(out.dtype, copy=False)
+        out += scaled
+    return out
+
+
+def _scaled(x: Any, by: Any) -> Any:
+    """x times the conjugate of a number."""
+    return x if by == 1 else x * conj(by)
+
+
+addmm_op.grad("input")(lambda g, beta: _scaled(g, beta))
+addmm_op.grad("mat1")(lambda g, mat2, alpha: _scaled(matmul_op(g, adj(mat2)), alpha))
+addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), alpha))
+
+
+@function(method=True, out=True, inplace=True)
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:  # noqa: A002
+    """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
+    check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
+    same_dtype("addmm", input, mat1, ("input", "mat1"))
+    shape = (raw(mat1).shape[0], raw(mat2).shape[1])
+    check_expands("addmm", input, shape)
+    return addmm_op(input, mat1, mat2, beta, alpha)
+
+
+def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:  # noqa: A002
+    """Raise RuntimeError unless `input` broadcasts to `shape`."""
+    have = raw(input).shape
+    lead = len(shape) - len(have)
+    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
+        raise RuntimeError(f"{name}: input of shape {list(have)} does not broadcast to the product's shape {list(shape)}")
+
+
+@function(ns="nn.functional")
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:  # noqa: A002
+    """input @ weight^T + bias, as one matrix product over all leading dimensions.
+
+    input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
+    """
+    same_dtype("linear", input, weight, ("input", "weight"))
+    if bias is not None:
+        same_dtype("linear", input, bias, ("input", "bias"))
+    s, w = raw(input).shape, raw(weight).shape
+    if not s or not w or len(w) > 2 or s[-1] != w[-1]:
+        raise RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
+                           "sizes must be equal, and the weight have one or two dimensions")  # fmt: skip
+    if len(w) == 1:
+        found = matmul(input, weight)
+        return found if bias is None else found + bias
+    if bias is not None and raw(bias).shape not in ((w[0],), (1,), ()):
+        raise RuntimeError(f"linear: bias of shape {list(raw(bias).shape)} does not fit {w[0]} outputs")
+    return linear_op(input, weight, bias)
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    return matmul(other, self)
+
+
+Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]

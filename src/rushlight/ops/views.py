@@ -1,0 +1,210 @@
+"""Views by other names: view, flatten, transpose, squeeze, unsqueeze, select, narrow."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+from rushlight import dtypes
+from rushlight.ops.dims import sizes, wrap_dim, wrap_dims
+from rushlight.ops.registry import function
+from rushlight.ops.shape import expand, infer, permute_op, reshape, reshape_op, select_op, slice_op, transpose_op
+from rushlight.storage import root_of
+from rushlight.tensor import Tensor
+
+
+def raw(x: Any) -> Any:
+    """The array of a tensor, or the array itself."""
+    return x._array if isinstance(x, Tensor) else x
+
+
+@function(method=True, ns="Tensor")
+def view(self: Any, *shape: Any, dtype: Any = None) -> Any:
+    """The same memory in another shape, or as another dtype.  (*) -> shape
+
+    Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
+    """
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        dtype = shape[0]
+    if dtype is not None:
+        return view_dtype(self, dtype)
+    target = infer(self, sizes(shape))
+    array = raw(self)
+    if not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
+        raise RuntimeError(
+            f"view(): size {list(target)} is not compatible with input tensor's size {list(array.shape)} and strides "
+            f"{[s // array.itemsize for s in array.strides]} (at least one dimension spans across two contiguous "
+            "subspaces). Use .reshape(...) instead."
+        )
+    return reshape_op(self, target)
+
+
+@function(method=True, ns="Tensor")
+def reshape_as(self: Any, other: Any) -> Any:
+    """`self` in the shape of `other`.  (*), (*) -> (*)"""
+    return reshape(self, other.shape)
+
+
+@function(method=True, ns="Tensor")
+def view_as(self: Any, other: Any) -> Any:
+    """The memory of `self` in the shape of `other`.  (*), (*) -> (*)"""
+    return view(self, other.shape)
+
+
+@function(method=True, ns="Tensor")
+def expand_as(self: Any, other: Any) -> Any:
+    """`self` broadcast to the shape of `other` without copying.  (*), (*) -> (*)"""
+    return expand(self, *other.shape)
+
+
+@function(method=True)
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: A002
+    """Dimensions `start_dim` to `end_dim` as one: a view where strides allow.  (*) -> (*)"""
+    shape = raw(input).shape
+    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return reshape_op(input, (1,))
+    if start == end:
+        return input
+    return reshape_op(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+@function(method=True)
+def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
+    """The dimensions in another order, a view.  (*) -> (*)"""
+    order, ndim = sizes(dims), raw(input).ndim
+    if len(order) != ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(order)}"
+        )
+    order = tuple([wrap_dim(d, ndim) for d in order])
+    if len(set(order)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return permute_op(input, order)
+
+
+@function(method=True, aliases=("swapaxes", "swapdims"))
+def transpose(input: Any, dim0: int, dim1: int) -> Any:  # noqa: A002
+    """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
+    ndim = raw(input).ndim
+    return transpose_op(input, wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else permute_op(input, ())
+
+
+@function(method=True)
+def t(input: Any) -> Any:  # noqa: A002
+    """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
+    ndim = raw(input).ndim
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
+
+
+def _T(self: Tensor) -> Any:  # noqa: N802
+    """The dimensions in reverse order, a view; deprecated but for matrices."""
+    ndim = self._array.ndim
+    if ndim not in (0, 2):
+        import warnings
+
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            UserWarning, stacklevel=2)  # fmt: skip
+    return permute_op(self, tuple(range(ndim - 1, -1, -1)))
+
+
+def _mT(self: Tensor) -> Any:  # noqa: N802
+    """The last two dimensions exchanged, a view."""
+    if self._array.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
+    return transpose_op(self, self._array.ndim - 2, self._array.ndim - 1)
+
+
+def _H(self: Tensor) -> Any:  # noqa: N802
+    """The conjugate transpose of a matrix."""
+    if self._array.ndim not in (0, 2):
+        raise RuntimeError(
+            "tensor.H is only supported on matrices (2-D tensors). Got "
+            f"{self._array.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._array.ndim > 2)}")
+    return self if self._array.ndim == 0 else adjoint(self)
+
+
+@function(method=True)
+def adjoint(input: Any) -> Any:  # noqa: A002
+    """The last two dimensions exchanged and the elements conjugated; a view unless complex.  (*, M, N) -> (*, N, M)"""
+    from rushlight.ops.arith import conj
+
+    ndim = raw(input).ndim
+    if ndim < 2:
+        raise RuntimeError(f"adjoint(): tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+                           f"{ndim}-D tensor.")  # fmt: skip
+    return conj(transpose_op(input, ndim - 2, ndim - 1))
+
+
+for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", adjoint)):
+    setattr(Tensor, _name, property(_get))
+
+
+@function(method=True)
+def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
+    """Without the dimensions of size 1 (of those in `dim` if given), a view.  (*) -> (*)"""
+    shape = raw(input).shape
+    if dim is None:
+        kept = tuple([n for n in shape if n != 1])
+    else:
+        drop = {wrap_dim(dim, len(shape))} if hasattr(dim, "__index__") else set(wrap_dims(dim, len(shape)))
+        kept = tuple([n for i, n in enumerate(shape) if n != 1 or i not in drop])
+    return reshape_op(input, kept)
+
+
+@function(method=True)
+def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
+    """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
+    shape = raw(input).shape
+    dim = wrap_dim(dim, len(shape) + 1)
+    return reshape_op(input, (*shape[:dim], 1, *shape[dim:]))
+
+
+@function(method=True)
+def select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
+    """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
+    shape = raw(input).shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim, i = wrap_dim(dim, len(shape)), int(index)
+    if not -shape[dim] <= i < shape[dim]:
+        raise IndexError(
+            f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {dim}")
+    return select_op(input, (*[slice(None)] * dim, i, ...))
+
+
+@function(method=True)
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:  # noqa: A002
+    """`length` elements of dimension `dim` from `start` on: a view.  (*) -> (*)"""
+    shape = raw(input).shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    dim, first, length = wrap_dim(dim, len(shape)), int(start), int(length)
+    size = shape[dim]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= first <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {first})")
+    first += size if first < 0 else 0
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_op(input, (*[slice(None)] * dim, slice(first, first + length), ...))
+
+
+def view_dtype(self: Any, dtype: Any) -> Any:
+    """The bytes of `self` read as another dtype."""
+    from rushlight.ops.views_more import view_as_dtype
+
+    return view_as_dtype(self, dtype.numpy)

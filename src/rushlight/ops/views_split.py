@@ -1,0 +1,136 @@
+"""Splitting: several views of one tensor, recorded as one node whose backward fills one buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.declare import Array
+from rushlight.ops.dims import wrap_dim
+from rushlight.ops.join import cat_op, stack_op
+from rushlight.ops.registry import function, op
+from rushlight.ops.views import raw
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, name="split", view=True, half=None, linear=True, outputs=None)
+def split_op(be: Any, input: Array, sizes: tuple[int, ...], dim: int) -> Any:  # noqa: A002
+    """Consecutive pieces of `sizes` along `dim`, views.  (*) -> [(*), ...]"""
+    lead, start, parts = (slice(None),) * dim, 0, []
+    for n in sizes:
+        parts.append(input[(*lead, slice(start, start + n))])
+        start += n
+    return parts
+
+
+def _split_raw(be: Any, gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
+    """One buffer, zeros where no gradient arrived."""
+    out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
+    lead, start = (slice(None),) * dim, 0
+    for n, g in zip(sizes, gs, strict=True):
+        out[(*lead, slice(start, start + n))] = 0 if g is None else g
+        start += n
+    return out
+
+
+@split_op.grad("input", raw=_split_raw)
+def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
+    dtype = next(raw(g).dtype for g in gs if g is not None)
+    lead, tail = input_shape[:dim], input_shape[dim + 1 :]
+    return cat_op([np.zeros((*lead, n, *tail), dtype) if g is None else g for n, g in zip(sizes, gs, strict=True)], dim)
+
+
+@op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None)
+def unbind_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+    """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
+    lead = (slice(None),) * dim
+    return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
+
+
+def _unbind_raw(be: Any, gs: Any, input_shape: Any, dim: Any) -> Any:
+    out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
+    lead = (slice(None),) * dim
+    for i, g in enumerate(gs):
+        out[(*lead, i)] = 0 if g is None else g
+    return out
+
+
+@unbind_op.grad("input", raw=_unbind_raw)
+def _(gs: Any, input_shape: Any, dim: Any) -> Any:
+    dtype = next(raw(g).dtype for g in gs if g is not None)
+    shape = (*input_shape[:dim], *input_shape[dim + 1 :])
+    return stack_op([np.zeros(shape, dtype) if g is None else g for g in gs], dim)
+
+
+@function(method=True)
+def unbind(input: Any, dim: int = 0) -> Any:  # noqa: A002
+    """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
+    if raw(input).ndim == 0:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    return tuple(unbind_op(input, wrap_dim(dim, raw(input).ndim)))
+
+
+def pieces(size: int, each: int) -> tuple[int, ...]:
+    """The sizes of pieces of `each`, the last one smaller, that make up `size`."""
+    if each == 0:
+        return (0,)
+    full, rest = divmod(size, each)
+    return (each,) * full + ((rest,) if rest or not size else ())
+
+
+@function(method=True)
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """A tuple of pieces along `dim`, views: of one size, the last smaller, or of the sizes listed.  (*) -> [(*), ...]"""
+    if not hasattr(split_size_or_sections, "__index__"):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    each, shape = int(split_size_or_sections), raw(tensor).shape
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = wrap_dim(dim, len(shape))
+    if each < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
+    if each == 0 and shape[dim]:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[dim]}")
+    return tuple(split_op(tensor, pieces(shape[dim], each), dim))
+
+
+@function(method=True, aliases=("unsafe_split_with_sizes",))
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:  # noqa: A002
+    """A tuple of pieces of the given sizes along `dim`, views.  (*) -> [(*), ...]"""
+    shape = raw(input).shape
+    if not shape:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    dim, wanted = wrap_dim(dim, len(shape)), tuple(int(n) for n in split_sizes)
+    if any(n < 0 for n in wanted):
+        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got {list(wanted)}")
+    if sum(wanted) != shape[dim]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[dim]} (input tensor's size at dimension "
+            f"{dim}), but got split_sizes={list(wanted)}"
+        )
+    return tuple(split_op(input, wanted, dim))
+
+
+@function(method=True)
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:  # noqa: A002
+    """A tuple of at most `chunks` pieces of equal size along `dim`, views.  (*) -> [(*), ...]"""
+    shape = raw(input).shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = wrap_dim(dim, len(shape))
+    size = shape[dim]
+    each = -(-size // chunks)
+    return tuple(split_op(input, (0,) * chunks if size == 0 else pieces(size, each), dim))
+
+
+def _iterate(self: Tensor) -> Any:
+    """The parts along the first dimension, as `unbind` gives them."""
+    if self._array.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind_op(self, 0))
+
+
+Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
