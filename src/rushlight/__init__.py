@@ -46,17 +46,27 @@ from rushlight.version import __version__  # noqa: E402
 globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
 globals().update(_NAMESPACES[""])
 
-# Rooms that are loaded when they are first asked for.
+# Rooms that are loaded when they are first asked for.  `torch.backends` is not the room of that name.
+globals().pop("backends", None)
 _LAZY = {"backends": "rushlight.compat.backends", "library": "rushlight.compat.library"}
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "multiprocessing", "overrides", "types"})  # fmt: skip
 
 
+# Functions that are loaded when they are first asked for.
+_FUNCTIONS = {"save": "rushlight.serialization", "load": "rushlight.serialization"} | dict.fromkeys(
+    ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
+     "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",
+     "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms"),
+    "rushlight.compat.functions",
+)  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("save", "load"):
-        found = getattr(importlib.import_module("rushlight.serialization"), name)
-    elif name in _ROOMS:
+    if name in _FUNCTIONS:
+        found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+    elif name in _ROOMS or name in _LAZY:
         try:
             found = importlib.import_module(_LAZY.get(name, f"rushlight.{name}"))
         except ModuleNotFoundError as error:

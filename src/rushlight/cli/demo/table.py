@@ -1,0 +1,55 @@
+"""The demo's figures as a table for the terminal."""
+
+from typing import Any
+
+__all__ = ["render"]
+
+COLUMNS = ("", "peak memory", "parameters", "gradients", "Adam's state", "per step", "accuracy")
+
+
+def render(results: list[dict[str, Any]]) -> str:
+    """The table of all runs, and two sentences on what it says."""
+    rows = [COLUMNS, *map(_row, results)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    lines = [_line(row, widths) for row in rows]
+    lines.insert(1, "─" * len(lines[0]))
+    return "\n".join(["", *lines, "", _verdict(results)])
+
+
+def _row(result: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        result["name"],
+        megabytes(result["peak"]),
+        megabytes(result["parameters"]),
+        megabytes(result["gradients"]),
+        megabytes(result["state"]),
+        f"{1000 * result['seconds_per_step']:.1f} ms",
+        f"{100 * result['accuracy']:.1f} %",
+    )
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    first, *rest = (f"{cells[0]:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:])))
+    return "   ".join((first, *rest))
+
+
+def megabytes(size: float) -> str:
+    """A number of bytes in MB (10^6), one decimal.
+
+    >>> megabytes(38_012_345)
+    '38.0 MB'
+    """
+    return f"{size / 1e6:.1f} MB"
+
+
+def _verdict(results: list[dict[str, Any]]) -> str:
+    by_way = {result["way"]: result for result in results}
+    plain, fused = by_way["adam"], by_way["fused"]
+    saved = plain["peak"] - fused["peak"]
+    columns = zip(*(result["losses"] for result in results))
+    apart = max(max(column) - min(column) for column in columns)
+    return (
+        f"Adam in backward peaks {megabytes(saved)} lower ({100 * saved / plain['peak']:.0f} %); the gradients that it "
+        f"never holds together are {megabytes(plain['gradients'])}.\n"
+        f"The losses of all {len(plain['losses'])} steps agree to {apart:.1e}."
+    )

@@ -1,0 +1,178 @@
+"""One run of the demo, as a process: ``python -m rushlight.cli.demo.training WAY EPOCHS SEED``.
+
+Prints a line of JSON per step, and one with the figures at the end.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rushlight import datasets, optim
+from rushlight.cli.demo.memory import ResidentMemory
+from rushlight.engine.modes import no_grad
+from rushlight.generator import manual_seed
+from rushlight.models import VisionTransformer
+from rushlight.nn import functional as F
+from rushlight.ops import from_numpy
+from rushlight.tensor import Tensor
+
+HELD_OUT = 360
+BATCH = 32
+RATE = 3e-4
+WARM_UP = 0.1  # of all steps
+SHOWN_STEPS = 6  # how many the chart shows
+
+Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
+
+
+def split(seed: int) -> tuple[Arrays, Arrays]:
+    """The digits as images (N, 3, 8, 8) of mean 0 and variance 1, with labels: for training, and held out."""
+    images, labels = datasets.digits()
+    pixels = images.astype(np.float32)
+    pixels = (pixels - pixels.mean()) / pixels.std()
+    colour = np.broadcast_to(pixels[:, None], (len(pixels), 3, 8, 8))
+    order = np.random.default_rng(seed).permutation(len(labels))
+    held, rest = order[:HELD_OUT], order[HELD_OUT:]
+    return (colour[rest], labels[rest]), (colour[held], labels[held])
+
+
+def model_for_digits() -> VisionTransformer:
+    """A vision transformer on four patches of 4 x 4 pixels: three wide blocks, 9.5 million parameters."""
+    return VisionTransformer(
+        image_size=8, patch_size=4, num_layers=3, num_heads=8, hidden_dim=512, mlp_dim=2048, num_classes=10
+    )
+
+
+class Plain:
+    """An optimizer over all parameters, stepped after backward."""
+
+    def __init__(self, model: VisionTransformer, **options: Any) -> None:
+        self.parts = [optim.Adam(model.parameters(), lr=RATE, **options)]
+
+    def after_backward(self) -> None:
+        """Steps, and drops the gradients at once."""
+        self.parts[0].step()
+        self.parts[0].zero_grad()
+
+
+class InBackward:
+    """An optimizer per parameter, stepped as soon as that parameter's gradient is complete."""
+
+    def __init__(self, model: VisionTransformer) -> None:
+        of = {parameter: optim.Adam([parameter], lr=RATE, foreach=False) for parameter in model.parameters()}
+
+        def hook(parameter: Tensor) -> None:
+            of[parameter].step()
+            of[parameter].zero_grad()
+
+        for parameter in of:
+            parameter.register_post_accumulate_grad_hook(hook)
+        self.parts = list(of.values())
+
+    def after_backward(self) -> None:
+        """Nothing is left to do."""
+
+
+WAYS: dict[str, Callable[[VisionTransformer], Plain | InBackward]] = {
+    "adam": Plain,
+    "loop": lambda model: Plain(model, foreach=False),
+    "fused": InBackward,
+}
+
+
+class Run:
+    """The training of one model in one way, with what it measures."""
+
+    def __init__(self, way: str, epochs: int, seed: int) -> None:
+        self.training, self.held_out = split(seed)
+        self.order = np.random.default_rng(seed + 1)
+        self.epochs = epochs
+        self.per_epoch = len(self.training[1]) // BATCH
+        self.losses: list[float] = []
+        self.times: list[float] = []
+        self.gradients = 0
+        self.window = 0.0
+        self.memory = ResidentMemory()
+        with self.memory:
+            manual_seed(seed)
+            self.model = model_for_digits()
+            self.optimizer = WAYS[way](self.model)
+            for _ in range(epochs):
+                self.epoch()
+            self.accuracy = self.evaluate()
+
+    def epoch(self) -> None:
+        """One pass over the training images, in a new order."""
+        images, labels = self.training
+        order = self.order.permutation(len(labels))
+        for index in range(self.per_epoch):
+            chosen = order[index * BATCH : (index + 1) * BATCH]
+            start = time.perf_counter()
+            self.set_rate()
+            loss = self.step(from_numpy(images[chosen]), from_numpy(labels[chosen]))
+            self.times.append(time.perf_counter() - start)
+            self.losses.append(loss)
+            self.report(loss)
+
+    def set_rate(self) -> None:
+        """Warm up, then fall to zero in a straight line."""
+        done, steps = len(self.losses), self.epochs * self.per_epoch
+        rate = RATE * min(1.0, (done + 1) / (WARM_UP * steps)) * (1 - done / steps)
+        for part in self.optimizer.parts:
+            for group in part.param_groups:
+                group["lr"] = rate
+
+    def step(self, images: Tensor, labels: Tensor) -> float:
+        """One step on images (N, 3, 8, 8); returns its loss."""
+        loss = F.cross_entropy(self.model(images), labels)
+        loss.backward()
+        self.gradients = sum(p.grad.nbytes for p in self.model.parameters() if p.grad is not None)
+        self.optimizer.after_backward()
+        return float(loss)
+
+    def report(self, loss: float) -> None:
+        """Tell the parent process of a step."""
+        if len(self.losses) == SHOWN_STEPS:
+            self.window = self.memory.elapsed()
+        steps = self.epochs * self.per_epoch
+        print(json.dumps({"step": len(self.losses), "steps": steps, "loss": loss}), flush=True)
+
+    def evaluate(self) -> float:
+        """The share of held-out digits that the model names right."""
+        images, labels = self.held_out
+        with no_grad():
+            right = sum(
+                int((self.model(from_numpy(images[i : i + BATCH])).numpy().argmax(1) == labels[i : i + BATCH]).sum())
+                for i in range(0, len(labels), BATCH)
+            )
+        return right / len(labels)
+
+    def figures(self) -> dict[str, Any]:
+        """What the run measured, sizes in bytes."""
+        states = [state for part in self.optimizer.parts for state in part.state.values()]
+        window = self.window or self.memory.elapsed()
+        return {
+            "peak": self.memory.peak,
+            "parameters": sum(p.nbytes for p in self.model.parameters()),
+            "gradients": self.gradients,
+            "state": sum(v.nbytes for state in states for v in state.values() if isinstance(v, Tensor)),
+            "seconds_per_step": float(np.median(self.times)),
+            "accuracy": self.accuracy,
+            "losses": self.losses,
+            "window": window,
+            "series": [(round(t, 4), size) for t, size in self.memory.series if t <= 1.1 * window],
+        }
+
+
+def main(way: str, epochs: str, seed: str) -> None:
+    """Train and print."""
+    print(json.dumps(Run(way, int(epochs), int(seed)).figures()), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,35 @@
+"""The three ways of training, and starting each in a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["WAYS", "run"]
+
+WAYS = {
+    "adam": "Adam",
+    "loop": "Adam, foreach=False",
+    "fused": "Adam in backward",
+}
+
+
+def run(way: str, epochs: int, seed: int, on_step: Callable[[int, int, float], None]) -> dict[str, Any]:
+    """Train in way ``way`` in a new process and return its figures.
+
+    ``on_step(step, steps, loss)`` is called as the steps are done.  Raises RuntimeError if the process fails.
+    """
+    command = [sys.executable, "-m", "rushlight.cli.demo.training", way, str(epochs), str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        result: dict[str, Any] | None = None
+        for line in process.stdout:
+            message = json.loads(line)
+            if "loss" in message:
+                on_step(message["step"], message["steps"], message["loss"])
+            else:
+                result = message
+    if process.returncode or result is None:
+        raise RuntimeError(f"rushlight demo: the run {WAYS[way]!r} ended with exit status {process.returncode}")
+    return {"way": way, "name": WAYS[way], **result}

@@ -1,0 +1,98 @@
+"""Functions at the top of ``torch`` that set how it computes, where rushlight computes one way only."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "compile",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_float32_matmul_precision",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "use_deterministic_algorithms",
+]
+
+_settings: dict[str, Any] = {"matmul": "highest", "deterministic": False, "warn_only": False, "interop": 1}
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """``model`` as it is: there is nothing to compile.  Without a model, a decorator that does the same.
+
+    >>> import rushlight as torch
+    >>> @torch.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if model is None:
+        return lambda function: function
+    return model
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accepts "highest", "high" and "medium" and computes in full float32 with each of them."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"precision must be 'highest', 'high' or 'medium', got {precision!r}")
+    _settings["matmul"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What :func:`set_float32_matmul_precision` was given last, "highest" at first."""
+    return str(_settings["matmul"])
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: on the CPU every operator gives the same bits for the same inputs and number of threads."""
+    _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What :func:`use_deterministic_algorithms` was given last, False at first."""
+    return bool(_settings["deterministic"])
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether ``warn_only`` was given to :func:`use_deterministic_algorithms`."""
+    return bool(_settings["warn_only"])
+
+
+def set_num_threads(count: int) -> None:
+    """How many threads an operator may use, in the matrix products and in the native kernels.
+
+    Raises RuntimeError unless ``count`` is a positive int.
+    """
+    if not isinstance(count, int) or count < 1:
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {count!r}")
+    for setter in _thread_setters():
+        setter(count)
+
+
+def get_num_threads() -> int:
+    """How many threads an operator may use."""
+    from rushlight import kernels
+
+    return int(kernels.get_num_threads())
+
+
+def _thread_setters() -> list[Callable[[int], Any]]:
+    from rushlight import kernels
+    from rushlight.backends import blas
+
+    return [kernels.set_num_threads, blas.set_num_threads]
+
+
+def set_num_interop_threads(count: int) -> None:
+    """Accepted with a warning: operators run one after the other, there are no threads between them."""
+    _settings["interop"] = int(count)
+    warnings.warn("set_num_interop_threads has no effect: operators run one after the other", stacklevel=2)
+
+
+def get_num_interop_threads() -> int:
+    """What :func:`set_num_interop_threads` was given last, 1 at first."""
+    return int(_settings["interop"])
