@@ -19,7 +19,9 @@ Real = Callable[[mp.mpf], mp.mpf]
 def interpolate(f: Real, low: float, high: float, degree: int) -> list[mp.mpf]:
     """Coefficients, lowest power first, of the polynomial through ``degree + 1`` Chebyshev nodes."""
     count = degree + 1
-    nodes = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+    nodes = [
+        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)
+    ]
     matrix = mp.matrix(count, count)
     for i, node in enumerate(nodes):
         for j in range(count):
@@ -27,12 +29,21 @@ def interpolate(f: Real, low: float, high: float, degree: int) -> list[mp.mpf]:
     return list(mp.lu_solve(matrix, mp.matrix([f(node) for node in nodes])))
 
 
-def show(name: str, f: Real, low: float, high: float, degree: int, whole: Callable[[mp.mpf, mp.mpf], mp.mpf],
-         kind: type = np.float32) -> None:
+def show(
+    name: str,
+    f: Real,
+    low: float,
+    high: float,
+    degree: int,
+    whole: Callable[[mp.mpf, mp.mpf], mp.mpf],
+    kind: type = np.float32,
+) -> None:
     """Print the fit of ``f`` and the error of ``whole(x, fit(x))`` (already relative)."""
     rounded = [float(kind(float(c))) for c in interpolate(f, low, high, degree)]
     points = np.linspace(low, high, 2001)
-    worst = max(abs(whole(mp.mpf(x), mp.polyval([mp.mpf(c) for c in rounded[::-1]], mp.mpf(x)))) for x in points)
+    worst = max(
+        abs(whole(mp.mpf(x), mp.polyval([mp.mpf(c) for c in rounded[::-1]], mp.mpf(x)))) for x in points
+    )
     print(f"{name}: relative error {float(worst):.2e}")
     form = "{:.9e}f" if kind is np.float32 else "{:.17e}"
     print("  " + ", ".join(form.format(c) for c in rounded))
@@ -41,21 +52,64 @@ def show(name: str, f: Real, low: float, high: float, degree: int, whole: Callab
 def main() -> None:
     tiny = 1e-6
     half = 0.3467
-    show("exp, (e^r - 1 - r) / r^2", lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-9 else mp.mpf(1) / 2, -half, half, 4,
-         lambda r, p: (1 + r + r * r * p) / mp.exp(r) - 1)
-    show("tanh, (tanh x - x) / x^3 in z = x^2", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, tiny, 0.36, 5,
-         lambda z, p: (1 + z * p) * mp.sqrt(z) / mp.tanh(mp.sqrt(z)) - 1)
-    show("erf, erf(x) / x - 1 in z = x^2", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, tiny, 0.86, 5,
-         lambda z, p: (1 + p) * mp.sqrt(z) / mp.erf(mp.sqrt(z)) - 1)
-    show("erf, -log(erfc t) / t - 1", lambda t: -mp.log(mp.erfc(t)) / t - 1, 0.92, 4.0, 7,
-         lambda t, p: (1 - mp.exp(-t - t * p)) / mp.erf(t) - 1)
-    show("log, log(m) series in z = s^2, s = (m - 1) / (m + 1)", lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z)))
-         / mp.sqrt(z) - 2) / z, tiny, 0.0295, 2,
-         lambda z, p: (2 + z * p) * mp.sqrt(z) / mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) - 1)
-    show("float64 erf, erf(x) / x - 1 in z = x^2", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 1e-12, 1.0, 13,
-         lambda z, p: (1 + p) * mp.sqrt(z) / mp.erf(mp.sqrt(z)) - 1, np.float64)
-    show("float64 erf, -log(erfc t) in u = (t - 3.5) / 2.5", lambda u: -mp.log(mp.erfc(3.5 + 2.5 * u)), -1.0, 1.0, 28,
-         lambda u, p: (1 - mp.exp(-p)) / mp.erf(3.5 + 2.5 * u) - 1, np.float64)
+    show(
+        "exp, (e^r - 1 - r) / r^2",
+        lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-9 else mp.mpf(1) / 2,
+        -half,
+        half,
+        4,
+        lambda r, p: (1 + r + r * r * p) / mp.exp(r) - 1,
+    )
+    show(
+        "tanh, (tanh x - x) / x^3 in z = x^2",
+        lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+        tiny,
+        0.36,
+        5,
+        lambda z, p: (1 + z * p) * mp.sqrt(z) / mp.tanh(mp.sqrt(z)) - 1,
+    )
+    show(
+        "erf, erf(x) / x - 1 in z = x^2",
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
+        tiny,
+        0.86,
+        5,
+        lambda z, p: (1 + p) * mp.sqrt(z) / mp.erf(mp.sqrt(z)) - 1,
+    )
+    show(
+        "erf, -log(erfc t) / t - 1",
+        lambda t: -mp.log(mp.erfc(t)) / t - 1,
+        0.92,
+        4.0,
+        7,
+        lambda t, p: (1 - mp.exp(-t - t * p)) / mp.erf(t) - 1,
+    )
+    show(
+        "log, log(m) series in z = s^2, s = (m - 1) / (m + 1)",
+        lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z,
+        tiny,
+        0.0295,
+        2,
+        lambda z, p: (2 + z * p) * mp.sqrt(z) / mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) - 1,
+    )
+    show(
+        "float64 erf, erf(x) / x - 1 in z = x^2",
+        lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
+        1e-12,
+        1.0,
+        13,
+        lambda z, p: (1 + p) * mp.sqrt(z) / mp.erf(mp.sqrt(z)) - 1,
+        np.float64,
+    )
+    show(
+        "float64 erf, -log(erfc t) in u = (t - 3.5) / 2.5",
+        lambda u: -mp.log(mp.erfc(3.5 + 2.5 * u)),
+        -1.0,
+        1.0,
+        28,
+        lambda u, p: (1 - mp.exp(-p)) / mp.erf(3.5 + 2.5 * u) - 1,
+        np.float64,
+    )
 
 
 if __name__ == "__main__":

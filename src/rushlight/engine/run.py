@@ -19,7 +19,8 @@ from rushlight.state import Setting, modes
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
-# A record of what a node or leaf waits for: [contributions outstanding, gradient so far (a list for several outputs)].
+# A record of what a node or leaf waits for: [contributions outstanding, gradient so far (a list for several outputs),
+# whether it is a leaf].
 Records = dict[Any, list[Any]]
 
 
@@ -48,16 +49,17 @@ def count_contributions(roots: Any) -> Records:
                     stack.append(node)
                 else:
                     record[0] += 1
+            elif isinstance(edge, Tensor):
+                records[edge] = [1, None, True]
             else:
-                records[edge] = _record(edge, 1)
-                if not isinstance(edge, Tensor):
-                    stack.append(edge)
+                records[edge] = [1, None, False]
+                stack.append(edge)
     return records
 
 
 def _record(target: Any, outstanding: int) -> list[Any]:
-    several = not isinstance(target, Tensor) and target.count != 1
-    return [outstanding, [None] * target.count if several else None]
+    leaf = isinstance(target, Tensor)
+    return [outstanding, [None] * target.count if not leaf and target.count != 1 else None, leaf]
 
 
 class Run:
@@ -78,8 +80,8 @@ class Run:
         # A root's gradient may be the caller's tensor: it is never written to, since the caller holds it too.
         for edge, g in roots:
             self.deposit(edge, g if self.create else g._array)
-        for target, (outstanding, _) in list(records.items()):
-            if outstanding == 0 and isinstance(target, Node):
+        for target, (outstanding, _, leaf) in list(records.items()):
+            if outstanding == 0 and not leaf:
                 heappush(ready, (-target.seq, target))
         former = modes.run
         modes.run = self
@@ -132,43 +134,105 @@ class Run:
         return masks
 
     def loop(self, ready: list[Any]) -> None:
+        """Run nodes until none is ready.  With one follower no queue is needed: a chain never touches the heap."""
+        if not self.create and self.masks is None and modes.anomaly is None:
+            first = self.fast_loop(ready)
+            if first is None:
+                return
+            heappush(ready, (-first.seq, first))
         deliver = self.deliver_tensor if self.create else self.deliver_array
-        records, masks = self.records, self.masks
+        records, create, keep = self.records, self.create, self.keep
+        masks = self.masks
+        watched = masks is not None or modes.anomaly is not None
         node: Any = None
         while node is not None or ready:
             if node is None:
                 node = heappop(ready)[1]
             record = records[node]
             g, record[1] = record[1], None
-            mask = EVERY if masks is None else masks.get(node, 0)
-            if node.extra is not None or self.targets is not None or modes.anomaly is not None:
-                grads = self.guarded(node, g, mask)
+            if watched or node.extra is not None:
+                grads = self.guarded(node, g, EVERY if masks is None else masks.get(node, 0))
             elif g is None and not node.runs_without_grad:
                 grads = None
-            elif self.create:
-                grads = node.run_tensors(g, mask)
             else:
-                grads = node.run(g, mask)
-            del g
-            if not self.keep:
+                grads = node.run_tensors(g, EVERY) if create else node.run(g, EVERY)
+            g = None
+            if not keep:
                 node.release()
-            follower = None
+            edges = node.edges
+            grads = [None] * len(edges) if grads is None else grads if grads.__class__ is list else list(grads)
             # Popped, so that from here on only `deliver` holds a gradient: it may then be stolen or added to in place.
-            grads = [None] * len(node.edges) if grads is None else list(grads)
             grads.reverse()
-            for edge in node.edges:
+            node = None
+            for edge in edges:
                 if edge is None:
                     grads.pop()
+                    continue
+                done = deliver(edge, grads.pop())
+                if done is not None:
+                    if node is None:
+                        node = done
+                    else:
+                        heappush(ready, (-done.seq, done))
+            if ready and node is not None and -ready[0][0] > node.seq:
+                node = heappushpop(ready, (-node.seq, node))[1]
+
+    def fast_loop(self, ready: list[Any]) -> Any:
+        """`loop` for arrays, with `deliver_array` written into it, up to a node that has hooks; that node, or None."""
+        records, keep = self.records, self.keep
+        node: Any = None
+        while node is not None or ready:
+            if node is None:
+                node = heappop(ready)[1]
+            if node.extra is not None:
+                return node
+            record = records[node]
+            g, record[1] = record[1], None
+            if g is None and not node.runs_without_grad:
+                grads = [None] * len(node.edges)
+            else:
+                grads = node.run(g, EVERY)
+                g = None
+                if grads.__class__ is not list:
+                    grads = list(grads)
+            if not keep:
+                node.release()
+            grads.reverse()
+            edges, node = node.edges, None
+            for edge in edges:
+                g = grads.pop()
+                if edge is None:
+                    continue
+                record = records.get(edge)
+                if record is None:
+                    done = self.deliver_port(edge, g)
                 else:
-                    done = deliver(edge, grads.pop())
-                    if done is not None:
-                        if follower is None:
-                            follower = done
+                    if g is not None:
+                        like = edge._array if record[2] else edge
+                        if g.__class__ is not ndarray or g.shape != like.shape or g.dtype is not like.dtype:
+                            g = conform_array(g, edge, like.shape, like.dtype)
+                        if record[1] is None:
+                            record[1] = g
                         else:
-                            heappush(ready, (-done.seq, done))
-            if follower is not None and ready and -ready[0][0] > follower.seq:
-                follower = heappushpop(ready, (-follower.seq, follower))[1]
-            node = follower
+                            total, record[1] = record[1], None
+                            record[1] = add_arrays(total, g)
+                            total = None
+                        g = None
+                    left = record[0] = record[0] - 1
+                    if left:
+                        continue
+                    if record[2]:
+                        self.leaf(edge, record)
+                        continue
+                    done = edge
+                if done is not None:
+                    if node is None:
+                        node = done
+                    else:
+                        heappush(ready, (-done.seq, done))
+            if ready and node is not None and -ready[0][0] > node.seq:
+                node = heappushpop(ready, (-node.seq, node))[1]
+        return None
 
     def guarded(self, node: Node, g: Any, mask: int) -> Any:
         """Run a node that has hooks, outputs to capture, or anomaly mode watching."""
@@ -200,31 +264,30 @@ class Run:
         if record is None:
             return self.deliver_port(edge, g)
         if g is not None:
-            if edge.__class__ is Tensor or isinstance(edge, Tensor):
-                like = edge._array
-                if g.__class__ is not ndarray or g.shape != like.shape or g.dtype != like.dtype:
-                    g = conform_array(g, edge, like.shape, like.dtype)
-            elif g.__class__ is not ndarray or g.shape != edge.shape or g.dtype is not edge.dtype:
-                g = conform_array(g, edge, edge.shape, edge.dtype)
+            like = edge._array if record[2] else edge
+            if g.__class__ is not ndarray or g.shape != like.shape or g.dtype is not like.dtype:
+                g = conform_array(g, edge, like.shape, like.dtype)
             if record[1] is None:
                 record[1] = g
             else:
-                record[1] = add_arrays(record[1], g)
+                total, record[1] = record[1], None
+                record[1] = add_arrays(total, g)
+                total = None
             g = None
-        record[0] -= 1
-        if record[0] == 0:
-            if edge.__class__ is Tensor or isinstance(edge, Tensor):
-                self.leaf(edge, record)
-            else:
-                return edge
-        return None
+        left = record[0] = record[0] - 1
+        if left:
+            return None
+        if record[2]:
+            self.leaf(edge, record)
+            return None
+        return edge
 
     def deliver_tensor(self, edge: Any, g: Any) -> Any:
         """As `deliver_array`, for tensors."""
         record = self.records.get(edge)
         if record is None:
             return self.deliver_port(edge, g)
-        leaf = isinstance(edge, Tensor)
+        leaf = record[2]
         if g is not None:
             like = edge._array if leaf else edge
             g = conform_tensor(g, edge, like.shape, like.dtype)
@@ -297,12 +360,12 @@ def calibrate() -> None:
         leaf._grad, g = None, np.zeros(1)
         at, cell = id(g), [g]
         del g
-        run.records[leaf] = [1, None]
+        run.records[leaf] = [1, None, True]
         run.deliver_array(leaf, cell.pop())
         return id(leaf._grad._array) == at
 
     def added_in_place() -> bool:
-        run.records[leaf] = [3, np.zeros(1)]
+        run.records[leaf] = [3, np.zeros(1), True]
         at = id(run.records[leaf][1])
         run.deliver_array(leaf, np.zeros(1))
         return id(run.records[leaf][1]) == at

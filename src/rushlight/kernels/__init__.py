@@ -6,6 +6,7 @@ the first call that can use it.
 
 from __future__ import annotations
 
+from rushlight.kernels.attention import sdpa, sdpa_backward
 from rushlight.kernels.elementwise import (
     erf,
     exp,
@@ -22,25 +23,65 @@ from rushlight.kernels.elementwise import (
     tanh,
     tanh_backward,
 )
+from rushlight.kernels.gather import (
+    cross_entropy,
+    cross_entropy_backward,
+    cross_entropy_weight,
+    dropout,
+    dropout_backward,
+    embedding_backward,
+    index_add_rows,
+)
 from rushlight.kernels.native.loader import get_num_threads, set_num_threads
 from rushlight.kernels.native.loader import status as native_status
+from rushlight.kernels.norms import (
+    batch_apply,
+    batch_norm_backward,
+    batch_norm_train,
+    batch_stats,
+    group_norm,
+    group_norm_backward,
+    layer_norm,
+    layer_norm_backward,
+    rms_norm,
+    rms_norm_backward,
+)
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
 from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd
 
 __all__ = [
     "adagrad",
     "adam",
+    "batch_apply",
+    "batch_norm_backward",
+    "batch_norm_train",
+    "batch_stats",
+    "cross_entropy",
+    "cross_entropy_backward",
+    "cross_entropy_weight",
+    "dropout",
+    "dropout_backward",
+    "embedding_backward",
     "erf",
     "exp",
     "gelu",
     "gelu_backward",
     "get_num_threads",
+    "group_norm",
+    "group_norm_backward",
+    "index_add_rows",
+    "layer_norm",
+    "layer_norm_backward",
     "log",
     "log_softmax",
     "log_softmax_backward",
     "native_status",
     "relu_backward",
+    "rms_norm",
+    "rms_norm_backward",
     "rmsprop",
+    "sdpa",
+    "sdpa_backward",
     "set_num_threads",
     "sgd",
     "sigmoid",

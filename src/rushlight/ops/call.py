@@ -368,7 +368,7 @@ def unary(op: Any) -> Any:
         if plan is None:
             plan, slim, full = op.plan(1, 1), op.node_subclass(OpNode), op.node_type()
         keeps = plan.save_outs or plan.needs_shapes
-        node = new(full if keeps else slim)
+        node = full() if keeps else slim()
         node.seq, node.extra, node.plan = next_seq(), None, plan
         node.edges = (input if edge is LEAF else edge,)
         node.shape, node.dtype = result.shape, d
@@ -393,8 +393,10 @@ def binary(op: Any) -> Any:
     slim, full = None, None
 
     def entry(mask: int) -> Any:
-        """The plan for the inputs in `mask`, and what it keeps."""
+        """The plan for the inputs in `mask` and what it keeps; None if the operator has no gradient."""
         nonlocal slim, full
+        if not floats or not op.formulas:
+            return None
         if slim is None:
             slim, full = op.node_subclass(OpNode), op.node_type()
         plan = op.plan(mask, 2)
@@ -431,10 +433,11 @@ def binary(op: Any) -> Any:
             mask = 2
         else:
             mask = 1 if ey is None else 3
-        if not floats or not op.formulas:
+        found = table[mask] or entry(mask)
+        if found is None:
             return t
-        plan, first, second, keeps = table[mask] or entry(mask)
-        node = new(full if keeps else slim)
+        plan, first, second, keeps = found
+        node = full() if keeps else slim()
         node.seq, node.extra, node.plan = next_seq(), None, plan
         node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
         node.shape, node.dtype = result.shape, d

@@ -11,6 +11,7 @@ A formula's parameter names are its request. Allowed are:
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,7 @@ class OpNode(Node):
     outs: Any = None
 
     def run(self, g: Any, wanted: int) -> Any:
-        if wanted == EVERY:
-            return self.plan.full(self, g)
-        return self.plan.compiled(wanted)(self, g)
+        return self.plan.real(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
         return interpret(self, g, wanted, True)
@@ -75,6 +74,9 @@ class FullNode(OpNode):
     """The node of a declared operator with everything that one may keep."""
 
     __slots__ = ("aux", "outs", "shapes", "statics")
+
+    def run(self, g: Any, wanted: int) -> Any:
+        return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
     def release(self) -> None:
         self.saved = self.outs = self.aux = None
@@ -202,7 +204,7 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
 class Plan:
     """How one operator, for one set of inputs that need gradients, saves and runs."""
 
-    __slots__ = ("functions", "full", "mask", "needs_shapes", "op", "save_aux", "save_inputs", "save_outs")
+    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "real", "save_aux", "save_inputs", "save_outs")
 
     def __init__(self, op: Any, mask: int, count: int):
         self.op, self.mask = op, mask
@@ -216,11 +218,17 @@ class Plan:
         self.save_outs = tuple(k for k, name in enumerate(op.out_names) if name in requests)
         self.save_aux = any(name in requests for name in op.aux)
         self.needs_shapes = any(r.endswith("_shape") and r.removesuffix("_shape") in op.tensors for r in requests)
-        self.full: Any = self._first
+        self.full: Any = self._first_full
+        self.real: Any = self._first_real
 
-    def _first(self, node: OpNode, g: Any) -> Any:
+    def _first_full(self, node: OpNode, g: Any) -> Any:
         self.full = self.compiled(EVERY)
         return self.full(node, g)
+
+    def _first_real(self, node: OpNode, g: Any) -> Any:
+        """For slim nodes, which are of real numbers only: conjugation is left out of the formulas."""
+        self.real = compile_backward(self, self.mask, real=True)
+        return self.real(node, g)
 
     def positions(self, name: str, count: int) -> tuple[int, ...]:
         """The input positions of a parameter: several for the sequence."""
@@ -244,7 +252,18 @@ class Plan:
         return fn
 
 
-def compile_backward(plan: Plan, mask: int) -> Any:
+def _same(x: Any) -> Any:
+    return x
+
+
+def without_conj(fn: Any) -> Any:
+    """`fn` with the global `conj` it calls, if it does, replaced by the identity."""
+    if "conj" not in fn.__code__.co_names or fn.__closure__:
+        return fn
+    return FunctionType(fn.__code__, {**fn.__globals__, "conj": _same}, fn.__name__, fn.__defaults__)
+
+
+def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
     op, lines, scope = plan.op, [], {"freed": freed, "input_array": input_array, "output_array": output_array}
     fetched: set[str] = set()
@@ -254,7 +273,8 @@ def compile_backward(plan: Plan, mask: int) -> Any:
         needs = tuple(bool(mask >> i & 1) for i in indices)
         if not any(needs):
             continue
-        scope[f"f{f}"], scope["be"] = formula.raw or formula.fn, op.backend
+        chosen = formula.raw or formula.fn
+        scope[f"f{f}"], scope["be"] = without_conj(chosen) if real else chosen, op.backend
         requests = formula.raw_requests if formula.raw is not None else formula.requests
         args = []
         for request in requests:

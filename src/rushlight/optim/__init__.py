@@ -49,4 +49,6 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "SparseAdam":
+        raise AttributeError("SparseAdam needs sparse gradients, which rushlight does not have: use Adam")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

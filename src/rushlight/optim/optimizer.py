@@ -351,7 +351,9 @@ def _cast(param: Tensor, group: dict[str, Any], value: Any, key: Any = None) -> 
     if isinstance(value, Tensor):
         if key == "step":
             return value
-        return value.to(dtype=param.dtype) if param.dtype.is_floating_point else value  # type: ignore[attr-defined]
+        if value._array.dtype == param._array.dtype or not param.dtype.is_floating_point:
+            return value
+        return value.to(dtype=param.dtype)  # type: ignore[attr-defined]
     if isinstance(value, dict):
         return {k: _cast(param, group, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -27,7 +27,14 @@ Tables = dict[Any, SimpleNamespace]
 
 SOURCES = Path(__file__).parent
 _HEAD = object.__basicsize__  # bytes before an ndarray's data pointer
-_COMMON = ("-std=c++17", "-fPIC", "-pthread", "-fvisibility=hidden", f"-DRL_OBJECT_HEAD={_HEAD}", f"-DRL_ABI={ABI}")
+_COMMON = (
+    "-std=c++17",
+    "-fPIC",
+    "-pthread",
+    "-fvisibility=hidden",
+    f"-DRL_OBJECT_HEAD={_HEAD}",
+    f"-DRL_ABI={ABI}",
+)
 # Not -ffast-math: sums that may be reordered say so themselves (omp simd), NaN and infinities keep their
 # meaning, and linking with it would flush subnormals to zero in the whole process.
 _FAST = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
@@ -159,7 +166,11 @@ def _temporary_folder() -> Path:
     path = Path(tempfile.gettempdir()) / f"rushlight-{owner}"
     path.mkdir(mode=0o700, exist_ok=True)
     facts = path.lstat()
-    if not stat.S_ISDIR(facts.st_mode) or (hasattr(os, "getuid") and facts.st_uid != owner) or facts.st_mode & 0o022:
+    if (
+        not stat.S_ISDIR(facts.st_mode)
+        or (hasattr(os, "getuid") and facts.st_uid != owner)
+        or facts.st_mode & 0o022
+    ):
         return Path(tempfile.mkdtemp(prefix="rushlight-"))
     return path
 
@@ -174,7 +185,9 @@ def _key(compiler: list[str], flags: tuple[str, ...]) -> str:
     import hashlib
 
     binary = os.stat(os.path.realpath(compiler[0]))
-    digest = hashlib.sha256(repr((compiler, flags, binary.st_size, binary.st_mtime_ns, cpu.machine())).encode())
+    digest = hashlib.sha256(
+        repr((compiler, flags, binary.st_size, binary.st_mtime_ns, cpu.machine())).encode()
+    )
     for path in sorted(SOURCES.iterdir()):
         if path.suffix in (".cpp", ".h"):
             digest.update(path.name.encode() + path.read_bytes())
@@ -207,7 +220,8 @@ def _compile(compiler: list[str], flags: tuple[str, ...], work: Path) -> str | N
     sources = sorted(SOURCES.glob("*.cpp"), key=lambda path: -path.stat().st_size)
     objects = [str(work / f"{path.stem}.o") for path in sources]
     commands = [
-        [*compiler, *flags, "-c", str(source), "-o", target] for source, target in zip(sources, objects, strict=True)
+        [*compiler, *flags, "-c", str(source), "-o", target]
+        for source, target in zip(sources, objects, strict=True)
     ]
     errors = _run_side_by_side(commands, work)
     link = [*compiler, *flags, "-shared", *objects, "-o", str(work / "kernels.so")]

@@ -58,8 +58,21 @@ def _lerp(a: Array, b: Array, weight: float) -> None:
         a[...] = b - (b - a) * (1 - weight)
 
 
-def adam(p: Array, g: Array, m: Array, v: Array, top: Array | None, step_size: float, beta1: float, beta2: float,
-         root_correction2: float, eps: float, decay: float, shrink: float, sign: float) -> None:
+def adam(
+    p: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    top: Array | None,
+    step_size: float,
+    beta1: float,
+    beta2: float,
+    root_correction2: float,
+    eps: float,
+    decay: float,
+    shrink: float,
+    sign: float,
+) -> None:
     with np.errstate(all="ignore"):
         for block in blocks(p, g, m, v, top):
             bp, bg, bm, bv, bt = (_wide(a) for a in block)
@@ -82,8 +95,18 @@ def adam(p: Array, g: Array, m: Array, v: Array, top: Array | None, step_size: f
             _store(list(zip(block, (bp, None, bm, bv, bt), strict=True))[::2] + [(block[3], bv)])
 
 
-def sgd(p: Array, g: Array, buffer: Array | None, lr: float, momentum: float, dampening: float, decay: float,
-        sign: float, nesterov: int, first: int) -> None:
+def sgd(
+    p: Array,
+    g: Array,
+    buffer: Array | None,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    decay: float,
+    sign: float,
+    nesterov: int,
+    first: int,
+) -> None:
     with np.errstate(all="ignore"):
         for block in blocks(p, g, buffer):
             bp, bg, bb = (_wide(a) for a in block)
@@ -115,8 +138,19 @@ def adagrad(p: Array, g: Array, total: Array, lr: float, eps: float, decay: floa
             _store([(block[0], bp), (block[2], bt)])
 
 
-def rmsprop(p: Array, g: Array, square: Array, buffer: Array | None, mean: Array | None, lr: float, alpha: float,
-            eps: float, decay: float, momentum: float, sign: float) -> None:
+def rmsprop(
+    p: Array,
+    g: Array,
+    square: Array,
+    buffer: Array | None,
+    mean: Array | None,
+    lr: float,
+    alpha: float,
+    eps: float,
+    decay: float,
+    momentum: float,
+    sign: float,
+) -> None:
     with np.errstate(all="ignore"):
         for block in blocks(p, g, square, buffer, mean):
             bp, bg, bs, bb, ba = (_wide(a) for a in block)
