@@ -122,6 +122,9 @@ def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tu
     node = make_node(op, flat, statics, edges, mask, aux)
     node.count = len(results)
     node.shape, node.dtype = [t._array.shape for t in results], [t._array.dtype for t in results]
+    if len(results) == 1:  # to the engine a node with one output is its own edge, whatever its operator
+        node.shape, node.dtype, results[0]._edge = node.shape[0], node.dtype[0], node
+        differentiable = ()
     for k in differentiable:
         if results[k]._array.dtype.kind not in "biu":
             results[k]._edge = Port(node, k)

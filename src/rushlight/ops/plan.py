@@ -172,7 +172,7 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
     if request == "needs":
         return needs
     if request == "gs":
-        return g
+        return [g] if node.count == 1 else g
     return grad_of(node, g, op.out_names.index(request.removeprefix("g_")), tensors)
 
 
