@@ -252,6 +252,8 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
             if real and np.broadcast_shapes(*(np.shape(x) for x in arrays)) == target.shape:
                 getattr(op.backend, op.ufunc)(*arrays, out=target)
                 return ()
+    if op.into is not None and (target.dtype is F32 or target.dtype is F64):
+        return op.into(op.backend, target, *arrays[1:], *statics) or ()
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])
     return aux

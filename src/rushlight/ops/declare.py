@@ -21,6 +21,7 @@ class Op:
     """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
 
     backend = backend
+    into: Any = None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
