@@ -1,16 +1,206 @@
-"""Which BLAS runs, and with which core type.  (First form: the owner of this file replaces it.)"""
+"""Which BLAS runs, with which core type, and products on it.
+
+OpenBLAS, which NumPy's wheels carry, chooses kernels ("core type") by the processor's model when it loads.  On
+processors newer than itself it may fall back to AVX2 where AVX-512 is there, at half the speed.  So
+:func:`prepare` looks at the processor's flags and
+
+- before NumPy is imported, names the core type in the environment for as long as NumPy's import takes;
+- afterwards, where OpenBLAS chose a lesser one, makes it choose again, which its DYNAMIC_ARCH builds can.
+
+``OPENBLAS_CORETYPE`` in the environment is left alone.  Importing this module imports nothing heavy.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
+
+from rushlight import cpu
+
+_VARIABLE = "OPENBLAS_CORETYPE"
+# What OpenBLAS calls its core types, those with AVX-512 kernels and those without.
+_WIDE = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
+_NARROW = frozenset({"haswell", "zen", "sandybridge", "nehalem", "prescott", "core2", "penryn", "dunnington"})
+
+_how = "rushlight.backends.blas.prepare was not called"
+_library: Any = None
+
+
+def wanted_core() -> str | None:
+    """The core type that this processor's flags call for; None where OpenBLAS is to choose."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return "SkylakeX" if cpu.level() >= 4 else None
 
 
 def prepare() -> None:
-    """Choose the core type before NumPy loads its BLAS."""
+    """Choose the core type; imports NumPy under it, or corrects the one that a NumPy imported before chose."""
+    global _how
+    if os.environ.get(_VARIABLE):
+        _how = f"{_VARIABLE} was set by the user"
+        return
+    core = wanted_core()
+    if core is None:
+        _how = "left to the library"
+    elif "numpy" not in sys.modules:
+        _import_under(core)
+    else:
+        _how = _correct(core)
 
 
-def matmul(a: Any, b: Any) -> Any:
-    """The matrix product of NumPy.  a: (*, M, K), b: (*, K, N) -> (*, M, N)"""
+def _import_under(core: str) -> None:
+    global _how
+    os.environ[_VARIABLE] = core
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_VARIABLE]  # child processes choose for themselves
+    _how = "chosen from the processor's flags before NumPy loaded it"
+
+
+def _correct(core: str) -> str:
+    """Switch an OpenBLAS that is already loaded to ``core`` if its own choice is lesser; says what was done."""
+    now = core_type()
+    if now is None or now.lower() not in _NARROW:
+        return "chosen by the library" + ("" if now is None else ", rightly")
+    if _running_threads() > 1:
+        return "chosen by the library; other threads ran, so that it could not be corrected: import rushlight first"
+    if not _switch(core):
+        return "chosen by the library, which cannot be corrected: import rushlight before numpy"
+    return f"corrected from {now} after NumPy had loaded it"
+
+
+def _running_threads() -> int:
+    threading = sys.modules.get("threading")
+    return 1 if threading is None else int(threading.active_count())
+
+
+def _switch(core: str) -> bool:
+    """Let OpenBLAS choose again under ``core``.  No product may run meanwhile."""
+    lib = library()
+    if lib is None or not hasattr(lib, "gotoblas_dynamic_init") or not hasattr(lib, "gotoblas_dynamic_quit"):
+        return False
+    os.environ[_VARIABLE] = core
+    try:
+        lib.gotoblas_dynamic_quit()
+        lib.gotoblas_dynamic_init()
+    finally:
+        del os.environ[_VARIABLE]
+    return core_type() == core
+
+
+def library() -> Any:
+    """The loaded OpenBLAS as a ctypes library; None if there is none (another BLAS, another system)."""
+    global _library
+    if _library is None:
+        path = library_path()
+        if path is not None:
+            import ctypes
+
+            _library = ctypes.CDLL(path)
+    return _library
+
+
+def library_path() -> str | None:
+    """The file of the OpenBLAS that NumPy loaded, from this process's memory map (Linux)."""
+    try:
+        with open("/proc/self/maps") as file:
+            paths = [line.split(maxsplit=5)[-1].strip() for line in file if "openblas" in line]
+    except OSError:
+        return None
+    named = [path for path in dict.fromkeys(paths) if path.startswith("/")]
+    numpys = [path for path in named if "/numpy" in path]
+    return (numpys or named or [None])[0]
+
+
+def _function(name: str) -> Any:
+    """An OpenBLAS function under any of the names its builds give it, or None."""
+    lib = library()
+    for spelled in (f"scipy_openblas_{name}64_", f"scipy_openblas_{name}", f"openblas_{name}64_", f"openblas_{name}"):
+        if lib is not None and hasattr(lib, spelled):
+            return getattr(lib, spelled)
+    return None
+
+
+def _text(name: str) -> str | None:
+    function = _function(name)
+    if function is None:
+        return None
+    import ctypes
+
+    function.restype = ctypes.c_char_p
+    value = function()
+    return value.decode() if value else None
+
+
+def core_type() -> str | None:
+    """The core type in use, as OpenBLAS names it (``SkylakeX``, ``Haswell``, ...), None for other BLAS."""
+    return _text("get_corename")
+
+
+def get_num_threads() -> int | None:
+    """Threads that a product may use, None where unknown."""
+    function = _function("get_num_threads")
+    return None if function is None else int(function())
+
+
+def set_num_threads(count: int) -> bool:
+    """Let products use ``count`` threads; whether the BLAS in use could be told."""
+    function = _function("set_num_threads")
+    if function is not None:
+        function(int(count))
+    return function is not None
+
+
+def info() -> dict[str, Any]:
+    """Library, version, core type, the one the processor calls for, threads, and how the choice came about."""
     import numpy as np
 
-    return np.matmul(a, b)
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})  # type: ignore[union-attr]
+    core, wanted = core_type(), wanted_core()
+    return {
+        "library": blas.get("name", "unknown"),
+        "path": library_path(),
+        "version": _text("get_config") or blas.get("version", "unknown"),
+        "core": core,
+        "wanted": wanted,
+        "right": core is None or wanted is None or core.lower() not in _NARROW,
+        "threads": get_num_threads(),
+        "how": _how,
+    }
+
+
+def _ready(a: Any) -> Any:
+    """``a``, copied if the strides of its last two axes are such that NumPy would not hand it to BLAS."""
+    if a.flags.c_contiguous or a.ndim < 2:
+        return a
+    rows, columns = a.strides[-2:]
+    size = a.itemsize
+    plain = columns == size and rows >= size * a.shape[-1] and not rows % size
+    turned = rows == size and columns >= size * a.shape[-2] and not columns % size
+    return a if plain or turned else a.copy(order="C")
+
+
+def matmul(a: Any, b: Any, out: Any = None) -> Any:
+    """The product of matrices; float16 and bfloat16 go through float32.
+
+    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.
+    """
+    if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
+        return _through_float32(a, b, out)
+    if a.size + b.size > 4096:
+        a, b = _ready(a), _ready(b)
+    if out is None:
+        return a @ b
+    import numpy as np
+
+    return np.matmul(a, b, out=out)
+
+
+def _through_float32(a: Any, b: Any, out: Any) -> Any:
+    product = (a.astype("f4") @ b.astype("f4")).astype(a.dtype)
+    if out is None:
+        return product
+    out[...] = product
+    return out

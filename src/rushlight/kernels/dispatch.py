@@ -34,7 +34,7 @@ def is_half(dtype: Any) -> bool:
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
-def up(*arrays: Array | None) -> list[Any]:
+def up(*arrays: Array | None) -> Any:
     """The arrays in float32, for 16-bit ones; None stays None."""
     return [a if a is None or not is_half(a.dtype) else a.astype(FLOAT32) for a in arrays]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import empty_like
+from numpy import asarray, empty_like
 
 from rushlight.kernels.dispatch import Array, alike, is_half, native, put, through_float32
 from rushlight.kernels.reference import elementwise as reference
@@ -41,7 +41,7 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Ar
 
 def _plain(name: str, dtype: Any, *arguments: Any) -> Array:
     kernel = getattr(reference, name)
-    return through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments)
+    return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
 
 
 def exp(x: Array, out: Array | None = None) -> Array:

@@ -1,0 +1,187 @@
+"""Scaled dot product attention, a block of scores at a time.
+
+The (L, S) scores of a few heads, or of a few rows of one, exist at once; BLAS makes and takes them, a fused
+kernel does what lies between.  From forward to backward go the inputs, the output and one number a row (lse):
+the probabilities are computed anew from it (as in FlashAttention, Dao et al. 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, is_half, native, up
+from rushlight.kernels.reference import attention as reference
+
+_BLOCK = 1 << 18  # scores at once: 1 MB of float32, within the second-level cache
+
+
+class _Block(NamedTuple):
+    """Heads [h0, h1) of batch element b, rows [r0, r1), columns [0, columns)."""
+
+    b: int
+    heads: slice
+    rows: slice
+    columns: int
+    first: int  # the block's first row under a causal mask, else -1
+
+
+def _blocks(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
+    batch, heads, length, width = shape
+    rows = max(1, min(length, _BLOCK // max(width, 1)))
+    if causal:
+        rows = min(rows, max(64, length // 4))  # what lies right of the diagonal is skipped by blocks
+    together = max(1, min(heads, _BLOCK // max(rows * width, 1)))
+    for b in range(batch):
+        for h in range(0, heads, together):
+            for r in range(0, length, rows):
+                end = min(r + rows, length)
+                columns = min(width, end) if causal else width
+                yield _Block(
+                    b, slice(h, min(h + together, heads)), slice(r, end), columns, r if causal else -1
+                )
+
+
+class _Scores:
+    """The score blocks of one call: their buffers, mask and scale."""
+
+    def __init__(self, q: Array, k: Array, mask: Array | None, scale: float) -> None:
+        self.q, self.k, self.scale = q, k, scale
+        self.kernels = native(q.dtype) or reference
+        self.mask = None if mask is None else np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
+        if self.mask is not None and self.mask.dtype != bool:
+            self.mask = self.mask.astype(q.dtype, copy=False) if mask is not None else None
+
+    def products(self, block: _Block, left: Array, right: Array, buffer: Array) -> Array:
+        """left @ right^T for the block's rows and columns, in ``buffer``."""
+        a = left[block.b, block.heads, block.rows]
+        b = right[block.b, block.heads, : block.columns]
+        n = a.shape[0] * a.shape[1] * block.columns
+        out = buffer[:n].reshape(a.shape[0], a.shape[1], block.columns)
+        return np.matmul(a, b.swapaxes(-1, -2), out=out)
+
+    def arguments(self, block: _Block, scores: Array, lse: Array) -> tuple[Any, ...]:
+        """What the kernels between the products take."""
+        mask, kind, head, row = self.mask_block(block)
+        return scores, mask, kind, head, row, lse, *scores.shape, block.first, self.scale
+
+    def mask_block(self, block: _Block) -> tuple[Array | None, int, int, int]:
+        """The mask of a block, its kind, and its strides in elements by head and row."""
+        if self.mask is None:
+            return None, 0, 0, 0
+        part = self.mask[block.b, block.heads, block.rows, : block.columns]
+        size = part.itemsize
+        if part.shape[-1] > 1 and part.strides[-1] != size:
+            part = np.ascontiguousarray(part)
+        return part, 2 if part.dtype == bool else 1, part.strides[0] // size, part.strides[1] // size
+
+
+def _buffer(q: Array, k: Array, causal: bool) -> Array:
+    shape = (*q.shape[:3], k.shape[2])
+    sizes = (
+        (b.heads.stop - b.heads.start) * (b.rows.stop - b.rows.start) * b.columns
+        for b in _blocks(shape, causal)
+    )
+    return np.empty(max(sizes, default=0), q.dtype)
+
+
+def _heads_last(shape: tuple[int, ...], dtype: Any) -> Array:
+    """(B, H, L, E) with E, H, L, B from the fastest axis on: joining the heads afterwards copies nothing."""
+    b, h, length, e = shape
+    return np.empty((b, length, h, e), dtype).transpose(0, 2, 1, 3)
+
+
+def sdpa(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Array, Array]:
+    """softmax(q k^T scale + mask) v.
+
+    q: (B, H, L, E), k: (B, H, S, E), v: (B, H, S, Ev); heads that share keys may be views (stride 0).
+    mask: broadcastable to (B, H, L, S); added, or bool, true where a column counts.  With ``is_causal`` row i
+    sees columns 0 to i.  scale: 1 / sqrt(E) by default.  Rows that see nothing come out as 0.
+    Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
+    """
+    if is_half(q.dtype):
+        out, lse = sdpa(*up(q, k, v, mask), is_causal, scale)
+        return out.astype(q.dtype), lse
+    scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
+    out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
+    lse = np.empty(q.shape[:3], q.dtype)
+    buffer = _buffer(q, k, is_causal)
+    for block in _blocks((*q.shape[:3], k.shape[2]), is_causal):
+        p = scores.products(block, q, k, buffer)
+        part = np.empty(p.shape[:2], q.dtype)
+        scores.kernels.attention_softmax(*scores.arguments(block, p, part))
+        at = (block.b, block.heads, block.rows)
+        lse[at] = part
+        np.matmul(p, v[block.b, block.heads, : block.columns], out=out[at])
+    return out, lse
+
+
+def sdpa_backward(
+    g: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    out: Array,
+    lse: Array,
+    mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    mask_grad: bool = False,
+) -> tuple[Array | None, ...]:
+    """Gradients (gq, gk, gv) of :func:`sdpa`, each of its input's shape.
+
+    With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
+    """
+    if is_half(q.dtype):
+        wide = sdpa_backward(*up(g, q, k, v, out, lse, mask), is_causal, scale, mask_grad)
+        return tuple(a if a is None else a.astype(q.dtype) for a in wide)
+    scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
+    grads = [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
+    grads[1][...] = 0
+    grads[2][...] = 0
+    gmask = np.zeros(mask.shape, q.dtype) if mask_grad and mask is not None else None
+    buffers = _buffer(q, k, is_causal), _buffer(q, k, is_causal)
+    for block in _blocks((*q.shape[:3], k.shape[2]), is_causal):
+        d = _backward_block(block, scores, (g, q, k, v, out, lse), grads, buffers)
+        if gmask is not None:
+            _add_mask_grad(gmask, d, block, scores)
+    return (*grads, gmask) if mask_grad else tuple(grads)
+
+
+def _backward_block(
+    block: _Block, scores: _Scores, saved: tuple[Array, ...], grads: list[Array], buffers: tuple[Array, Array]
+) -> Array:
+    """One block's part of the gradients; returns the gradient of its scores (before the scale)."""
+    g, q, k, v, out, lse = saved
+    rows, columns = (block.b, block.heads, block.rows), (block.b, block.heads, slice(0, block.columns))
+    p = scores.products(block, q, k, buffers[0])
+    scores.kernels.attention_again(*scores.arguments(block, p, np.ascontiguousarray(lse[rows])))
+    grads[2][columns] += np.matmul(p.swapaxes(-1, -2), g[rows])
+    d = scores.products(block, g, v, buffers[1])
+    delta = np.einsum("hle,hle->hl", g[rows], out[rows])
+    scores.kernels.attention_slope(p, d, delta, *p.shape, scores.scale)
+    np.matmul(d, k[columns], out=grads[0][rows])
+    grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
+    return d
+
+
+def _add_mask_grad(gmask: Array, d: Array, block: _Block, scores: _Scores) -> None:
+    """Add a block's score gradient to the mask's, summed over the axes along which the mask was repeated."""
+    full = (4 - gmask.ndim) * (1,) + gmask.shape
+    part = gmask.reshape(full)[
+        slice(None) if full[0] == 1 else slice(block.b, block.b + 1),
+        slice(None) if full[1] == 1 else block.heads,
+        slice(None) if full[2] == 1 else block.rows,
+        slice(None) if full[3] == 1 else slice(0, block.columns),
+    ]
+    axes = tuple(i for i in range(3) if full[i + 1] == 1)
+    part += (d / scores.scale).sum(axis=axes, keepdims=True)[None]

@@ -1,0 +1,153 @@
+"""Rows added by index, cross entropy from logits, dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, contiguous, is_half, native, up
+from rushlight.kernels.reference import gather as reference
+
+Maybe = Array | None
+
+
+def _indices(idx: Array, rows: int, name: str) -> Array:
+    """``idx`` as contiguous int64, all within [0, rows)."""
+    idx = contiguous(idx.astype(np.int64, copy=False))
+    if idx.size and (idx.min() < 0 or idx.max() >= rows):
+        raise IndexError(f"{name}: indices must lie in [0, {rows}), got {idx.min()} to {idx.max()}")
+    return idx
+
+
+def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
+    """dst[idx[i]] += src[i] for every i, in place; repeated rows add up in the order of ``idx``.
+
+    dst: (R, C), idx: (N,) integers in [0, R), src: (N, C).  Returns dst.  IndexError for indices outside.
+    """
+    idx = _indices(idx, dst.shape[0], "index_add_rows")
+    table = native(dst.dtype)
+    if table is not None and src.dtype == dst.dtype and dst.flags.c_contiguous:
+        table.index_add_rows(dst, idx, contiguous(src), dst.shape[0], len(idx), dst.shape[1])
+    elif is_half(dst.dtype):
+        wide = index_add_rows(np.zeros(dst.shape, np.float32), idx, src.astype(np.float32))
+        np.add(dst, wide.astype(dst.dtype), out=dst)
+    else:
+        reference.index_add_rows(dst, idx, src)
+    return dst
+
+
+def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -1) -> Array:
+    """Gradient (num_rows, C) of the table of an embedding.  g: (*, C), idx: (*) integers.
+
+    Rows of ``g`` whose index is ``padding_idx`` count for nothing.
+    """
+    width = g.shape[-1]
+    out = np.zeros((num_rows, width), g.dtype)
+    index_add_rows(out, idx.reshape(-1), g.reshape(-1, width))
+    if 0 <= padding_idx < num_rows:
+        out[padding_idx] = 0
+    return out
+
+
+def cross_entropy(
+    logits: Array, target: Array, weight: Maybe = None, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> tuple[Array, Array]:
+    """Loss of each row, without the logarithms of the probabilities in memory.
+
+    logits: (R, C), target: (R,) integers, weight: (C,).  Returns losses (R,), each already times its class's
+    weight and 0 where the target is ``ignore_index``, and lse (R,), the logarithm of the sum of e^logits, which
+    the gradient needs (float32 for 16-bit inputs).  IndexError for targets outside [0, C).
+    """
+    target = _targets(target, logits.shape[1], ignore_index)
+    if is_half(logits.dtype):
+        loss, lse = _cross_entropy(*up(logits), target, *up(weight), ignore_index, label_smoothing)
+        return loss.astype(logits.dtype), lse
+    return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
+
+
+def _cross_entropy(
+    x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float
+) -> tuple[Array, Array]:
+    table = native(x.dtype)
+    if table is None or (weight is not None and weight.dtype != x.dtype):
+        return reference.cross_entropy(x, target, weight, ignore, smoothing)
+    loss, lse = np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
+    dense = None if weight is None else contiguous(weight)
+    table.cross_entropy(contiguous(x), target, dense, loss, lse, *x.shape, ignore, smoothing)
+    return loss, lse
+
+
+def cross_entropy_backward(
+    g: Array,
+    logits: Array,
+    lse: Array,
+    target: Array,
+    weight: Maybe = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Array:
+    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss."""
+    target = _targets(target, logits.shape[1], ignore_index)
+    rest: tuple[Any, ...] = (ignore_index, label_smoothing)
+    if is_half(logits.dtype):
+        wide = up(g, logits, lse)
+        return cross_entropy_backward(*wide, target, *up(weight), *rest).astype(logits.dtype)
+    table = native(logits.dtype)
+    if table is None or any(a is not None and a.dtype != logits.dtype for a in (g, lse, weight)):
+        return reference.cross_entropy_backward(g, logits, lse, target, weight, *rest)
+    out = np.empty(logits.shape, logits.dtype)
+    dense = None if weight is None else contiguous(weight)
+    table.cross_entropy_backward(
+        contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, *logits.shape, *rest
+    )
+    return out
+
+
+def cross_entropy_weight(target: Array, weight: Maybe = None, ignore_index: int = -100) -> float:
+    """What the mean divides by: the number of targets that count, or the sum of their classes' weights."""
+    keep = target != ignore_index
+    return float(np.count_nonzero(keep)) if weight is None else float(weight[target[keep]].sum())
+
+
+def _targets(target: Array, classes: int, ignore_index: int) -> Array:
+    target = contiguous(target.astype(np.int64, copy=False))
+    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
+    if wrong.any():
+        raise IndexError(
+            f"cross_entropy: Target {target[wrong][0]} is out of bounds: expected [0, {classes}) or "
+            f"ignore_index={ignore_index}"
+        )
+    return target
+
+
+def dropout(x: Array, p: float, generator: np.random.Generator) -> tuple[Array, Array]:
+    """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
+
+    x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
+    one 32nd of a float32 mask.  One number is drawn from ``generator``; every element's bit follows from it and
+    the element's position, so that native and reference agree and threads do not matter.
+    """
+    seed = int(generator.integers(0, 2**64, dtype=np.uint64))
+    limit = round(p * 2**32)
+    scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
+    x = contiguous(x)
+    table = native(x.dtype)
+    if table is None:
+        bits = reference.keep_bits(x.size, seed, limit)
+        return dropout_backward(x, bits, p), bits
+    out, bits = np.empty(x.shape, x.dtype), np.empty((x.size + 7) // 8, np.uint8)
+    table.dropout(x, out, bits, x.size, seed, limit, scale)
+    return out, bits
+
+
+def dropout_backward(g: Array, bits: Array, p: float) -> Array:
+    """g * mask / (1 - p), the mask as :func:`dropout` returned it."""
+    scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
+    g = contiguous(g)
+    table = native(g.dtype)
+    if table is None:
+        return reference.scale_by_bits(g, bits, scale)
+    out = np.empty(g.shape, g.dtype)
+    table.dropout_backward(g, bits, out, g.size, scale)
+    return out

@@ -1,0 +1,158 @@
+// Rows added by index, cross entropy from logits, dropout with one bit a mask element.
+#include <cmath>
+
+#include "reduce.h"
+
+namespace rl {
+
+// dst[idx[i]] += src[i], rows of length C.  Each piece owns a range of dst's rows and goes through all of
+// idx in order, so that no two threads meet and the order of every sum is that of idx.
+template <class T> static void index_add_rows(T *dst, const int64_t *idx, const T *src, long R, long N, long C) {
+    long pieces = N * C < kGrain ? 1 : 2 * threads();
+    long rows = (R + pieces - 1) / pieces;
+    parallel_for(pieces, 1, [=](long begin, long end) {
+        long low = begin * rows, high = end * rows;
+        for (long i = 0; i < N; ++i) {
+            long r = idx[i];
+            if (r < low || r >= high) continue;
+            T *to = dst + r * C;
+            const T *from = src + i * C;
+#pragma omp simd
+            for (long j = 0; j < C; ++j) to[j] += from[j];
+        }
+    });
+}
+
+template <class T> struct Entropy {
+    const T *x, *w;
+    const int64_t *target;
+    long R, C, ignore;
+    T smoothing, weight_sum;
+
+    T loss(long r, T lse) const {
+        long t = target[r];
+        if (t == ignore) return 0;
+        const T *row = x + r * C;
+        T out = (lse - row[t]) * (w ? w[t] : T(1)) * (T(1) - smoothing);
+        if (smoothing == 0) return out;
+        T s = 0;
+        if (w) {
+#pragma omp simd reduction(+ : s)
+            for (long c = 0; c < C; ++c) s += w[c] * (lse - row[c]);
+        } else {
+#pragma omp simd reduction(+ : s)
+            for (long c = 0; c < C; ++c) s += lse - row[c];
+        }
+        return out + s * (smoothing / T(C));
+    }
+
+    void gradient(long r, T g, T lse, T *o) const {
+        long t = target[r];
+        if (t == ignore) {
+            for (long c = 0; c < C; ++c) o[c] = 0;
+            return;
+        }
+        const T *row = x + r * C;
+        T direct = g * (w ? w[t] : T(1)) * (T(1) - smoothing), spread = g * smoothing / T(C);
+        T scale = direct + spread * weight_sum;
+        if (w && spread != 0) {
+#pragma omp simd
+            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - lse) * scale - spread * w[c];
+        } else {
+#pragma omp simd
+            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - lse) * scale - spread;
+        }
+        o[t] -= direct;
+    }
+};
+
+template <class T> static void cross_entropy(Entropy<T> k, T *loss, T *lse) {
+    parallel_for(k.R, row_grain(k.C), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const T *row = k.x + r * k.C;
+            T m = row_max(row, k.C), s = 0;
+#pragma omp simd reduction(+ : s)
+            for (long c = 0; c < k.C; ++c) s += rl::exp(row[c] - m);
+            lse[r] = m + rl::log(s);
+            loss[r] = k.loss(r, lse[r]);
+        }
+    });
+}
+
+// The splitmix64 generator at position i (Steele, Lea, Flood 2014): any position, in any order.
+RL_INLINE uint64_t splitmix(uint64_t seed, uint64_t i) {
+    uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+// A byte of keep bits for elements 8i to 8i + 7, from four draws of two 32-bit halves.
+RL_INLINE uint8_t keep_bits(uint64_t seed, long byte, uint64_t limit) {
+    unsigned bits = 0;
+    for (int k = 0; k < 4; ++k) {
+        uint64_t z = splitmix(seed, (uint64_t)byte * 4 + k);
+        bits |= (unsigned)((z & 0xffffffffu) >= limit) << (2 * k);
+        bits |= (unsigned)((z >> 32) >= limit) << (2 * k + 1);
+    }
+    return (uint8_t)bits;
+}
+
+template <class T> static void scale_by_bits(const T *x, const uint8_t *bits, T *o, long begin, long end, T scale) {
+#pragma omp simd
+    for (long i = begin; i < end; ++i) o[i] = x[i] * ((bits[i >> 3] >> (i & 7)) & 1 ? scale : T(0));
+}
+
+template <class T>
+static void dropout(const T *x, T *o, uint8_t *bits, long n, uint64_t seed, uint64_t limit, T scale) {
+    parallel_for((n + 7) / 8, kGrain / 8, [=](long begin, long end) {
+        for (long first = begin; first < end; first += 512) {  // stays in the first-level cache
+            long last = first + 512 < end ? first + 512 : end;
+#pragma omp simd
+            for (long i = first; i < last; ++i) bits[i] = keep_bits(seed, i, limit);
+            scale_by_bits(x, bits, o, first * 8, last * 8 < n ? last * 8 : n, scale);
+        }
+    });
+}
+
+template <class T> static void dropout_backward(const T *g, const uint8_t *bits, T *o, long n, T scale) {
+    parallel_for(n, kGrain, [=](long begin, long end) { scale_by_bits(g, bits, o, begin, end, scale); });
+}
+
+template <class T> static Entropy<T> entropy(Array *x, Array *t, Array *w, long R, long C, long ignore, double smoothing) {
+    const T *weights = ptr<T>(w);
+    T total = (T)C;
+    if (weights) {
+        total = 0;
+        for (long c = 0; c < C; ++c) total += weights[c];
+    }
+    return {ptr<T>(x), weights, ptr<int64_t>(t), R, C, ignore, (T)smoothing, total};
+}
+
+}  // namespace rl
+
+#define ALL(T, S)                                                                                              \
+    RL_EXPORT void rl_index_add_rows_##S(Array *dst, Array *idx, Array *src, long R, long N, long C) {         \
+        rl::index_add_rows<T>(ptr<T>(dst), ptr<int64_t>(idx), ptr<T>(src), R, N, C);                           \
+    }                                                                                                          \
+    RL_EXPORT void rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, long R, long C, \
+                                        long ignore, double smoothing) {                                       \
+        rl::cross_entropy<T>(rl::entropy<T>(x, t, w, R, C, ignore, smoothing), ptr<T>(loss), ptr<T>(lse));     \
+    }                                                                                                          \
+    RL_EXPORT void rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
+                                                 Array *o_, long R, long C, long ignore, double smoothing) {   \
+        rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
+        const T *g = ptr<T>(g_), *lse = ptr<T>(lse_);                                                          \
+        T *o = ptr<T>(o_);                                                                                     \
+        rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                      \
+            for (long r = begin; r < end; ++r) k.gradient(r, g[r], lse[r], o + r * C);                         \
+        });                                                                                                    \
+    }                                                                                                          \
+    RL_EXPORT void rl_dropout_##S(Array *x, Array *o, Array *bits, long n, uint64_t seed, uint64_t limit,      \
+                                  double scale) {                                                              \
+        rl::dropout<T>(ptr<T>(x), ptr<T>(o), ptr<uint8_t>(bits), n, seed, limit, (T)scale);                    \
+    }                                                                                                          \
+    RL_EXPORT void rl_dropout_backward_##S(Array *g, Array *bits, Array *o, long n, double scale) {            \
+        rl::dropout_backward<T>(ptr<T>(g), ptr<uint8_t>(bits), ptr<T>(o), n, (T)scale);                        \
+    }
+RL_BOTH(ALL)

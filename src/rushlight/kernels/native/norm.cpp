@@ -1,0 +1,368 @@
+// Layer, RMS, group and batch normalisation with gradients.
+//
+// Means are taken first and deviations from them second, while the row lies in cache: as exact as Welford's
+// way and faster.  Gradients of weights are summed in blocks of rows that depend on the shape alone, so that
+// the result does not depend on the number of threads.
+#include <cmath>
+#include <vector>
+
+#include "reduce.h"
+
+namespace rl {
+
+template <class T> RL_INLINE T sum(const T *x, long n) {
+    T s = 0;
+#pragma omp simd reduction(+ : s)
+    for (long i = 0; i < n; ++i) s += x[i];
+    return s;
+}
+
+template <class T> RL_INLINE T sum_squares(const T *x, T mean, long n) {
+    T s = 0;
+#pragma omp simd reduction(+ : s)
+    for (long i = 0; i < n; ++i) s += (x[i] - mean) * (x[i] - mean);
+    return s;
+}
+
+// o = (x - mean) * rstd * w + b, w and b per element or absent
+template <class T> static void affine_row(const T *x, T *o, T mean, T rstd, const T *w, const T *b, long n) {
+    if (w && b) {
+#pragma omp simd
+        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i] + b[i];
+    } else if (w) {
+#pragma omp simd
+        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i];
+    } else {
+#pragma omp simd
+        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd + (b ? b[i] : T(0));
+    }
+}
+
+// Rows of length C; without kCenter the mean is taken to be 0 (RMS norm).
+template <class T, bool kCenter>
+static void row_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd, long R, long C, double eps) {
+    parallel_for(R, row_grain(C), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const T *row = x + r * C;
+            T m = kCenter ? sum(row, C) / T(C) : T(0);
+            T s = T(1) / std::sqrt(sum_squares(row, m, C) / T(C) + T(eps));
+            if (kCenter) mean[r] = m;
+            rstd[r] = s;
+            affine_row(row, o + r * C, m, s, w, b, C);
+        }
+    });
+}
+
+template <class T> struct RowGrads {
+    const T *g, *x, *mean, *rstd, *w;
+    T *gx;
+    long C;
+
+    // One row: its input gradient if wanted, its part of the weights' gradients if wanted.
+    template <bool kCenter> void row(long r, T *gw, T *gb) const {
+        const T *d = g + r * C, *v = x + r * C;
+        T m = kCenter ? mean[r] : T(0), s = rstd[r];
+        if (gx) input<kCenter>(d, v, gx + r * C, m, s);
+        if (gw)
+#pragma omp simd
+            for (long i = 0; i < C; ++i) gw[i] += d[i] * ((v[i] - m) * s);
+        if (gb)
+#pragma omp simd
+            for (long i = 0; i < C; ++i) gb[i] += d[i];
+    }
+
+    template <bool kCenter> void input(const T *d, const T *v, T *o, T m, T s) const {
+        T first = 0, second = 0;
+        if (w) {
+#pragma omp simd reduction(+ : first, second)
+            for (long i = 0; i < C; ++i) first += d[i] * w[i], second += d[i] * w[i] * (v[i] - m);
+        } else {
+#pragma omp simd reduction(+ : first, second)
+            for (long i = 0; i < C; ++i) first += d[i], second += d[i] * (v[i] - m);
+        }
+        T a = kCenter ? first / T(C) : T(0), b = second * s * s / T(C);
+        if (w) {
+#pragma omp simd
+            for (long i = 0; i < C; ++i) o[i] = s * (d[i] * w[i] - a - (v[i] - m) * b);
+        } else {
+#pragma omp simd
+            for (long i = 0; i < C; ++i) o[i] = s * (d[i] - a - (v[i] - m) * b);
+        }
+    }
+};
+
+template <class T, bool kCenter>
+static void row_norm_backward(RowGrads<T> k, T *gw, T *gb, long R) {
+    long C = k.C, blocks = R * C / 32768;
+    blocks = blocks < 1 ? 1 : blocks > 64 ? 64 : blocks;
+    long rows = (R + blocks - 1) / blocks;
+    std::vector<T> parts((gw || gb) ? 2 * blocks * C : 0, T(0));
+    T *part = parts.data();
+    parallel_for(blocks, 1, [=](long begin, long end) {
+        for (long b = begin; b < end; ++b)
+            for (long r = b * rows; r < R && r < (b + 1) * rows; ++r)
+                k.template row<kCenter>(r, gw ? part + 2 * b * C : nullptr, gb ? part + (2 * b + 1) * C : nullptr);
+    });
+    for (int which = 0; which < 2; ++which) {
+        T *to = which ? gb : gw;
+        if (!to) continue;
+        for (long i = 0; i < C; ++i) to[i] = 0;
+        for (long b = 0; b < blocks; ++b)
+            for (long i = 0; i < C; ++i) to[i] += part[(2 * b + which) * C + i];
+    }
+}
+
+// x: (N, G, D, S), D channels a group, S positions a channel; w, b: (G * D)
+template <class T>
+static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd, long N, long G, long D, long S,
+                       double eps) {
+    parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const T *row = x + r * D * S;
+            T m = sum(row, D * S) / T(D * S);
+            T s = T(1) / std::sqrt(sum_squares(row, m, D * S) / T(D * S) + T(eps));
+            mean[r] = m;
+            rstd[r] = s;
+            for (long d = 0; d < D; ++d) {
+                long c = r % G * D + d;
+                T scale = w ? s * w[c] : s, shift = b ? b[c] : T(0);
+                const T *v = row + d * S;
+                T *out = o + r * D * S + d * S;
+#pragma omp simd
+                for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
+            }
+        }
+    });
+}
+
+// Two sums over a channel's positions: of g, and of g * (x - mean).
+template <class T> RL_INLINE void channel_sums(const T *g, const T *x, T mean, long S, T &plain, T &dot) {
+    T p = 0, q = 0;
+#pragma omp simd reduction(+ : p, q)
+    for (long i = 0; i < S; ++i) p += g[i], q += g[i] * (x[i] - mean);
+    plain = p, dot = q;
+}
+
+template <class T>
+static void group_norm_backward(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw, T *gb,
+                                long N, long G, long D, long S) {
+    std::vector<T> sums(2 * N * G * D);
+    T *plain = sums.data(), *dot = plain + N * G * D;
+    parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            T m = mean[r], s = rstd[r], first = 0, second = 0;
+            for (long d = 0; d < D; ++d) {
+                long at = r * D + d;
+                channel_sums(g + at * S, x + at * S, m, S, plain[at], dot[at]);
+                T scale = w ? w[r % G * D + d] : T(1);
+                first += plain[at] * scale, second += dot[at] * scale;
+            }
+            if (!gx) continue;
+            T a = first / T(D * S), b = second * s * s / T(D * S);
+            for (long d = 0; d < D; ++d) {
+                long at = (r * D + d) * S;
+                T scale = w ? w[r % G * D + d] : T(1);
+#pragma omp simd
+                for (long i = 0; i < S; ++i) gx[at + i] = s * (g[at + i] * scale - a - (x[at + i] - m) * b);
+            }
+        }
+    });
+    for (long c = 0; c < G * D; ++c) {
+        T p = 0, q = 0;
+        for (long n = 0; n < N; ++n) {
+            long at = n * G * D + c;
+            p += plain[at], q += dot[at] * rstd[n * G + c / D];
+        }
+        if (gw) gw[c] = q;
+        if (gb) gb[c] = p;
+    }
+}
+
+// --- batch norm: x (N, C, S), statistics over N and S ---
+
+constexpr long kColumns = 64;  // channels that go down the batch together where S is 1
+
+template <class T> struct Plane {
+    long N, C, S;
+
+    // Calls f(pointer offset, length) for every contiguous run of channel c.
+    template <class F> void runs(long c, F f) const {
+        for (long n = 0; n < N; ++n) f((n * C + c) * S, S);
+    }
+};
+
+// Mean and biased variance of `w` neighbouring columns of an (N, C) matrix.
+template <class T> static void column_stats(const T *x, long N, long C, long w, T *mean, T *var) {
+    double m[kColumns] = {}, v[kColumns] = {};
+    for (long n = 0; n < N; ++n)
+#pragma omp simd
+        for (long j = 0; j < w; ++j) m[j] += x[n * C + j];
+    for (long j = 0; j < w; ++j) m[j] /= N;
+    for (long n = 0; n < N; ++n)
+#pragma omp simd
+        for (long j = 0; j < w; ++j) v[j] += (x[n * C + j] - m[j]) * (x[n * C + j] - m[j]);
+    for (long j = 0; j < w; ++j) mean[j] = (T)m[j], var[j] = (T)(v[j] / N);
+}
+
+template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, long C, long S) {
+    if (S == 1) {
+        long tiles = (C + kColumns - 1) / kColumns;
+        parallel_for(tiles, row_grain(N * kColumns), [=](long begin, long end) {
+            for (long t = begin; t < end; ++t) {
+                long c = t * kColumns;
+                column_stats(x + c, N, C, C - c < kColumns ? C - c : kColumns, mean + c, var + c);
+            }
+        });
+        return;
+    }
+    parallel_for(C, row_grain(N * S), [=](long begin, long end) {
+        for (long c = begin; c < end; ++c) {
+            double m = 0, v = 0, count = (double)N * S;
+            Plane<T>{N, C, S}.runs(c, [&](long at, long n) { m += sum(x + at, n); });
+            m /= count;
+            Plane<T>{N, C, S}.runs(c, [&](long at, long n) { v += sum_squares(x + at, (T)m, n); });
+            mean[c] = (T)m, var[c] = (T)(v / count);
+        }
+    });
+}
+
+// o = (x - mean) * rstd * w + b per channel
+template <class T>
+static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, const T *b, T *o, long N, long C, long S) {
+    if (S == 1) {
+        parallel_for(N, row_grain(C), [=](long begin, long end) {
+            for (long n = begin; n < end; ++n)
+#pragma omp simd
+                for (long c = 0; c < C; ++c)
+                    o[n * C + c] = (x[n * C + c] - mean[c]) * (w ? rstd[c] * w[c] : rstd[c]) + (b ? b[c] : T(0));
+        });
+        return;
+    }
+    parallel_for(N * C, row_grain(S), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            long c = r % C;
+            T m = mean[c], scale = w ? rstd[c] * w[c] : rstd[c], shift = b ? b[c] : T(0);
+            const T *v = x + r * S;
+            T *out = o + r * S;
+#pragma omp simd
+            for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
+        }
+    });
+}
+
+template <class T> struct BatchGrads {
+    const T *g, *x, *mean, *rstd, *w;
+    T *gx, *gw, *gb;
+    long N, C, S;
+    bool training;
+
+    // `plain` and `dot` of channel c are known: its weight gradients, and what its input gradient needs.
+    RL_MEMBER void finish(long c, double plain, double dot, T &scale, T &a, T &b) const {
+        double s = rstd[c], count = (double)N * S;
+        if (gw) gw[c] = (T)(dot * s);
+        if (gb) gb[c] = (T)plain;
+        scale = w ? rstd[c] * w[c] : rstd[c];
+        a = training ? (T)(plain / count) : T(0);
+        b = training ? (T)(dot * s * s / count) : T(0);
+    }
+
+    void channel(long c) const {
+        double plain = 0, dot = 0;
+        T m = mean[c], scale, a, b;
+        Plane<T>{N, C, S}.runs(c, [&](long at, long n) {
+            T p, q;
+            channel_sums(g + at, x + at, m, n, p, q);
+            plain += p, dot += q;
+        });
+        finish(c, plain, dot, scale, a, b);
+        if (!gx) return;
+        Plane<T>{N, C, S}.runs(c, [&](long at, long n) {
+            const T *d = g + at, *v = x + at;
+            T *o = gx + at;
+#pragma omp simd
+            for (long i = 0; i < n; ++i) o[i] = (d[i] - a - (v[i] - m) * b) * scale;
+        });
+    }
+
+    void columns(long first, long width) const {
+        double plain[kColumns] = {}, dot[kColumns] = {};
+        T scale[kColumns], a[kColumns], b[kColumns];
+        const T *m = mean + first;
+        for (long n = 0; n < N; ++n) {
+            const T *d = g + n * C + first, *v = x + n * C + first;
+#pragma omp simd
+            for (long j = 0; j < width; ++j) plain[j] += d[j], dot[j] += d[j] * (v[j] - m[j]);
+        }
+        for (long j = 0; j < width; ++j) finish(first + j, plain[j], dot[j], scale[j], a[j], b[j]);
+        if (!gx) return;
+        for (long n = 0; n < N; ++n) {
+            const T *d = g + n * C + first, *v = x + n * C + first;
+            T *o = gx + n * C + first;
+#pragma omp simd
+            for (long j = 0; j < width; ++j) o[j] = (d[j] - a[j] - (v[j] - m[j]) * b[j]) * scale[j];
+        }
+    }
+};
+
+template <class T> static void batch_norm_backward(BatchGrads<T> k) {
+    if (k.S != 1) {
+        parallel_for(k.C, row_grain(k.N * k.S), [=](long begin, long end) {
+            for (long c = begin; c < end; ++c) k.channel(c);
+        });
+        return;
+    }
+    long tiles = (k.C + kColumns - 1) / kColumns;
+    parallel_for(tiles, row_grain(k.N * kColumns), [=](long begin, long end) {
+        for (long t = begin; t < end; ++t) {
+            long first = t * kColumns;
+            k.columns(first, k.C - first < kColumns ? k.C - first : kColumns);
+        }
+    });
+}
+
+}  // namespace rl
+
+#define ALL(T, S)                                                                                              \
+    RL_EXPORT void rl_layer_norm_##S(Array *x, Array *w, Array *b, Array *o, Array *mean, Array *rstd, long R, \
+                                     long C, double eps) {                                                     \
+        rl::row_norm<T, true>(ptr<T>(x), ptr<T>(w), ptr<T>(b), ptr<T>(o), ptr<T>(mean), ptr<T>(rstd), R, C,    \
+                              eps);                                                                            \
+    }                                                                                                          \
+    RL_EXPORT void rl_rms_norm_##S(Array *x, Array *w, Array *o, Array *rstd, long R, long C, double eps) {    \
+        rl::row_norm<T, false>(ptr<T>(x), ptr<T>(w), nullptr, ptr<T>(o), nullptr, ptr<T>(rstd), R, C, eps);    \
+    }                                                                                                          \
+    RL_EXPORT void rl_layer_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
+                                              Array *gx, Array *gw, Array *gb, long R, long C) {               \
+        rl::RowGrads<T> k{ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx), C};         \
+        rl::row_norm_backward<T, true>(k, ptr<T>(gw), ptr<T>(gb), R);                                          \
+    }                                                                                                          \
+    RL_EXPORT void rl_rms_norm_backward_##S(Array *g, Array *x, Array *rstd, Array *w, Array *gx, Array *gw,   \
+                                            long R, long C) {                                                  \
+        rl::RowGrads<T> k{ptr<T>(g), ptr<T>(x), nullptr, ptr<T>(rstd), ptr<T>(w), ptr<T>(gx), C};              \
+        rl::row_norm_backward<T, false>(k, ptr<T>(gw), (T *)nullptr, R);                                       \
+    }                                                                                                          \
+    RL_EXPORT void rl_group_norm_##S(Array *x, Array *w, Array *b, Array *o, Array *mean, Array *rstd, long N, \
+                                     long G, long D, long P, double eps) {                                     \
+        rl::group_norm<T>(ptr<T>(x), ptr<T>(w), ptr<T>(b), ptr<T>(o), ptr<T>(mean), ptr<T>(rstd), N, G, D, P,  \
+                          eps);                                                                                \
+    }                                                                                                          \
+    RL_EXPORT void rl_group_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
+                                              Array *gx, Array *gw, Array *gb, long N, long G, long D,         \
+                                              long P) {                                                        \
+        rl::group_norm_backward<T>(ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx),    \
+                                   ptr<T>(gw), ptr<T>(gb), N, G, D, P);                                        \
+    }                                                                                                          \
+    RL_EXPORT void rl_batch_stats_##S(Array *x, Array *mean, Array *var, long N, long C, long P) {             \
+        rl::batch_stats<T>(ptr<T>(x), ptr<T>(mean), ptr<T>(var), N, C, P);                                     \
+    }                                                                                                          \
+    RL_EXPORT void rl_batch_apply_##S(Array *x, Array *mean, Array *rstd, Array *w, Array *b, Array *o,        \
+                                      long N, long C, long P) {                                                \
+        rl::batch_apply<T>(ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(b), ptr<T>(o), N, C, P);   \
+    }                                                                                                          \
+    RL_EXPORT void rl_batch_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
+                                              Array *gx, Array *gw, Array *gb, long N, long C, long P,         \
+                                              int training) {                                                  \
+        rl::batch_norm_backward<T>({ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx),   \
+                                    ptr<T>(gw), ptr<T>(gb), N, C, P, !!training});                             \
+    }
+RL_BOTH(ALL)

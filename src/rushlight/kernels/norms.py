@@ -1,0 +1,203 @@
+"""Layer, RMS, group and batch normalisation with gradients.
+
+float16 to float64.  For 16-bit inputs the arithmetic is float32's and so are the statistics (mean, rstd) that
+go from forward to backward; outputs and gradients have their input's dtype.  Gradients not asked for by
+``needs`` are None.  Weights and biases may be None.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numpy import empty
+
+from rushlight.kernels.dispatch import Array, contiguous, is_half, native, up
+from rushlight.kernels.reference import norms as reference
+
+Maybe = Array | None
+Needs = tuple[bool, bool, bool]
+
+
+def _dense(a: Maybe) -> Maybe:
+    return None if a is None else contiguous(a)
+
+
+def _one_dtype(x: Array, *others: Maybe) -> bool:
+    return all(a is None or a.dtype == x.dtype for a in others)
+
+
+def _lowered(like: tuple[Maybe, ...], arrays: tuple[Maybe, ...]) -> tuple[Maybe, ...]:
+    """Each array in the dtype of its partner in ``like``."""
+    pairs = zip(like, arrays, strict=True)
+    return tuple(a if a is None or b is None else a.astype(b.dtype, copy=False) for b, a in pairs)
+
+
+def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
+    """Arrays for the gradients: one like the input, the others one number a feature."""
+    shapes = [x.shape] + [(features,)] * (len(needs) - 1)
+    return [empty(shape, x.dtype) if need else None for shape, need in zip(shapes, needs, strict=True)]
+
+
+def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
+    """(x - mean) / sqrt(var + eps) * weight + bias by row.  x: (R, C), weight, bias: (C,).
+
+    Returns out (R, C), mean (R,) and rstd (R,) = 1 / sqrt(var + eps).
+    """
+    if is_half(x.dtype):
+        out, mean, rstd = layer_norm(*up(x, weight, bias), eps)
+        return out.astype(x.dtype), mean, rstd
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, weight, bias):
+        return reference.layer_norm(x, weight, bias, eps)
+    rows, features = x.shape
+    out, mean, rstd = empty(x.shape, x.dtype), empty(rows, x.dtype), empty(rows, x.dtype)
+    table.layer_norm(contiguous(x), _dense(weight), _dense(bias), out, mean, rstd, rows, features, eps)
+    return out, mean, rstd
+
+
+def layer_norm_backward(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
+) -> tuple[Maybe, ...]:
+    """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
+    if is_half(x.dtype):
+        grads = layer_norm_backward(*up(g, x), mean, rstd, *up(weight), needs)
+        return _lowered((x, weight, weight), grads)
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, g, mean, rstd, weight):
+        return reference.layer_norm_backward(g, x, mean, rstd, weight, needs)
+    out = _wanted(needs, x, x.shape[1])
+    table.layer_norm_backward(contiguous(g), contiguous(x), mean, rstd, _dense(weight), *out, *x.shape)
+    return tuple(out)
+
+
+def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
+    """x / sqrt(mean(x^2) + eps) * weight by row.  x: (R, C).  Returns out (R, C) and rstd (R,)."""
+    if is_half(x.dtype):
+        out, rstd = rms_norm(*up(x, weight), eps)
+        return out.astype(x.dtype), rstd
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, weight):
+        return reference.rms_norm(x, weight, eps)
+    out, rstd = empty(x.shape, x.dtype), empty(x.shape[0], x.dtype)
+    table.rms_norm(contiguous(x), _dense(weight), out, rstd, *x.shape, eps)
+    return out, rstd
+
+
+def rms_norm_backward(
+    g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool] = (True, True)
+) -> tuple[Maybe, ...]:
+    """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
+    if is_half(x.dtype):
+        return _lowered((x, weight), rms_norm_backward(*up(g, x), rstd, *up(weight), needs))
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, g, rstd, weight):
+        return reference.rms_norm_backward(g, x, rstd, weight, needs)
+    out = _wanted(needs, x, x.shape[1])
+    table.rms_norm_backward(contiguous(g), contiguous(x), rstd, _dense(weight), *out, *x.shape)
+    return tuple(out)
+
+
+def _planes(x: Array) -> Array:
+    """(N, C, *S) as (N, C, S), contiguous."""
+    return contiguous(x).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+
+
+def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
+    """Normalisation over each group of C // groups channels.  x: (N, C, *S), weight, bias: (C,).
+
+    Returns out (N, C, *S), mean (N, groups) and rstd (N, groups).
+    """
+    if is_half(x.dtype):
+        out, mean, rstd = group_norm(up(x)[0], groups, *up(weight, bias), eps)
+        return out.astype(x.dtype), mean, rstd
+    table = native(x.dtype)
+    flat = _planes(x)
+    n, c, s = flat.shape
+    if table is None or not _one_dtype(x, weight, bias):
+        out, mean, rstd = reference.group_norm(flat, groups, weight, bias, eps)
+        return out.reshape(x.shape), mean, rstd
+    out, mean, rstd = empty(x.shape, x.dtype), empty((n, groups), x.dtype), empty((n, groups), x.dtype)
+    table.group_norm(flat, _dense(weight), _dense(bias), out, mean, rstd, n, groups, c // groups, s, eps)
+    return out, mean, rstd
+
+
+def group_norm_backward(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
+) -> tuple[Maybe, ...]:
+    """Gradients of :func:`group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
+    if is_half(x.dtype):
+        return _lowered((x, weight, weight), group_norm_backward(*up(g, x), mean, rstd, *up(weight), needs))
+    table = native(x.dtype)
+    flat, d = _planes(x), _planes(g)
+    n, c, s = flat.shape
+    if table is None or not _one_dtype(x, g, mean, rstd, weight):
+        gx, gw, gb = reference.group_norm_backward(d, flat, mean, rstd, weight, needs)
+        return gx if gx is None else gx.reshape(x.shape), gw, gb
+    out = _wanted(needs, x, c)
+    groups = mean.shape[1]
+    table.group_norm_backward(d, flat, mean, rstd, _dense(weight), *out, n, groups, c // groups, s)
+    return tuple(out)
+
+
+def batch_stats(x: Array) -> tuple[Array, Array]:
+    """Mean (C,) and biased variance (C,) by channel.  x: (N, C, *S); float32 results for 16-bit inputs."""
+    flat = up(_planes(x))[0]
+    table = native(flat.dtype)
+    if table is None:
+        return reference.batch_stats(flat)
+    mean, var = empty(x.shape[1], flat.dtype), empty(x.shape[1], flat.dtype)
+    table.batch_stats(flat, mean, var, *flat.shape)
+    return mean, var
+
+
+def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
+    """(x - mean) * rstd * weight + bias by channel.  x: (N, C, *S), the others (C,)."""
+    if is_half(x.dtype):
+        return batch_apply(*up(x, mean, rstd, weight, bias)).astype(x.dtype)
+    flat = _planes(x)
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, mean, rstd, weight, bias):
+        return reference.batch_apply(flat, mean, rstd, weight, bias).reshape(x.shape)
+    out = empty(x.shape, x.dtype)
+    table.batch_apply(
+        flat, contiguous(mean), contiguous(rstd), _dense(weight), _dense(bias), out, *flat.shape
+    )
+    return out
+
+
+def batch_norm_train(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
+    """Batch norm with the batch's own statistics.  x: (N, C, *S), weight, bias: (C,).
+
+    Returns out (N, C, *S), mean (C,) and rstd (C,).  Who needs the variance itself (running statistics) calls
+    :func:`batch_stats` and :func:`batch_apply`, which this does.
+    """
+    mean, var = batch_stats(x)
+    rstd = 1 / (var + var.dtype.type(eps)) ** 0.5
+    return batch_apply(x, mean, rstd, weight, bias), mean, rstd
+
+
+def batch_norm_backward(
+    g: Array,
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    weight: Maybe,
+    needs: Needs = (True, True, True),
+    training: bool = True,
+) -> tuple[Maybe, ...]:
+    """Gradients of batch norm by x (N, C, *S), weight (C,) and bias (C,).
+
+    With ``training`` mean and rstd are the batch's and depend on x, otherwise they are constants.
+    """
+    if is_half(x.dtype):
+        grads = batch_norm_backward(*up(g, x, mean, rstd, weight), needs, training)
+        return _lowered((x, weight, weight), grads)
+    flat, d = _planes(x), _planes(g)
+    table = native(x.dtype)
+    if table is None or not _one_dtype(x, g, mean, rstd, weight):
+        gx, gw, gb = reference.batch_norm_backward(d, flat, mean, rstd, weight, needs, training)
+        return gx if gx is None else gx.reshape(x.shape), gw, gb
+    out = _wanted(needs, x, x.shape[1])
+    stats = contiguous(mean), contiguous(rstd), _dense(weight)
+    table.batch_norm_backward(d, flat, *stats, *out, *flat.shape, int(training))
+    return tuple(out)

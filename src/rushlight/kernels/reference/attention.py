@@ -1,0 +1,76 @@
+"""What lies between the two products of attention, in NumPy, on a block of scores (heads, rows, columns) in place.
+
+The same arguments as the native kernels: ``kind`` 1 adds the mask, 2 keeps the columns where it is true; with
+``first >= 0`` row r of the block sees columns up to ``first + r``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def _masked(scores: Array, mask: Array | None, kind: int, first: int, scale: float) -> None:
+    scores *= scale
+    if mask is not None and kind == 1:
+        scores += mask
+    elif mask is not None:
+        scores[~mask] = -np.inf
+    if first >= 0:
+        rows, columns = scores.shape[1:]
+        scores[:, np.arange(columns) > first + np.arange(rows)[:, None]] = -np.inf
+
+
+def attention_softmax(
+    scores: Array,
+    mask: Array | None,
+    kind: int,
+    _head: int,
+    _row: int,
+    lse: Array,
+    _heads: int,
+    _rows: int,
+    _columns: int,
+    first: int,
+    scale: float,
+) -> None:
+    with np.errstate(all="ignore"):
+        _masked(scores, mask, kind, first, scale)
+        top = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
+        top[top == -np.inf] = 0
+        scores -= top
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=-1, keepdims=True)
+        lse[...] = (top + np.log(total))[..., 0]
+        scores /= np.where(total == 0, 1, total)
+
+
+def attention_again(
+    scores: Array,
+    mask: Array | None,
+    kind: int,
+    _head: int,
+    _row: int,
+    lse: Array,
+    _heads: int,
+    _rows: int,
+    _columns: int,
+    first: int,
+    scale: float,
+) -> None:
+    with np.errstate(all="ignore"):
+        _masked(scores, mask, kind, first, scale)
+        scores -= np.where(lse == -np.inf, np.inf, lse)[..., None]
+        np.exp(scores, out=scores)
+
+
+def attention_slope(
+    p: Array, d: Array, delta: Array, _heads: int, _rows: int, _columns: int, scale: float
+) -> None:
+    d -= delta[..., None]
+    d *= p
+    d *= scale

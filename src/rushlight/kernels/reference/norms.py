@@ -1,0 +1,123 @@
+"""Layer, RMS, group and batch normalisation with gradients, in NumPy.  See ``kernels.norms``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Maybe = Array | None
+Needs = tuple[bool, bool, bool]
+
+
+def _rstd(variance: Array, eps: float) -> Array:
+    return np.asarray(1 / np.sqrt(variance + variance.dtype.type(eps)))
+
+
+def _finish(out: Array, weight: Maybe, bias: Maybe) -> Array:
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
+    return out
+
+
+def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
+    mean = x.mean(axis=1)
+    out = x - mean[:, None]
+    rstd = _rstd(np.einsum("rc,rc->r", out, out) / x.shape[1], eps)
+    out *= rstd[:, None]
+    return _finish(out, weight, bias), mean, rstd
+
+
+def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
+    rstd = _rstd(np.einsum("rc,rc->r", x, x) / x.shape[1], eps)
+    return _finish(x * rstd[:, None], weight, None), rstd
+
+
+def _row_input(g: Array, hat: Array, rstd: Array, weight: Maybe, center: bool) -> Array:
+    d = g if weight is None else g * weight
+    out = d - hat * (np.einsum("rc,rc->r", d, hat) / g.shape[1])[:, None]
+    if center:
+        out -= d.mean(axis=1)[:, None]
+    out *= rstd[:, None]
+    return out
+
+
+def layer_norm_backward(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs
+) -> tuple[Maybe, Maybe, Maybe]:
+    hat = (x - mean[:, None]) * rstd[:, None]
+    gx = _row_input(g, hat, rstd, weight, True) if needs[0] else None
+    return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None, g.sum(axis=0) if needs[2] else None
+
+
+def rms_norm_backward(
+    g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool]
+) -> tuple[Maybe, Maybe]:
+    hat = x * rstd[:, None]
+    gx = _row_input(g, hat, rstd, weight, False) if needs[0] else None
+    return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None
+
+
+def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
+    n, c, s = x.shape
+    rows = x.reshape(n, groups, c // groups * s)
+    mean = rows.mean(axis=2)
+    out = rows - mean[:, :, None]
+    rstd = _rstd(np.einsum("ngk,ngk->ng", out, out) / rows.shape[2], eps)
+    out *= rstd[:, :, None]
+    column = [a if a is None else a[:, None] for a in (weight, bias)]
+    return _finish(out.reshape(n, c, s), *column), mean, rstd
+
+
+def group_norm_backward(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs
+) -> tuple[Maybe, Maybe, Maybe]:
+    n, c, s = x.shape
+    groups = mean.shape[1]
+    hat = (x.reshape(n, groups, -1) - mean[:, :, None]) * rstd[:, :, None]
+    gx = None
+    if needs[0]:
+        d = (g if weight is None else g * weight[:, None]).reshape(n, groups, -1)
+        gx = d - hat * (np.einsum("ngk,ngk->ng", d, hat) / d.shape[2])[:, :, None]
+        gx -= d.mean(axis=2, keepdims=True)
+        gx *= rstd[:, :, None]
+        gx = gx.reshape(n, c, s)
+    gw = np.einsum("ncs,ncs->c", g, hat.reshape(n, c, s)) if needs[1] else None
+    return gx, gw, g.sum(axis=(0, 2)) if needs[2] else None
+
+
+def batch_stats(x: Array) -> tuple[Array, Array]:
+    mean = x.mean(axis=(0, 2))
+    d = x - mean[:, None]
+    return mean, np.einsum("ncs,ncs->c", d, d) / (x.shape[0] * x.shape[2])
+
+
+def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
+    out = x - mean[:, None]
+    out *= (rstd if weight is None else rstd * weight)[:, None]
+    if bias is not None:
+        out += bias[:, None]
+    return out
+
+
+def batch_norm_backward(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs, training: bool
+) -> tuple[Maybe, Maybe, Maybe]:
+    count = x.shape[0] * x.shape[2]
+    hat = (x - mean[:, None]) * rstd[:, None]
+    plain, dot = g.sum(axis=(0, 2)), np.einsum("ncs,ncs->c", g, hat)
+    gx = None
+    if needs[0]:
+        scale = (rstd if weight is None else rstd * weight)[:, None]
+        if training:
+            hat *= -(dot / count)[:, None]
+            hat += g
+            hat -= (plain / count)[:, None]
+            gx = np.multiply(hat, scale, out=hat)
+        else:
+            gx = g * scale
+    return gx, dot if needs[1] else None, plain if needs[2] else None

@@ -1,0 +1,35 @@
+"""Every kernel test runs natively (where a compiler is found) and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from rushlight import kernels
+from rushlight.kernels.native import loader
+
+
+@pytest.fixture(params=["native", "reference"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which implementation the kernels take during the test."""
+    if request.param == "native" and not loader.tables():
+        pytest.skip(f"no native kernels here: {kernels.native_status()}")
+    if request.param == "reference":
+        monkeypatch.setattr(loader, "_tables", {})
+    return str(request.param)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """Two threads, so that the pool is tried on any machine."""
+    before = kernels.get_num_threads()
+    kernels.set_num_threads(2)
+    yield
+    kernels.set_num_threads(before)

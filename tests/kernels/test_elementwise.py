@@ -1,0 +1,164 @@
+"""Activations: against PyTorch where it is installed, native against NumPy always; special values; layouts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from rushlight import kernels as K
+from rushlight.kernels.native import loader
+
+Array = np.ndarray[Any, Any]
+inf, nan = math.inf, math.nan
+
+UNARY: dict[str, Callable[..., Array]] = {
+    "exp": K.exp,
+    "log": K.log,
+    "tanh": K.tanh,
+    "erf": K.erf,
+    "sigmoid": K.sigmoid,
+    "silu": K.silu,
+    "gelu": K.gelu,
+    "gelu_tanh": lambda x: K.gelu(x, "tanh"),
+    "softplus": K.softplus,
+    "softplus_2_5": lambda x: K.softplus(x, 2.0, 5.0),
+}
+BACKWARD: dict[str, Callable[..., Array]] = {
+    "gelu": K.gelu_backward,
+    "gelu_tanh": lambda g, x: K.gelu_backward(g, x, "tanh"),
+    "silu": K.silu_backward,
+    "sigmoid": lambda g, x: K.sigmoid_backward(g, K.sigmoid(x)),
+    "tanh": lambda g, x: K.tanh_backward(g, K.tanh(x)),
+    "softplus": K.softplus_backward,
+    "softplus_2_5": lambda g, x: K.softplus_backward(g, x, 2.0, 5.0),
+    "relu": K.relu_backward,
+    "relu_mask": lambda g, x: K.relu_backward(g, x > 0),
+}
+
+
+def torch_function(name: str) -> Callable[..., Any]:
+    torch = pytest.importorskip("torch")
+    F = torch.nn.functional
+    table = {
+        "gelu": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "silu": F.silu,
+        "softplus": F.softplus,
+        "softplus_2_5": lambda x: F.softplus(x, 2.0, 5.0),
+        "relu": F.relu,
+        "relu_mask": F.relu,
+        "erf": torch.erf,
+    }
+    return table.get(name) or getattr(torch, name)
+
+
+def samples(rng: np.random.Generator, dtype: Any, count: int = 40_000) -> Array:
+    return np.concatenate([rng.standard_normal(count) * 4, rng.uniform(-120, 120, 999), [0.0, -0.0]]).astype(dtype)
+
+
+SPECIAL = np.array([nan, inf, -inf, 0.0, -0.0, 1e-40, -1e-40, 88.7, 89.5, -87.5, -103.9, -110.0, 1e30, -1e30])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", UNARY)
+def test_forward_agrees_with_torch(path: str, rng: np.random.Generator, name: str, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = samples(rng, dtype)
+    x = np.abs(x) if name == "log" else x
+    want = torch_function(name)(torch.from_numpy(x)).numpy()
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(UNARY[name](x), want, rtol=40 * eps, atol=8 * eps)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_agrees_with_torch(path: str, rng: np.random.Generator, name: str, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = (rng.standard_normal(40_001) * 3).astype(dtype)
+    g = rng.standard_normal(x.shape).astype(dtype)
+    leaf = torch.from_numpy(x.copy()).requires_grad_()
+    torch_function(name)(leaf).backward(torch.from_numpy(g))
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(BACKWARD[name](g, x), leaf.grad.numpy(), rtol=100 * eps, atol=64 * eps)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("gelu_tanh",)])
+def test_special_values_are_torchs(path: str, name: str, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.tile(SPECIAL, 7).astype(dtype)  # through the vector loop and its tail
+    want = torch_function(name)(torch.from_numpy(x)).numpy()
+    tiny = np.finfo(dtype).tiny
+    np.testing.assert_allclose(UNARY[name](x), want, rtol=1e-5 if dtype == "f4" else 1e-13, atol=tiny)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_native_is_within_a_few_units_of_the_reference(rng: np.random.Generator, name: str) -> None:
+    if not loader.tables():
+        pytest.skip("no native kernels here")
+    x = samples(rng, "f4")
+    x = np.abs(x) if name == "log" else x
+    fast = UNARY[name](x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_tables", {})
+        plain = UNARY[name](x.astype("f8"))
+    eps = np.finfo("f4").eps
+    np.testing.assert_allclose(fast, plain.astype("f4"), rtol=4 * eps, atol=4 * eps)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (5, 7), (2, 3, 4, 5)])
+@pytest.mark.parametrize("name", UNARY)
+def test_shapes(path: str, rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> None:
+    x = np.asarray(rng.uniform(0.1, 2, shape), dtype="f4")
+    out = UNARY[name](x)
+    assert isinstance(out, np.ndarray) and out.shape == shape and out.dtype == x.dtype
+
+
+def test_any_layout_gives_the_same(path: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((40, 50, 6)).astype("f4")
+    want = K.gelu(x)
+    for view in (x.transpose(2, 0, 1), x[::2, ::-1], np.asfortranarray(x), np.broadcast_to(x[0], x.shape)):
+        np.testing.assert_allclose(K.gelu(view), K.gelu(view.copy()), rtol=1e-6)
+        g = np.ones(view.shape, "f4")
+        np.testing.assert_allclose(K.gelu_backward(g, view), K.gelu_backward(g, view.copy()), rtol=1e-6)
+    np.testing.assert_array_equal(K.gelu(x), want)
+
+
+def test_out_may_be_the_input(path: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal(50_000).astype("f4")
+    want = K.silu(x)
+    assert K.silu(x, out=x) is x
+    np.testing.assert_array_equal(x, want)
+    target = np.empty(100_000, "f4")[::2]
+    assert K.silu(want, out=target) is target
+    np.testing.assert_array_equal(target, K.silu(want))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_16_bits_round_once(path: str, rng: np.random.Generator, dtype: Any) -> None:
+    x = rng.standard_normal(1000).astype(dtype)
+    for f in UNARY.values():
+        with np.errstate(all="ignore"):
+            want = f(x.astype("f4")).astype(dtype)
+        assert f(x).dtype == dtype
+        np.testing.assert_array_equal(f(x), want)
+
+
+def test_the_input_is_left_alone(path: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal(1000).astype("f4")
+    before = x.copy()
+    for f in UNARY.values():
+        f(x)
+    for b in BACKWARD.values():
+        b(x, x)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_a_wrong_form_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="approximate must be"):
+        K.gelu(np.zeros(3, "f4"), "fast")
