@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.ops import (
+    activation,
     arith,
     convert,
     create,
     indexing,
     join,
     matmul,
+    rectifier,
     reduce,
     shape,
     views,

@@ -1,0 +1,23 @@
+"""The functions that layers are made of: what the operators publish in the namespace "nn.functional".
+
+>>> import rushlight as torch
+>>> import rushlight.nn.functional as F
+>>> F.relu(torch.tensor([-1.0, 2.0]))
+tensor([0., 2.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops import NAMESPACES
+
+__all__ = sorted(NAMESPACES["nn.functional"])  # noqa: PLE0605
+globals().update(NAMESPACES["nn.functional"])
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return NAMESPACES["nn.functional"][name]
+    except KeyError:
+        raise AttributeError(f"module 'rushlight.nn.functional' has no attribute {name!r}") from None

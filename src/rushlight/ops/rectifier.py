@@ -1,0 +1,490 @@
+"""Activations made of straight pieces, and the exponential linear units.
+
+Where the sign of the result tells which piece an element fell on, the result is what is saved: the next layer keeps it
+anyway, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import ops
+from rushlight.generator import default_generator
+from rushlight.kernels.dispatch import up
+from rushlight.ops.declare import Array
+from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, op
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
+    """Raise RuntimeError, as PyTorch does, for a dtype that an operator does not compute."""
+    if not fits:
+        raise RuntimeError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in "
+                           "input.float()")  # fmt: skip
+
+
+def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
+    """Publish `fn` as `name` in the namespaces given."""
+    fn.__name__ = fn.__qualname__ = name
+    for space in spaces:
+        NAMESPACES.setdefault(space, {})[name] = fn
+    return fn
+
+
+# What the gradients are made of -----------------------------------------------------------------------
+
+
+@op(ns=None, name="threshold_backward", grads={"grad": lambda g, gate: gated(g, gate)})
+def gated(be: Any, grad: Array, gate: Array) -> Array:
+    """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
+    return be.relu_backward(grad, gate)
+
+
+@op(ns=None)
+def outside(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
+    """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
+    inside = input >= low
+    inside &= input <= high
+    return np.logical_not(inside, out=inside)
+
+
+@op(ns=None)
+def between(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
+    """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
+    beyond = input <= low
+    beyond |= input >= high
+    return np.logical_not(beyond, out=beyond)
+
+
+@op(ns=None, grads={"grad": lambda g, output: relu_backward(g, output)})
+def relu_backward(be: Any, grad: Array, output: Array) -> Array:
+    """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
+    return be.relu_backward(grad, output)
+
+
+@op(ns=None, grads={"grad": lambda g, output, slope: leaky_relu_backward(g, output, slope)})
+def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
+    """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
+    out = grad * slope
+    np.copyto(out, grad, where=output > 0)
+    return out
+
+
+# relu, leaky_relu and relatives -------------------------------------------------------------------------
+
+
+@elementwise(promote=None)
+def relu(be: Any, input: Array) -> Array:  # noqa: A002
+    """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype")
+    return be.maximum(input, 0)
+
+
+relu.grad("input", raw=lambda be, g, out: be.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
+relu.op.into = lambda be, x: be.maximum(x, 0, out=x)
+relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
+Tensor.relu_ = relu_  # type: ignore[attr-defined]
+
+
+@function(ns=F, name="relu")
+def functional_relu(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+    """max(input, 0), written into `input` if `inplace`.  (*) -> (*)"""
+    return relu_(input) if inplace else relu(input)
+
+
+def _leaky(be: Any, x: Any, slope: float) -> Any:
+    require(x.dtype.kind == "f", "leaky_relu", x)
+    # Scaling by a slope under 1 leaves the larger of both where it should be.
+    if 0 <= slope <= 1:
+        out = x * slope
+        return np.maximum(out, x, out=out)
+    return np.where(x > 0, x, x * x.dtype.type(slope))
+
+
+@op(ns=None, name="leaky_relu",
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)})  # fmt: skip
+def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:  # noqa: A002
+    """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
+    return _leaky(be, input, negative_slope)
+
+
+@op(ns=None, name="falling_leaky_relu",
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)})  # fmt: skip
+def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:  # noqa: A002
+    """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
+    return _leaky(be, input, negative_slope)
+
+
+def _leaky_into(be: Any, x: Any, slope: float) -> None:
+    np.multiply(x, slope, out=x, where=x <= 0)
+
+
+leaky_relu_op.op.into = falling_leaky_relu.op.into = _leaky_into
+_leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
+
+
+@function(ns=F)
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:  # noqa: A002
+    """input where over 0, else negative_slope * input; written into `input` if `inplace`.  (*) -> (*)"""
+    if inplace:
+        return leaky_relu_(input, negative_slope)
+    return (leaky_relu_op if negative_slope >= 0 else falling_leaky_relu)(input, negative_slope)
+
+
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:  # noqa: A002
+    """In-place version of :func:`leaky_relu`."""
+    return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
+
+
+publish_inplace("leaky_relu_", leaky_relu_, F)
+
+
+@op(ns=None, name="prelu_kernel")
+def prelu_op(be: Any, input: Array, weight: Array) -> Array:  # noqa: A002
+    """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
+    out = input * weight
+    np.copyto(out, input, where=input > 0)
+    return out
+
+
+def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:  # noqa: A002
+    g, x, w = up(g, input, weight)
+    positive = x > 0
+    of_weight = np.multiply(g, x, where=~positive, out=np.zeros(g.shape, g.dtype)) if needs[1] else None
+    if needs[0]:
+        of_input = g * w
+        np.copyto(of_input, g, where=positive)
+        return of_input, of_weight
+    return None, of_weight
+
+
+@prelu_op.grad("input", "weight", raw=_prelu_raw)
+def _(g: Any, input: Any, weight: Any) -> Any:  # noqa: A002
+    below = outside(input, 0.0, math.inf)
+    return gated(g, outside(input, -math.inf, 0.0)) + gated(g, below) * weight, gated(g, below) * input
+
+
+@function(ns="", method=True)
+def prelu(input: Any, weight: Any) -> Any:  # noqa: A002
+    """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {type(weight).__name__}")
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    count = weight.numel()
+    if count != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if input.ndim == 0:
+            raise RuntimeError("prelu: Not allow zero-dim input tensor.")
+        if channels != count:
+            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{count} and channel size = {channels}.")  # fmt: skip
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if weight.ndim == 1:
+        weight = weight.reshape((1,) * min(input.ndim, 1) + (count,) + (1,) * (input.ndim - 2)
+                                if input.ndim > 1 else (count,) * input.ndim)  # fmt: skip
+    return prelu_op(input, weight)
+
+
+NAMESPACES.setdefault(F, {})["prelu"] = prelu
+
+
+@op(ns=None, grads={"input": lambda g, noise: g * noise})
+def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:  # noqa: A002
+    """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
+    return input * noise
+
+
+rrelu_with_noise.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
+_rrelu_ = inplace_of(rrelu_with_noise.op)
+
+
+def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
+    """1 where `x` is over 0, else uniform in [lower, upper)."""
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    noise = (generator or default_generator).numpy.random(x.shape, dtype=wide)
+    noise *= upper - lower
+    noise += lower
+    noise[x > 0] = 1
+    return noise.astype(x.dtype, copy=False)
+
+
+@function(ns="")
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,  # noqa: A002
+          inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
+    """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
+        raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
+    noise = wrap(_slopes(input._array, lower, upper, generator))
+    return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
+
+
+def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,  # noqa: A002
+           generator: Any = None) -> Any:  # fmt: skip
+    """In-place version of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True, generator)
+
+
+NAMESPACES[F]["rrelu"] = rrelu
+publish_inplace("rrelu_", rrelu_, "", F)
+
+
+# Limits ------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="hardtanh", grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, min_val, max_val))})
+def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:  # noqa: A002
+    """input limited to [min_val, max_val].  (*) -> (*)"""
+    require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
+    return np.clip(input, input.dtype.type(min_val), input.dtype.type(max_val))
+
+
+hardtanh_op.op.into = lambda be, x, low, high: np.clip(x, x.dtype.type(low), x.dtype.type(high), out=x)
+_hardtanh_ = inplace_of(hardtanh_op.op)
+
+
+@function(ns=F)
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+    """input limited to [min_val, max_val].  (*) -> (*).  Raises ValueError unless min_val <= max_val."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and max_val={max_val}")
+    return (_hardtanh_ if inplace else hardtanh_op)(input, min_val, max_val)
+
+
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:  # noqa: A002
+    """In-place version of :func:`hardtanh`."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+publish_inplace("hardtanh_", hardtanh_, F)
+
+
+@function(ns=F)
+def relu6(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+    """min(max(input, 0), 6).  (*) -> (*)"""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
+             grads={"input": lambda g, out: gated(g, between(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
+def hardsigmoid_op(be: Any, input: Array) -> Array:  # noqa: A002
+    """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "hardsigmoid", input)
+    return _hardsigmoid(input, np.empty_like(input))
+
+
+def _hardsigmoid(x: Any, out: Any) -> Any:
+    np.add(x, 3, out=out)
+    np.clip(out, 0, 6, out=out)
+    return np.divide(out, 6, out=out)
+
+
+hardsigmoid_op.op.into = lambda be, x: _hardsigmoid(x, x)
+_hardsigmoid_ = inplace_of(hardsigmoid_op.op)
+
+
+@function(ns=F)
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+    """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
+
+
+@elementwise(ns=None, name="hardswish", inplace=False, promote=None)
+def hardswish_op(be: Any, input: Array) -> Array:  # noqa: A002
+    """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "hardswish", input)
+    out = _hardsigmoid(input, np.empty_like(input))
+    return np.multiply(out, input, out=out)
+
+
+def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+    g, x = up(g, input)
+    out = x * (1 / 3)
+    out += 0.5
+    out[x > 3] = 1
+    out[x < -3] = 0
+    return np.multiply(out, g, out=out)
+
+
+@hardswish_op.grad("input", raw=_hardswish_raw)
+def _(g: Any, input: Any) -> Any:  # noqa: A002
+    middle = gated(g, outside(input, 3.0, math.inf)) * (input / 3 + 0.5)
+    return gated(middle, outside(input, -math.inf, -3.0)) + gated(g, outside(input, -math.inf, 3.0))
+
+
+_hardswish_ = inplace_of(hardswish_op.op)
+
+
+@function(ns=F)
+def hardswish(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+    """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    return _hardswish_(input) if inplace else hardswish_op(input)
+
+
+@op(ns=None, name="threshold",
+    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))})  # fmt: skip
+def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:  # noqa: A002
+    """input where over `threshold`, else `value`.  (*) -> (*)"""
+    require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
+    out = input.copy()
+    np.copyto(out, input.dtype.type(value), where=input <= threshold)
+    return out
+
+
+def _threshold_into(be: Any, x: Any, threshold: float, value: float) -> None:
+    np.copyto(x, x.dtype.type(value), where=x <= threshold)
+
+
+threshold_op.op.into = _threshold_into
+_threshold_ = inplace_of(threshold_op.op)
+
+
+@function(ns=F)
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:  # noqa: A002
+    """input where over `threshold`, else `value`.  (*) -> (*)"""
+    return (_threshold_ if inplace else threshold_op)(input, threshold, value)
+
+
+NAMESPACES[""]["threshold"] = threshold_op
+publish_inplace("threshold_", _threshold_, "", F)
+
+
+@op(ns="", name="hardshrink")
+def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A002
+    """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "hardshrink", input)
+    out = input.copy()
+    out[(input >= -lambd) & (input <= lambd)] = 0
+    return out
+
+
+hardshrink.grad("input")(lambda g, out, lambd: g if lambd < 0 else gated(g, outside(out, 0.0, 0.0)))
+NAMESPACES[F]["hardshrink"] = hardshrink
+
+
+@op(ns=F, name="softshrink", method=False, grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
+def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A002
+    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0."""
+    require(input.dtype.kind == "f", "softshrink", input)
+    if not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    out = np.clip(input, -lambd, lambd)
+    return np.subtract(input, out, out=out)
+
+
+# Exponential linear units --------------------------------------------------------------------------------
+
+
+def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    require(x.dtype.kind == "f", "elu", x)
+    negative = np.minimum(x, 0)  # keeps NaN
+    if input_scale != 1:
+        negative *= input_scale
+    np.expm1(negative, out=negative)
+    negative *= alpha * scale
+    np.copyto(negative, x if scale == 1 else x * scale, where=x > 0, casting="same_kind")
+    return negative
+
+
+@op(ns=None, name="elu")
+def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:  # noqa: A002
+    """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    g, y = up(g, out)
+    slope = y + alpha * scale
+    if input_scale != 1:
+        slope *= input_scale
+    np.copyto(slope, scale, where=y > 0)
+    return np.multiply(slope, g, out=slope)
+
+
+def _elu_formula(g: Any, x: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    """By the sign of `x`, which is the result where that has the input's."""
+    return ops.where(outside(x, -math.inf, 0.0), g * scale, g * ((out + alpha * scale) * input_scale))
+
+
+@elu_op.grad("input", raw=_elu_raw)
+def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    return _elu_formula(g, out, out, alpha, scale, input_scale)
+
+
+@op(ns=None, name="falling_elu")
+def falling_elu(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:  # noqa: A002
+    """`elu` of alpha < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+falling_elu.grad("input")(
+    lambda g, input, out, alpha, scale, input_scale: _elu_formula(g, input, out, alpha, scale, input_scale)
+)
+
+
+def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:  # noqa: A002
+    """The exponential linear units, by the sign of alpha."""
+    at = alpha < 0
+    return ((_elu_, _falling_elu_) if inplace else (elu_op, falling_elu))[at](input, alpha, scale, input_scale)
+
+
+_elu_, _falling_elu_ = inplace_of(elu_op.op), inplace_of(falling_elu.op)
+
+
+@function(ns=F)
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+    """input where over 0, else alpha * (e^input - 1).  (*) -> (*)"""
+    return elu_any(input, alpha, 1.0, 1.0, inplace)
+
+
+def elu_(input: Any, alpha: float = 1.0) -> Any:  # noqa: A002
+    """In-place version of :func:`elu`."""
+    return elu(input, alpha, True)
+
+
+publish_inplace("elu_", elu_, F)
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@function(ns=F)
+def selu(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+    """scale * elu(input, alpha) with the constants of Klambauer et al., Self-Normalizing Neural Networks.  (*) -> (*)"""
+    return elu_any(input, SELU_ALPHA, SELU_SCALE, 1.0, inplace)
+
+
+def selu_(input: Any) -> Any:  # noqa: A002
+    """In-place version of :func:`selu`."""
+    return selu(input, True)
+
+
+@function(ns=F)
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+    """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
+    if alpha == 0:
+        raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
+    return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
+
+
+def celu_(input: Any, alpha: float = 1.0) -> Any:  # noqa: A002
+    """In-place version of :func:`celu`."""
+    return celu(input, alpha, True)
+
+
+NAMESPACES[""].update(selu=selu, celu=celu)
+publish_inplace("selu_", selu_, "", F)
+publish_inplace("celu_", celu_, "", F)
