@@ -10,11 +10,14 @@ tensor([2., 4.])
 from __future__ import annotations
 
 import importlib
+import warnings as _warnings
 from typing import Any
 
 from rushlight.backends import blas as _blas
 
 _blas.prepare()  # before NumPy loads its BLAS
+# As in PyTorch, 1 / 0 is inf without a warning. Only NumPy calls made by this package are silent, not the user's own.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.")
 
 from rushlight import autograd, ops  # noqa: E402
 from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401

@@ -1,0 +1,199 @@
+"""Custom functions."""
+
+import gc
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import Function
+from rushlight.autograd.function import once_differentiable
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x * x
+
+
+class Split(Function):
+    @staticmethod
+    def forward(x, factor):
+        return x * factor, x + factor, (x > 0)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.factor = inputs[1]
+        ctx.mark_non_differentiable(output[2])
+
+    @staticmethod
+    def backward(ctx, a, b, c):
+        return a * ctx.factor + b, None
+
+
+def leaf(*values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def test_first_and_second_order():
+    x = leaf(2.0)
+    y = Cube.apply(x)
+    assert y.grad_fn.name() == "CubeBackward"
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    (h,) = torch.autograd.grad(g, x)
+    assert g.tolist() == [12.0] and h.tolist() == [12.0]
+
+
+def test_several_outputs_and_materialized_gradients():
+    x = leaf(2.0)
+    a, b, flag = Split.apply(x, 5.0)
+    assert not flag.requires_grad and flag.dtype is torch.bool
+    a.backward(retain_graph=True)
+    assert x.grad.tolist() == [5.0]
+    (a + b).backward()
+    assert x.grad.tolist() == [11.0]
+
+
+def test_unmaterialized_gradients_are_none():
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append((a, b))
+            return b * 2
+
+    x = leaf(1.0)
+    _, b = Two.apply(x)
+    b.backward()
+    assert seen[0][0] is None and x.grad.tolist() == [2.0]
+
+
+def test_mark_dirty_rewrites_history():
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(3.0)
+    y = x * 1
+    z = Double.apply(y)
+    assert z is y and y.tolist() == [6.0]
+    z.backward()
+    assert x.grad.tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        Double.apply(leaf(1.0))
+
+
+def test_an_input_returned_as_is_becomes_another_tensor():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 7
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert y is not x
+    y.backward()
+    assert x.grad.tolist() == [7.0]
+
+
+def test_needs_input_grad_and_wrong_returns():
+    class Odd(Function):
+        @staticmethod
+        def forward(ctx, x, y, how):
+            ctx.how, ctx.needs = how, ctx.needs_input_grad
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.needs == (True, False, False)
+            return {"few": (g,), "text": (g, "text", None)}[ctx.how]
+
+    x, c = leaf(1.0), torch.ones(1, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=r"OddBackward.*expected 3, got 1"):
+        Odd.apply(x, c, "few").backward()
+    with pytest.raises(TypeError, match="type str"):
+        Odd.apply(x, c, "text").backward()
+
+
+def test_once_differentiable():
+    class Sin(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0].cos()
+
+    x = leaf(1.0)
+    (g,) = torch.autograd.grad(Sin.apply(x) * x, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        g.backward()
+
+
+def test_saved_outputs_make_no_cycle_and_versions_are_checked():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    x = leaf(1.0)
+    gc.disable()
+    try:
+        y = Exp.apply(x)
+        node = weakref.ref(y.grad_fn)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+    y = Exp.apply(x)
+    z = y * 1
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        z.backward()
+
+
+def test_misuse_is_explained():
+    with pytest.raises(RuntimeError, match="should not be instantiated"):
+        Cube()
+    with pytest.raises(NotImplementedError, match="forward"):
+        Function.apply(leaf(1.0))
+    with pytest.raises(RuntimeError, match="second time"):
+        y = Cube.apply(leaf(1.0))
+        y.backward()
+        y.backward()
+
+
+def test_nothing_is_recorded_without_grad():
+    with torch.no_grad():
+        assert not Cube.apply(leaf(1.0)).requires_grad

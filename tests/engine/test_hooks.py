@@ -1,0 +1,122 @@
+"""Hooks: which run, when, and what they may return."""
+
+import pytest
+
+import rushlight as torch
+
+
+def leaf(*values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def test_tensor_hook_replaces_the_gradient_and_can_be_removed():
+    x = leaf(1.0)
+    y = x * 3
+    handle = y.register_hook(lambda g: g * 10)
+    y.sum().backward()
+    handle.remove()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [33.0]
+
+
+def test_leaf_hook_sees_the_sum_of_all_contributions_once():
+    x = leaf(1.0)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.item()))
+    (x * 2 + x * 3).backward()
+    assert seen == [5.0]
+
+
+def test_order_tensor_hooks_then_retained_grad_then_prehooks_then_posthooks():
+    x = leaf(2.0)
+    y = x * x
+    seen = []
+    y.retain_grad()
+    y.register_hook(lambda g: g * 2)
+    y.grad_fn.register_prehook(lambda gs: seen.append(("pre", gs[0].item(), y.grad.item())))
+    y.grad_fn.register_hook(lambda gi, go: seen.append(("post", gi[0].item(), go[0].item())))
+    y.backward()
+    assert y.grad.item() == 2.0
+    assert seen == [("pre", 2.0, 2.0), ("post", 4.0, 2.0)]
+
+
+def test_prehook_and_posthook_replace():
+    x = leaf(2.0)
+    y = x * 3
+    y.grad_fn.register_prehook(lambda gs: (gs[0] * 5,))
+    y.grad_fn.register_hook(lambda gi, go: (gi[0] + 1, None))
+    y.backward()
+    assert x.grad.tolist() == [16.0]
+
+
+def test_post_accumulate_hook_runs_after_accumulation_and_must_return_none():
+    x = leaf(1.0)
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.item()))
+    (x * 4).backward()
+    assert seen == [4.0]
+    handle.remove()
+    x.register_post_accumulate_grad_hook(lambda t: t)
+    with pytest.raises(RuntimeError, match="should return None"):
+        (x * 4).backward()
+
+
+def test_registration_is_refused_where_no_gradient_flows():
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        torch.ones(1).register_hook(print)
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        torch.ones(1).register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (leaf(1.0) * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_accumulate_grad_node_is_one_object_and_its_hooks_run():
+    x = leaf(1.0)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    assert node is x.view_as(x).grad_fn.next_functions[0][0]
+    assert node.name() == "AccumulateGrad" and node.variable is x
+    seen = []
+    node.register_hook(lambda gi, go: seen.append(x.grad.item()))
+    (x * 3).backward()
+    assert seen == [3.0]
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hook(mode):
+    a, b, c = leaf(1.0), leaf(1.0), leaf(1.0)
+    seen = []
+    torch.autograd.graph.register_multi_grad_hook((a, b, c), seen.append, mode=mode)
+    (a * 2 + b * 3).backward()
+    if mode == "all":
+        assert [None if g is None else g.item() for g in seen[0]] == [2.0, 3.0, None]
+    assert len(seen) == 1
+    (a + b + c).backward()
+    assert len(seen) == 2
+
+
+def test_hook_results_are_checked():
+    x = leaf(1.0)
+    y = x * 1
+    y.register_hook(lambda g: "no tensor")
+    with pytest.raises(TypeError, match="expected Tensor"):
+        y.backward()
+    y = x * 1
+    y.register_hook(lambda g: torch.ones(3, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="changed the size"):
+        y.backward()
+
+
+def test_retain_grad_of_a_tensor_that_died_is_harmless():
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    z = y * 3
+    del y
+    z.backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_dot_grad_of_a_non_leaf_warns():
+    y = leaf(1.0) * 2
+    with pytest.warns(UserWarning, match="not a leaf"):
+        assert y.grad is None

@@ -1,0 +1,117 @@
+"""In-place changes: refusals, histories of views and bases."""
+
+import pytest
+
+import rushlight as torch
+
+
+def leaf(*values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def test_a_leaf_that_requires_grad_is_not_changed():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="view of a leaf"):
+        x[0:1].add_(1)
+    assert x.tolist() == [1.0, 2.0]
+    with torch.no_grad():
+        x.add_(1)
+    assert x.tolist() == [2.0, 3.0] and x.is_leaf
+
+
+def test_in_place_on_a_view_changes_the_history_of_the_base():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    v = y[1:]
+    v.mul_(torch.tensor([10.0, 100.0], dtype=torch.float64))
+    assert y.grad_fn.name() == "CopySlices"
+    (y * torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).sum().backward()
+    assert x.grad.tolist() == [2.0, 40.0, 600.0]
+
+
+def test_other_views_follow_the_base():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    other = y.view(2, 1)
+    y.mul_(5)
+    other.sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_a_view_of_a_constant_base_starts_to_require_grad():
+    base, x = torch.zeros(3, dtype=torch.float64), leaf(7.0)
+    view = base[0:1]
+    base[0:1] = x
+    assert base.requires_grad and view.requires_grad
+    (view * 2).sum().backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_views_of_views_and_transposed_bases():
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    y = (x * 1).t()
+    y[1:].t()[0].exp_()
+    y.sum().backward()
+    assert torch.allclose(x.grad[0, 1:], x[0, 1:].exp()) and x.grad[1].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_setitem_cuts_the_gradient_of_what_it_overwrites():
+    x, w = leaf(1.0, 2.0, 3.0), leaf(9.0)
+    y = x * 1
+    y[1] = w[0] * 2
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 6.0] and w.grad.tolist() == [2 * 18.0 * 2]
+
+
+def test_second_order_through_an_in_place_change_of_a_view():
+    x = leaf(2.0, 3.0)
+    y = x * 1
+    y[0:1].mul_(x[1:2])
+    (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    # f = (ab)^2 + b^2: gradient (2ab^2, 2a^2 b + 2b), row sums of the Hessian (2b^2 + 4ab, 4ab + 2a^2 + 2)
+    assert g.tolist() == [36.0, 30.0] and h.tolist() == [42.0, 34.0]
+
+
+def test_views_made_without_grad_and_of_several_outputs_refuse():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    with torch.no_grad():
+        v = y[0:1]
+    with pytest.raises(RuntimeError, match="no_grad mode"):
+        v.mul_(2)
+    a, b = (x * 1).unbind()
+    with pytest.raises(RuntimeError, match="multiple views"):
+        a.mul_(2)
+
+
+def test_dtype_and_shape_must_allow_the_result():
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(2, dtype=torch.int64).add_(0.5)
+    with pytest.raises(RuntimeError, match=r"doesn't match the broadcast shape \[2, 2\]"):
+        torch.ones(2).add_(torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.ones(1).expand(3).add_(1)
+
+
+def test_versions_count_changes_and_are_shared_by_views():
+    x = torch.ones(3)
+    v = x[1:]
+    assert (x._version, v._version) == (0, 0)
+    v.add_(1)
+    x.mul_(2)
+    assert x._version == v._version == 2
+    assert x.detach()._version == 2 and x.data._version == 0
+
+
+def test_detach_shares_memory_and_version_but_no_history():
+    x = leaf(1.0)
+    y = x * 2
+    d = y.detach()
+    assert not d.requires_grad and d.data_ptr() == y.data_ptr()
+    z = y * y
+    d.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        z.backward()

@@ -1,0 +1,97 @@
+"""Grad modes: contexts, decorators, generators, coroutines; inference mode."""
+
+import asyncio
+
+import pytest
+
+import rushlight as torch
+
+
+def tracked():
+    return (torch.ones(1, requires_grad=True) * 2).requires_grad
+
+
+def test_contexts_nest_and_restore():
+    with torch.no_grad():
+        assert not tracked()
+        with torch.enable_grad():
+            assert tracked()
+        assert not tracked()
+    assert tracked()
+
+
+def test_an_exception_restores():
+    with pytest.raises(ZeroDivisionError), torch.no_grad():
+        1 / 0
+    assert tracked()
+
+
+def test_set_grad_enabled_as_function_and_context():
+    torch.set_grad_enabled(False)
+    assert not torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    with torch.set_grad_enabled(False):
+        assert not tracked()
+    assert tracked()
+
+    @torch.set_grad_enabled(False)
+    def f():
+        return tracked()
+
+    assert not f() and tracked()
+
+
+@pytest.mark.parametrize("decorator", [torch.no_grad, torch.no_grad(), torch.inference_mode(), torch.inference_mode])
+def test_decorators(decorator):
+    @decorator
+    def f():
+        return tracked()
+
+    assert not f() and f.__name__ == "f" and tracked()
+
+
+def test_decorated_generator_is_in_its_mode_only_while_it_runs():
+    @torch.no_grad()
+    def numbers():
+        try:
+            received = yield torch.is_grad_enabled()
+            yield received, torch.is_grad_enabled()
+        except KeyError:
+            yield "caught", torch.is_grad_enabled()
+
+    g = numbers()
+    assert next(g) is False and torch.is_grad_enabled()
+    assert g.send("sent") == ("sent", False) and torch.is_grad_enabled()
+    g = numbers()
+    next(g)
+    assert g.throw(KeyError()) == ("caught", False)
+    g.close()
+    assert torch.is_grad_enabled()
+
+
+def test_decorated_coroutine():
+    @torch.no_grad()
+    async def work():
+        before = torch.is_grad_enabled()
+        await asyncio.sleep(0)
+        return before, torch.is_grad_enabled()
+
+    async def other():
+        return torch.is_grad_enabled()
+
+    async def both():
+        return await asyncio.gather(work(), other())
+
+    assert asyncio.run(both()) == [(False, False), True]
+
+
+def test_inference_tensors_stay_outside_graphs():
+    with torch.inference_mode():
+        t = torch.ones(2) * 2
+    assert t.is_inference() and not t.requires_grad
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+        x * t
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        t.add_(1)
+    assert (x * t.clone()).requires_grad
