@@ -12,7 +12,7 @@ from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
-from rushlight.ops.compute import HALVES, compute
+from rushlight.ops.compute import HALVES, check_broadcast, compute
 from rushlight.ops.plan import OpNode
 from rushlight.state import modes, special
 from rushlight.storage import Storage, root_of
@@ -21,6 +21,7 @@ from rushlight.tensor import LEAF, Tensor, wrap
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMBERS = (int, float, bool, complex)
+OPERANDS = (Tensor, int, float, complex, ndarray, np.generic)
 new = object.__new__
 
 
@@ -392,8 +393,18 @@ def unary(op: Any) -> Any:
     return call
 
 
-def binary(op: Any) -> Any:
-    """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics."""
+def of_operator(op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
+    """The general path of a Python operator, which leaves foreign operands to their own class."""
+    if isinstance(inputs[1], OPERANDS):
+        return apply(op, inputs, ())
+    return NotImplemented
+
+
+def binary(op: Any, slow: Any = slow) -> Any:
+    """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics.
+
+    slow: what is called where the fast path does not apply.
+    """
     run, table, floats = runner(op), [None] * 4, op.promote in ("arith", "float")
     slim, full = None, None
 
@@ -425,7 +436,11 @@ def binary(op: Any) -> Any:
             y, ey = other, None
         else:
             return slow(op, (input, other), out)
-        result = run(x, y)
+        try:
+            result = run(x, y)
+        except ValueError:
+            check_broadcast(op.name, (x, y))
+            raise
         if result.__class__ is not ndarray:
             result = np.asarray(result)
         t = new(Tensor)

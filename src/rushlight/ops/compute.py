@@ -38,6 +38,8 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     """Run the forward of `op`; the outputs and the auxiliary results, as arrays."""
     if op.promote is not None:
         arrays = promoted(op, arrays)
+    if op.refuse:
+        check_kind(op, arrays)
     half = None
     if op.half is not None:
         for x in arrays:
@@ -45,7 +47,13 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
                 half = x.dtype
                 arrays = [a.astype(FLOAT32) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
                 break
-    if op.sequence is None:
+    if op.elementwise:
+        try:
+            result = op.forward(op.backend, *arrays, *statics)
+        except ValueError:
+            check_broadcast(op.name, arrays)
+            raise
+    elif op.sequence is None:
         result = op.forward(op.backend, *arrays, *statics)
     else:
         k = op.sequence
@@ -55,6 +63,30 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     if half is not None and op.promote != "compare":
         outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
     return outs, aux
+
+
+def check_broadcast(name: str, arrays: Any) -> None:
+    """Raise RuntimeError if the shapes of these arrays and numbers cannot be broadcast together."""
+    shapes = [x.shape for x in arrays if hasattr(x, "shape")]
+    for a, b in zip(shapes, shapes[1:], strict=False):
+        for i in range(1, min(len(a), len(b)) + 1):
+            if a[-i] != b[-i] and a[-i] != 1 and b[-i] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({a[-i]}) must match the size of tensor b ({b[-i]}) at non-singleton dimension "
+                    f"{max(len(a), len(b)) - i}: {name}() got shapes {list(a)} and {list(b)}"
+                ) from None
+
+
+def check_kind(op: Any, arrays: list[Any]) -> None:
+    """Raise if the first tensor is of a kind that `op` refuses."""
+    for x in arrays:
+        if isinstance(x, (ndarray, np.generic)):
+            kind = "bifc"[dtypes.of(x.dtype).category]
+            if kind in op.refuse:
+                words = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
+                taken = ", ".join(word for letter, word in words.items() if letter not in op.refuse)
+                raise op.refusal(f"{op.name}(): expected a tensor of {taken} dtype, got {dtypes.of(x.dtype)}")
+            return
 
 
 def split(op: Any, result: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

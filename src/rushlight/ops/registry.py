@@ -71,7 +71,8 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
 
 def choose(made: Op) -> Any:
     """The fastest public function that fits the signature."""
-    if made.elementwise and not made.static_names and made.out_count == 1 and not made.aux:
+    simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
+    if simple and "f" not in made.refuse:
         if made.names == ("input",):
             return call.unary(made)
         if made.names == ("input", "other"):
