@@ -1,0 +1,168 @@
+"""The house: a room imports only rooms of lower floors, and no module imports itself by a detour."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+PACKAGE = Path(rushlight.__file__).parent
+
+# The one table of floors: a room is a module or package directly below rushlight.
+FLOORS = {
+    0: "cpu devices dtypes errors events handles size state tree version",
+    1: "kernels",
+    2: "backends",
+    3: "generator storage tensor",
+    4: "engine levels",
+    5: "ops",
+    6: "autograd func",
+    7: "checkpoint cuda data nn optim profiler random stores utils",
+    8: "distributed memory serialization testing",
+    9: "cli compat datasets models",
+    10: "__init__ __main__",
+}
+FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
+
+# Rooms of one floor that may be imported by others of it: (importing, imported): why.
+NEIGHBOURS = {
+    ("dtypes", "size"): "a dtype's methods speak of shapes",
+    ("tensor", "storage"): "a tensor owns a storage",
+    ("tensor", "generator"): "samples are drawn into tensors",
+    ("levels", "engine"): "an interpreter runs the engine below itself",
+    ("engine", "levels"): "the engine hands over to the active interpreter",
+    ("autograd", "func"): "the two faces of one machine",
+    ("func", "autograd"): "the two faces of one machine",
+    ("optim", "utils"): "parameters are keys of weak dictionaries",
+    ("nn", "utils"): "containers use the tree and data helpers",
+    ("utils", "checkpoint"): "torch.utils.checkpoint is its public name",
+    ("utils", "data"): "torch.utils.data is its public name",
+    ("cli", "models"): "the demo trains a model",
+    ("cli", "datasets"): "the demo trains on the digits",
+    ("cli", "compat"): "run resolves torch to this package",
+    ("compat", "models"): "torchvision.models is rushlight.models",
+}
+
+# Imports that go up on purpose: (file, imported room): why.
+UPWARD: dict[tuple[str, str], str] = {
+    ("levels/dual.py", "ops"): "a level interprets operators; imported when the level is entered",
+    ("compat/missing.py", "__init__"): "speaks of the package as a whole",
+}
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    """The room of ``rushlight.x.y`` is ``x``; the package itself is the room ``__init__``."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(tree: ast.AST, top_only: bool = False) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports in a syntax tree, those for type checkers left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        elif not (top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
+            yield from imports(node, top_only)
+
+
+def targets(node: ast.Import | ast.ImportFrom, module: str, is_package: bool, modules: set[str]) -> Iterator[str]:
+    """The modules of this package that an import statement in ``module`` names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "rushlight")
+        return
+    base = node.module or ""
+    if node.level:
+        parts = module.split(".")
+        parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
+        base = ".".join([*parts, *([base] if base else [])])
+    if base.split(".")[0] != "rushlight":
+        return
+    for alias in node.names:
+        inner = f"{base}.{alias.name}"
+        yield inner if inner in modules else base
+
+
+def graph(top_only: bool = False) -> dict[str, set[str]]:
+    """Which module imports which."""
+    paths = sources()
+    modules = {module_name(path) for path in paths}
+    edges: dict[str, set[str]] = {}
+    for path in paths:
+        module = module_name(path)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        edges[module] = {
+            target
+            for node in imports(tree, top_only)
+            for target in targets(node, module, path.name == "__init__.py", modules)
+            if target != module
+        }
+    return edges
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in sources()}
+    assert rooms <= set(FLOOR), f"rooms without a floor: {sorted(rooms - set(FLOOR))}"
+
+
+def test_imports_go_down() -> None:
+    files = {module_name(path): path.relative_to(PACKAGE).as_posix() for path in sources()}
+    wrong = []
+    for module, imported in graph().items():
+        room = room_of(module)
+        for target in imported:
+            other = room_of(target)
+            if other == room or FLOOR[other] < FLOOR[room]:
+                continue
+            if (room, other) in NEIGHBOURS and FLOOR[room] == FLOOR[other]:
+                continue
+            if (files[module], other) not in UPWARD:
+                wrong.append(f"{files[module]} ({room}, floor {FLOOR[room]}) imports {target} (floor {FLOOR[other]})")
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_exceptions_are_needed() -> None:
+    """An exception that nothing uses any more is struck off."""
+    files = {path.relative_to(PACKAGE).as_posix(): module_name(path) for path in sources()}
+    edges = graph()
+    idle = [key for key in UPWARD if key[1] not in {room_of(t) for t in edges.get(files.get(key[0], ""), ())}]
+    assert not idle
+
+
+def test_no_cycles_at_import_time() -> None:
+    edges = graph(top_only=True)
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        if module in path:
+            pytest.fail("import cycle: " + " -> ".join((*path[path.index(module) :], module)))
+        if module in done:
+            return
+        for target in sorted(edges.get(module, ())):
+            # A package's __init__ is begun before its modules: a module importing its package is no cycle of ours.
+            if not module.startswith(target + "."):
+                visit(target, (*path, module))
+        done.add(module)
+
+    for module in sorted(edges):
+        visit(module, ())
+
+
+def test_torch_is_never_imported() -> None:
+    """PyTorch is compared with, never built on."""
+    for path in sources():
+        for node in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            assert not any(name.split(".")[0] == "torch" for name in names), f"{path}:{node.lineno}"

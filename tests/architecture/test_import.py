@@ -1,0 +1,64 @@
+"""``import rushlight`` is light: nothing heavy comes with it, and it does not take long."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "asyncio",
+    "concurrent.futures.process",
+    "cupy",
+    "doctest",
+    "hypothesis",
+    "mpi4py",
+    "multiprocessing",
+    "pytest",
+    "rushlight.cli",
+    "rushlight.distributed",
+    "rushlight.models",
+    "rushlight.nn",
+    "rushlight.optim",
+    "rushlight.serialization",
+    "safetensors",
+    "scipy",
+    "sqlite3",
+    "ssl",
+    "torch",
+    "tqdm",
+    "unittest",
+]
+PROGRAM = """
+import json, sys, time
+import numpy, ml_dtypes
+start = time.perf_counter()
+before = set(sys.modules)
+import rushlight
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - before)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def report() -> dict:
+    """What a fresh interpreter loads for ``import rushlight`` beyond NumPy and ml_dtypes."""
+    # A second run: the first may have had to write the byte code.
+    runs = [subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True) for _ in "12"]
+    return json.loads(runs[-1].stdout)
+
+
+@pytest.mark.parametrize("module", HEAVY)
+def test_is_not_imported(report: dict, module: str) -> None:
+    assert module not in report["modules"]
+
+
+def test_takes_little_time(report: dict) -> None:
+    """A loose bound that holds on a busy machine; benchmarks/overhead.py measures."""
+    assert report["seconds"] < 1.0
+
+
+def test_nothing_is_compiled() -> None:
+    """The native kernels are compiled at their first use, not by the import."""
+    program = "import rushlight.kernels as k; import sys; sys.exit(k.native_status()['state'] != 'not loaded yet')"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

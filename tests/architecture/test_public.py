@@ -1,0 +1,45 @@
+"""What is public says what it is."""
+
+import ast
+from pathlib import Path
+
+import rushlight
+
+PACKAGE = Path(rushlight.__file__).parent
+
+
+def undocumented(tree: ast.Module) -> list[str]:
+    """Public functions and classes at the top of a module that have no docstring."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [
+        f"{node.lineno}: {node.name}"
+        for node in tree.body
+        if isinstance(node, kinds) and not node.name.startswith("_") and not ast.get_docstring(node)
+        if not any("overload" in ast.unparse(decorator) for decorator in node.decorator_list)
+    ]
+
+
+def test_modules_have_docstrings() -> None:
+    without = [
+        str(path.relative_to(PACKAGE))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not without
+
+
+def test_public_names_have_docstrings() -> None:
+    without = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        relative = path.relative_to(PACKAGE)
+        if relative.parts[:2] == ("kernels", "reference"):
+            continue  # the NumPy twin of a function in kernels/, which has the docstring of both
+        if any(part.startswith("_") and part != "__init__.py" for part in relative.parts):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        without += [f"{relative}:{name}" for name in undocumented(tree)]
+    assert not without, "\n".join(without)
+
+
+def test_package_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()

@@ -1,0 +1,46 @@
+"""The import hook, within one process."""
+
+import sys
+
+import pytest
+
+from rushlight.compat import imports
+
+
+@pytest.fixture
+def hook():
+    """The hook, installed for one test; another torch that is already here is put aside."""
+    aside = {name: sys.modules.pop(name) for name in list(sys.modules) if imports.real_name(name)}
+    imports.install()
+    yield
+    imports.uninstall()
+    sys.modules.update(aside)
+
+
+def test_second_name_same_module(hook: None) -> None:
+    import torch  # noqa: PLC0415
+
+    import rushlight
+
+    spec = rushlight.__spec__
+    assert torch is rushlight and rushlight.__spec__ is spec and spec.name == "rushlight"
+
+
+def test_install_twice_is_once(hook: None) -> None:
+    before = list(sys.meta_path)
+    imports.install()
+    assert sys.meta_path == before
+
+
+def test_uninstall_forgets_the_names(hook: None) -> None:
+    import torch.nn  # noqa: PLC0415
+
+    imports.uninstall()
+    assert "torch" not in sys.modules and "torch.nn" not in sys.modules and "rushlight.nn" in sys.modules
+    assert torch.nn is not None
+
+
+def test_refused_beside_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", object())
+    with pytest.raises(RuntimeError, match="imported already"):
+        imports.install()

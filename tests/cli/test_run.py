@@ -1,0 +1,187 @@
+"""``rushlight run``: scripts written for PyTorch, as they are."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Runs ``rushlight run`` in an empty folder; ``script`` is written to train.py first."""
+
+    def start(*arguments: str, script: str | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
+        if script is not None:
+            (tmp_path / "train.py").write_text(textwrap.dedent(script))
+            arguments = ("train.py", *arguments)
+        command = [sys.executable, "-m", "rushlight", "run", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == status, done.stderr
+        return done
+
+    return start
+
+
+def test_names_are_one(run) -> None:
+    script = """
+        import torch
+        import torch.nn as nn
+        import torch.nn.functional as F
+        from torch import optim
+        from torch.utils.data import DataLoader, TensorDataset
+        from torchvision import models
+        from torchvision.models import resnet18, ResNet18_Weights
+        import torch.backends.cudnn as cudnn
+        import rushlight
+        assert torch is rushlight and torch.nn is rushlight.nn and F is rushlight.nn.functional
+        assert models is rushlight.models and resnet18 is rushlight.models.resnet18
+        assert nn.functional is F and optim.SGD is rushlight.optim.SGD
+        assert torch.__spec__.name == "rushlight"
+        import sys
+        assert sys.modules["torch.nn"] is nn
+        cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = True
+        assert not torch.backends.mps.is_available()
+        assert isinstance(nn.Linear(2, 2).weight, torch.nn.Parameter)
+        print("one")
+    """
+    assert run(script=script).stdout == "one\n"
+
+
+def test_script_runs_as_python_runs_it(run, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("value = 42\n")
+    script = """
+        import sys, os
+        import helper
+        if __name__ == "__main__":
+            print(sys.argv, helper.value, os.path.basename(__file__))
+            import __main__
+            assert __main__.helper is helper and sys.modules["__main__"].__dict__ is globals()
+            assert os.path.realpath(sys.path[0]) == os.path.realpath(os.getcwd())
+            assert not [name for name in globals() if "rushlight" in name]
+    """
+    assert run("--lr", "0.1", "-m", script=script).stdout == "['train.py', '--lr', '0.1', '-m'] 42 train.py\n"
+
+
+def test_module_and_code(run, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "train.py").write_text("import sys, torch; print(torch.ones(2), sys.argv[1:], __name__)\n")
+    assert run("-m", "package.train", "a", "-c").stdout == "tensor([1., 1.]) ['a', '-c'] __main__\n"
+    assert run("-c", "import sys, torch; print(torch.zeros(1), sys.argv)", "x").stdout == "tensor([0.]) ['-c', 'x']\n"
+
+
+def test_training_script(run) -> None:
+    script = """
+        import argparse
+        import torch
+        from torch import nn
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--steps", type=int, default=1)
+        options = parser.parse_args()
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        torch.manual_seed(0)
+        torch.set_num_threads(2)
+        torch.set_float32_matmul_precision("high")
+        model = torch.compile(nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1)).to(device))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        x = torch.randn(64, 4, device=device)
+        y = x.sum(1, keepdim=True)
+        for step in range(options.steps):
+            loss = nn.functional.mse_loss(model(x), y)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+        print(f"{loss.item():.6f}", device)
+    """
+    first, last = (run("--steps", steps, script=script).stdout for steps in ("1", "120"))
+    assert float(last.split()[0]) < 0.05 * float(first.split()[0])
+    assert last.split()[1] == "cpu"
+
+
+def test_cuda_stays_on_the_cpu(run) -> None:
+    script = """
+        import torch
+        assert not torch.cuda.is_available() and torch.cuda.device_count() == 0
+        model = torch.nn.Linear(2, 2).cuda()
+        x = torch.ones(2, device="cuda:0").to("cuda")
+        print(model(x.cuda()).device, torch.ones(1).cuda().is_cuda)
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+    """
+    done = run(script=script)
+    assert done.stdout == "cpu False\n"
+    assert done.stderr == "rushlight: no CUDA device: tensors sent to 'cuda' stay on the CPU\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "thing"),
+    [
+        ("torch.no_such_function(1)", "AttributeError", "torch.no_such_function"),
+        ("torch.nn.NoSuchLayer(1)", "AttributeError", "torch.nn.NoSuchLayer"),
+        ("torch.ones(1).no_such_method()", "AttributeError", "torch.Tensor.no_such_method"),
+        ("from torch.nn import NoSuchLayer", "ImportError", "torch.nn.NoSuchLayer"),
+        ("import torch.no_such_module", "ModuleNotFoundError", "torch.no_such_module"),
+        ("from torchvision import no_such_module", "ImportError", "torchvision.no_such_module"),
+        ("import torchvision.no_such_module", "ModuleNotFoundError", "torchvision.no_such_module"),
+    ],
+)
+def test_what_is_missing_is_named(run, line: str, kind: str, thing: str) -> None:
+    done = run(script=f"import torch\n\n{line}\n", status=1)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == f"{kind}: {thing} is not implemented by rushlight (asked for at train.py:3)"
+
+
+def test_missing_things_can_be_asked_for(run) -> None:
+    script = """
+        import importlib.util
+        import torch
+        print(hasattr(torch, "no_such_function"), importlib.util.find_spec("torch.no_such_module"))
+        try:
+            import torch.no_such_module
+        except ImportError:
+            print("falls back")
+    """
+    assert run(script=script).stdout == "False None\nfalls back\n"
+
+
+def test_traceback_shows_the_script_only(run) -> None:
+    script = """
+        def fail():
+            raise ValueError("of the script's own")
+
+        fail()
+    """
+    lines = run(script=script, status=1).stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].strip().startswith('File "train.py", line 5, in <module>')
+    assert lines[-1] == "ValueError: of the script's own"
+    assert not [line for line in lines if "rushlight" in line]
+
+
+def test_syntax_errors_and_exit_statuses(run) -> None:
+    assert "SyntaxError" in run(script="def :", status=1).stderr
+    run(script="import sys; sys.exit(7)", status=7)
+    assert run(script="raise SystemExit('stop')", status=1).stderr == "stop\n"
+
+
+def test_errors_of_the_command_line(run) -> None:
+    assert "no such script" in run("absent.py", status=2).stderr
+    assert "what shall be run" in run("--weights", "random", status=2).stderr
+    assert "No module named" in run("-m", "no.such.module", status=1).stderr
+
+
+def test_weights_option(run) -> None:
+    script = """
+        from torchvision.models import resnet18, ResNet18_Weights
+        model = resnet18(weights=ResNet18_Weights.DEFAULT)
+        print(model.fc.out_features)
+    """
+    assert run("--weights", "random", "train.py", status=2).stderr  # no script yet
+    failed = run(script=script, status=1)
+    assert "--weights random" in failed.stderr.splitlines()[-1]
+    done = run("--weights", "random", "train.py")
+    assert done.stdout == "1000\n" and "random weights" in done.stderr
