@@ -1,0 +1,176 @@
+"""Python data to arrays: scalars, nested lists, NumPy arrays, tensors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+_PYTHON = {float: np.dtype(np.float64), int: np.dtype(np.int64), bool: np.dtype(np.bool_),
+           complex: np.dtype(np.complex128)}  # fmt: skip
+
+
+def array_from(data: Any, dtype: Any, name: str = "tensor") -> Any:
+    """A new array of the data.  dtype: a NumPy dtype, or None to infer it."""
+    if isinstance(data, Tensor):
+        data = data._array
+    if isinstance(data, (ndarray, np.generic)):
+        dtypes.of(data.dtype)
+        return convert(np.array(data), dtype) if dtype is not None else np.array(data, dtypes.of(data.dtype).numpy)
+    if isinstance(data, (float, int, complex)):
+        return scalar_array(data, dtype)
+    return nested_array(data, dtype, name)
+
+
+def scalar_array(value: Any, dtype: Any) -> Any:
+    """A 0-d array of a Python number."""
+    if dtype is None:
+        dtype = dtypes.default_of_category(dtypes.scalar_category(value)).numpy
+    return checked(np.asarray(value), dtype, value)
+
+
+def checked(array: Any, dtype: Any, data: Any) -> Any:
+    """Values from Python in `dtype`.  Raises where they do not fit."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "O":
+        raise ValueError("Overflow when unpacking long long")
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError("must be real number, not complex")
+    if dtype.kind in "iu" and array.size:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if dtype.kind == "u":  # small negative numbers wrap around
+            low = -high
+        if not (low <= array.min() and array.max() <= high):
+            raise RuntimeError(f"value cannot be converted to type {dtypes.of(dtype).name} without overflow")
+    if array.dtype == np.uint64 and dtype == np.int64:
+        raise ValueError("Overflow when unpacking long long")
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def convert(array: Any, dtype: Any) -> Any:
+    """`array` in `dtype`, as C converts."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def nested_array(data: Any, dtype: Any, name: str) -> Any:
+    """An array of nested sequences."""
+    leaf = check_sequence(data, name)
+    try:
+        array = np.array(data)
+    except (ValueError, RuntimeError):
+        array = slow_nested(data, name)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    if array.dtype.kind in "OUS":
+        array = slow_nested(data, name)
+    if isinstance(leaf, ndarray):
+        warn_of_arrays()
+    if dtype is None:
+        dtype = inferred(array, leaf)
+    elif isinstance(leaf, (ndarray, np.generic, Tensor)):
+        return convert(array, dtype)
+    return checked(array, dtype, data)
+
+
+def inferred(array: Any, leaf: Any) -> Any:
+    """The dtype of data whose first element is `leaf`."""
+    kind = array.dtype.kind
+    if kind in "fc" and array.dtype.itemsize == (8 if kind == "f" else 16):
+        if not isinstance(leaf, (np.generic, ndarray, Tensor)):
+            default = dtypes.get_default_dtype()
+            return default.numpy if kind == "f" else default.to_complex().numpy
+    if kind == "u" and array.dtype.itemsize == 8 and isinstance(leaf, int):
+        raise ValueError("Overflow when unpacking long long")
+    return dtypes.of(array.dtype).numpy
+
+
+def check_sequence(data: Any, name: str) -> Any:
+    """The first element at the bottom of nested sequences, None if there is none.  Raises for other objects."""
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")) or isinstance(data, dict):
+        if hasattr(data, "__array__"):
+            return np.empty(0)
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    while hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (ndarray, np.generic, Tensor)):
+        if isinstance(data, (str, bytes)):
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        if isinstance(data, dict):
+            raise RuntimeError("Could not infer dtype of dict")
+        if len(data) == 0:
+            return None
+        data = data[0]
+    if data is None or not isinstance(data, (int, float, complex, ndarray, np.generic, Tensor)):
+        if not hasattr(data, "__float__") and not hasattr(data, "__array__"):
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    return data
+
+
+def slow_nested(data: Any, name: str) -> Any:
+    """An array of nested sequences, element by element, with errors that say what is wrong."""
+    shape: list[int] = []
+    level = data
+    while is_sequence(level):
+        shape.append(len(level))
+        if not len(level):
+            break
+        level = level[0]
+    flat: list[Any] = []
+    collect(data, tuple(shape), 0, flat)
+    return np.array(flat).reshape(shape)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether `x` has a length and elements."""
+    return hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (Tensor, np.generic, str, bytes)) \
+        and not (isinstance(x, ndarray) and x.ndim == 0)  # fmt: skip
+
+
+def collect(data: Any, shape: tuple[int, ...], depth: int, flat: list[Any]) -> None:
+    """Append the elements to `flat`.  Raises ValueError or TypeError where the nesting is uneven."""
+    if depth == len(shape):
+        flat.append(element(data))
+        return
+    if not is_sequence(data):
+        raise TypeError("not a sequence")
+    if len(data) != shape[depth]:
+        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
+    for each in data:
+        collect(each, shape, depth + 1, flat)
+
+
+def element(x: Any) -> Any:
+    """An element as a number."""
+    if isinstance(x, Tensor):
+        if x._edge is not None:
+            warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
+                          "Consider using tensor.detach() first.", UserWarning, stacklevel=6)  # fmt: skip
+        if x._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return x._array.reshape(())[()]
+    if isinstance(x, int) and not -(1 << 63) <= x < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if isinstance(x, (str, bytes, list, tuple)):
+        raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as a number")
+    if x is None:
+        raise RuntimeError("Could not infer dtype of NoneType")
+    return x
+
+
+def warn_of_arrays() -> None:
+    """Warn of a list of NumPy arrays."""
+    warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                  "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
+                  stacklevel=5)  # fmt: skip

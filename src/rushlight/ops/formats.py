@@ -1,0 +1,74 @@
+"""Memory formats: in which order the elements of a tensor lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.options import dense_order
+from rushlight.ops.registry import NAMESPACES
+
+
+class memory_format:  # noqa: N801  (PyTorch's name)
+    """An order of a tensor's elements in memory."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+_RANK = {channels_last: 4, channels_last_3d: 5}
+
+
+def channels_last_order(rank: int) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost: batch, space, channels."""
+    return (0, *range(2, rank), 1)
+
+
+def has_format(array: Any, format: memory_format) -> bool:  # noqa: A002
+    """Whether the elements lie in this format without gaps."""
+    if format is contiguous_format:
+        return bool(array.flags.c_contiguous)
+    if format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    rank = _RANK[format]
+    return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
+
+
+def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any:  # noqa: A002
+    """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
+    if format is contiguous_format:
+        return np.empty(array.shape, dtype)
+    if format is None or format is preserve_format:
+        order = dense_order(array) if not array.flags.c_contiguous else None
+    else:
+        rank = _RANK[format]
+        if array.ndim != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {format.name} format, got rank {array.ndim}")
+        order = channels_last_order(rank)
+    if order is None:
+        return np.empty(array.shape, dtype)
+    made = np.empty([array.shape[i] for i in order], dtype)
+    return made.transpose(np.argsort(order))
+
+
+def is_format(value: Any) -> bool:
+    """Whether `value` is a memory format."""
+    return isinstance(value, memory_format)
+
+
+NAMESPACES.setdefault("", {}).update(
+    memory_format=memory_format, contiguous_format=contiguous_format, preserve_format=preserve_format,
+    channels_last=channels_last, channels_last_3d=channels_last_3d)  # fmt: skip

@@ -1,0 +1,100 @@
+"""Names of types and the tensors' legacy constructors: type(), Tensor(...), FloatTensor and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.convert import to_dtype
+from rushlight.ops.data import array_from
+from rushlight.ops.options import check_device, made, size_of
+from rushlight.ops.registry import NAMESPACES
+from rushlight.tensor import Tensor
+
+PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
+          "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool",
+          "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in PREFIX.items()}
+
+
+def type_string(dtype: Any) -> str:
+    """The name of a dtype's tensor type, such as torch.FloatTensor."""
+    return f"torch.{PREFIX.get(dtype.name, dtype.name.upper())}Tensor"
+
+
+class _TypeMeta(type):
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return legacy(cls.dtype, args, kwargs)
+
+
+def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
+    if kwargs.get("device") is not None:
+        check_device(kwargs["device"])
+    if not args:
+        return made(np.empty(0, dtype.numpy))
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        if first.dtype is not dtype:
+            raise TypeError(f"expected {dtype} (got {first.dtype})")
+        return first.detach()  # type: ignore[attr-defined,no-any-return]
+    if len(args) == 1 and type(first).__name__ == "Size":
+        return made(np.empty(tuple(first), dtype.numpy))
+    if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
+        return made(array_from(first, dtype.numpy))
+    try:
+        return made(np.empty(size_of("new", args), dtype.numpy))
+    except TypeError:
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as ints, "
+                        "a sequence of data, or a Tensor") from None  # fmt: skip
+
+
+def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.Tensor(...)`: as torch.FloatTensor(...), or of the default dtype's type."""
+    t = legacy(dtypes.get_default_dtype(), args, kwargs)
+    if cls is not Tensor:
+        fresh = object.__new__(cls)
+        fresh._array, fresh._edge, fresh._storage, fresh._view = t._array, t._edge, t._storage, t._view
+        return fresh
+    return t
+
+
+Tensor.__new__ = _tensor_new  # type: ignore[method-assign,assignment]
+
+
+def _publish() -> None:
+    space = NAMESPACES.setdefault("", {})
+    for name, dtype in BY_STRING.items():
+        short = name.removeprefix("torch.")
+        space[short] = _TypeMeta(short, (), {"dtype": dtype, "__module__": "torch", "__doc__": f"Tensors of {dtype}."})
+
+
+_publish()
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Without arguments the name of this tensor's type; else this tensor in a dtype or type of that name."""
+    if dtype is None:
+        return type_string(self.dtype)
+    if isinstance(dtype, str):
+        if dtype.removeprefix("torch.cuda.") != dtype:
+            check_device("cuda")
+        if dtype not in BY_STRING:
+            raise ValueError(f"invalid type: {dtype!r}. Known are {', '.join(BY_STRING)}")
+        dtype = BY_STRING[dtype]
+    elif isinstance(dtype, _TypeMeta):
+        dtype = dtype.dtype
+    if not isinstance(dtype, dtypes.dtype):
+        raise TypeError(f"dtype must be a type, str, or dtype object, got {type(dtype).__name__}")
+    return to_dtype(self, dtype)
+
+
+Tensor.type = type_  # type: ignore[attr-defined]
