@@ -10,6 +10,7 @@ from rushlight.ops import (
     convert,
     create,
     factories,
+    fill,
     indexing,
     join,
     legacy,

@@ -1,0 +1,73 @@
+"""Filling: fill, zero_ and their in-place forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops import call
+from rushlight.ops.convert import copy_into
+from rushlight.ops.declare import Array
+from rushlight.ops.factories import fill_array, fitted
+from rushlight.ops.like_new import zeros_like
+from rushlight.ops.reduce import sum_op
+from rushlight.ops.registry import function, op
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, name="fill", half=None, grads={"input": lambda g: zeros_like(g)})
+def fill_number(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
+    """A number in the shape and dtype of `input`.  (*) -> (*)"""
+    out = np.empty_like(input)
+    fill_array("fill", out, value)
+    return out
+
+
+@op(ns=None, name="fill_", half=None, grads={"input": lambda g: zeros_like(g)})
+def fill_in_place(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
+    """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
+    return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
+
+
+@op(ns=None, name="fill_tensor", half=None, grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)})
+def fill_tensor(be: Any, input: Array, value: Array) -> Array:  # noqa: A002
+    """A 0-d tensor in the shape and dtype of `input`.  (*), () -> (*)"""
+    out = np.empty_like(input)
+    out[...] = value.astype(input.dtype)
+    return out
+
+
+copy_into.grad("input")(lambda g: zeros_like(g))
+
+
+def check_value(value: Any) -> bool:
+    """Whether `value` is a tensor.  Raises for tensors of several elements and for what is no number."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
+                               f"{value._array.ndim} dimensions.")  # fmt: skip
+        return True
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        raise TypeError(f"fill_(): argument 'value' (position 1) must be Number or Tensor, not {type(value).__name__}")
+    return False
+
+
+@function(method=False)
+def fill(input: Any, value: Any) -> Any:  # noqa: A002
+    """`value`, a number or 0-d tensor, in the shape and dtype of `input`.  (*) -> (*)"""
+    return fill_tensor(input, value) if check_value(value) else fill_number(input, value)
+
+
+@function(method=True)
+def fill_(input: Tensor, value: Any) -> Tensor:  # noqa: A002
+    """Set every element to `value`, a number or 0-d tensor.  (*) -> (*)"""
+    if check_value(value):
+        return call.apply_inplace(copy_into.op, (input, value), ())
+    return call.apply_inplace(fill_in_place.op, (input,), (value,))
+
+
+@function(method=True)
+def zero_(input: Tensor) -> Tensor:  # noqa: A002
+    """Set every element to zero.  (*) -> (*)"""
+    return call.apply_inplace(fill_in_place.op, (input,), (0,))
