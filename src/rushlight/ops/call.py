@@ -48,7 +48,7 @@ def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
             raise TypeError(
                 f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {type(x).__name__}"
             )
-    if op.promote is None:
+    if op.strict:
         for i, x in enumerate(arrays):
             if isinstance(x, NUMBERS) and not isinstance(x, np.generic):
                 raise TypeError(
@@ -253,8 +253,9 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
             if real and np.broadcast_shapes(*(np.shape(x) for x in arrays)) == target.shape:
                 getattr(op.backend, op.ufunc)(*arrays, out=target)
                 return ()
-    if op.into is not None and (target.dtype is F32 or target.dtype is F64):
-        return op.into(op.backend, target, *arrays[1:], *statics) or ()
+    if op.into is not None and (op.half is None or target.dtype is F32 or target.dtype is F64):
+        others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
+        return op.into(op.backend, target, *others, *statics) or ()
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])
     return aux
@@ -349,9 +350,12 @@ def runner(op: Any) -> Any:
 
 def unary(op: Any) -> Any:
     """The public function of an elementwise operator on one tensor without statics."""
-    run, plan, slim, full = runner(op), None, None, None
+    run = runner(op)
+    plan: Any = None
+    slim: Any = None
+    full: Any = None
 
-    def call(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+    def call(input: Any, *, out: Any = None) -> Any:
         nonlocal plan, slim, full
         if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
             result = run(input)
@@ -405,8 +409,10 @@ def binary(op: Any, slow: Any = slow) -> Any:
 
     slow: what is called where the fast path does not apply.
     """
-    run, table, floats = runner(op), [None] * 4, op.promote in ("arith", "float")
-    slim, full = None, None
+    run, floats, strict = runner(op), op.promote in ("arith", "float"), op.strict
+    table: list[Any] = [None] * 4
+    slim: Any = None
+    full: Any = None
 
     def entry(mask: int) -> Any:
         """The plan for the inputs in `mask` and what it keeps; None if the operator has no gradient."""
@@ -420,7 +426,7 @@ def binary(op: Any, slow: Any = slow) -> Any:
         table[mask] = found = (plan, 0 in wanted, 1 in wanted, bool(plan.save_outs or plan.needs_shapes))
         return found
 
-    def call(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
+    def call(input: Any, other: Any, *, out: Any = None) -> Any:
         if special.count or out is not None or not isinstance(input, Tensor):
             return slow(op, (input, other), out)
         x = input._array
@@ -432,7 +438,7 @@ def binary(op: Any, slow: Any = slow) -> Any:
             if y.dtype is not d:
                 return slow(op, (input, other), out)
             ey = other._edge if other._view is None else edge_of(other)
-        elif other.__class__ is float or other.__class__ is int:
+        elif (other.__class__ is float or other.__class__ is int) and not strict:
             y, ey = other, None
         else:
             return slow(op, (input, other), out)

@@ -26,12 +26,13 @@ class Op:
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
-                 linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError):  # fmt: skip
+                 linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
+                 strict: bool = False):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
         refuse: letters of the kinds of dtypes it has no result for (b bool, i integer, f floating point, c complex), for
-        which it raises `refusal`.
+        which it raises `refusal`. strict: Python numbers are not taken in the place of tensors.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.signature(fn, ufunc is None)
@@ -40,7 +41,7 @@ class Op:
         self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
         self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
         self.elementwise, self.linear, self.samples = elementwise, linear, samples
-        self.refuse, self.refusal = refuse, refusal
+        self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
         self.formulas: list[Formula] = []
         self.targets: frozenset[int] = frozenset()
         self.plans: dict[tuple[int, int], Plan] = {}
@@ -75,7 +76,7 @@ class Op:
         """The parameter name of the input at a flat position."""
         if self.sequence is not None and position >= self.sequence:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
-        return self.tensors[position]
+        return str(self.tensors[position])
 
     def grad(self, *targets: str, raw: Any = None) -> Any:
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
