@@ -24,7 +24,11 @@ from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, 
 from rushlight.devices import device  # noqa: E402
 from rushlight.dtypes import (  # noqa: E402
     ALIASES as _DTYPE_ALIASES,
+)
+from rushlight.dtypes import (  # noqa: E402
     ALL as _DTYPES,
+)
+from rushlight.dtypes import (  # noqa: E402
     dtype,
     finfo,
     get_default_dtype,

@@ -8,7 +8,7 @@ KINDS = ("cpu", "cuda", "meta")
 instead_of_cuda: Any = None  # a function giving the kind that "cuda" means, where `rushlight run` has set one
 
 
-class device:  # noqa: N801  (PyTorch's name)
+class device:
     """A place for tensors: a kind and, for kinds that have several, an index.
 
     >>> import rushlight as torch
@@ -17,8 +17,10 @@ class device:  # noqa: N801  (PyTorch's name)
     """
 
     __slots__ = ("index", "type")
+    type: str
+    index: Any
 
-    def __init__(self, type: Any = "cpu", index: int | None = None):  # noqa: A002
+    def __init__(self, type: Any = "cpu", index: int | None = None):
         if isinstance(type, device):
             type, index = type.type, type.index if index is None else index
         elif isinstance(type, int):

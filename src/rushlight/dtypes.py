@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
-_py_float, _py_int, _py_bool = type(1.0), type(1), type(True)  # their names are dtypes below
+_py_float, _py_int, _py_bool = float, int, bool  # their names are dtypes below
 
 
-class dtype:  # noqa: N801  (PyTorch's name)
+class dtype:
     """The type of a tensor's elements.
 
     >>> import rushlight as torch
@@ -21,7 +21,15 @@ class dtype:  # noqa: N801  (PyTorch's name)
 
     __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
 
-    def __init__(self, name: str, numpy: Any, category: int):
+    category: Any
+    is_complex: Any
+    is_floating_point: Any
+    is_signed: Any
+    itemsize: Any
+    name: str
+    numpy: Any
+
+    def __init__(self, name: str, numpy: Any, category: Any):
         self.name, self.numpy, self.category = name, np.dtype(numpy), category
         self.itemsize = self.numpy.itemsize
         self.is_floating_point, self.is_complex = category == FLOAT, category == COMPLEX
@@ -44,19 +52,19 @@ class dtype:  # noqa: N801  (PyTorch's name)
 
 float16 = half = dtype("float16", np.float16, FLOAT)
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
-float32 = float = dtype("float32", np.float32, FLOAT)  # noqa: A001
+float32 = float = dtype("float32", np.float32, FLOAT)
 float64 = double = dtype("float64", np.float64, FLOAT)
 complex64 = cfloat = dtype("complex64", np.complex64, COMPLEX)
 complex128 = cdouble = dtype("complex128", np.complex128, COMPLEX)
 uint8 = dtype("uint8", np.uint8, INTEGER)
 int8 = dtype("int8", np.int8, INTEGER)
 int16 = short = dtype("int16", np.int16, INTEGER)
-int32 = int = dtype("int32", np.int32, INTEGER)  # noqa: A001
+int32 = int = dtype("int32", np.int32, INTEGER)
 int64 = long = dtype("int64", np.int64, INTEGER)
 uint16 = dtype("uint16", np.uint16, INTEGER)
 uint32 = dtype("uint32", np.uint32, INTEGER)
 uint64 = dtype("uint64", np.uint64, INTEGER)
-bool = dtype("bool", np.bool_, BOOL)  # noqa: A001
+bool = dtype("bool", np.bool_, BOOL)
 
 ALL = (float16, bfloat16, float32, float64, complex64, complex128, uint8, int8, int16, int32, int64, uint16, uint32,
        uint64, bool)  # fmt: skip
@@ -80,7 +88,7 @@ def of(numpy_dtype: Any) -> dtype:
         ) from None
 
 
-def as_numpy(value: Any) -> np.dtype[Any]:
+def as_numpy(value: Any) -> Any:
     """The NumPy dtype of a dtype, a Python type or a NumPy dtype."""
     if isinstance(value, dtype):
         return value.numpy
@@ -140,7 +148,7 @@ def result_dtype(operands: Any) -> dtype:
 
     Dimensioned arrays decide; zero-dimensional ones and then Python numbers count only where their category is higher.
     """
-    groups: list[dtype | None] = [None, None, None]  # dimensioned, zero-dimensional, Python numbers
+    groups: list[Any] = [None, None, None]  # dimensioned, zero-dimensional, Python numbers
     for x in operands:
         if isinstance(x, np.ndarray):
             rank, d = (0 if x.ndim else 1), of(x.dtype)
@@ -150,13 +158,13 @@ def result_dtype(operands: Any) -> dtype:
             rank, d = 2, default_of_category(scalar_category(x))
         known = groups[rank]
         groups[rank] = d if known is None else promote_types(known, d)
-    result = groups[0]
+    result: Any = groups[0]
     for d in groups[1:]:
         if d is not None and (result is None or d.category > result.category):
             result = d if result is None else _raised(result, d)
     if result is None:
         raise TypeError("no operand has a dtype")
-    return result
+    return result  # type: ignore[no-any-return]
 
 
 def _raised(base: dtype, higher: dtype) -> dtype:
@@ -171,15 +179,16 @@ def can_cast(from_: dtype, to: dtype) -> Any:
     return from_.category <= to.category or (from_.category == INTEGER and to.category == INTEGER)
 
 
-class finfo:  # noqa: N801  (PyTorch's name)
+class finfo:
     """Numerical limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
-    def __init__(self, type: dtype | None = None):  # noqa: A002
+    def __init__(self, type: dtype | None = None):
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
         info = ml_dtypes.finfo(d.numpy)
-        self.dtype, self.bits = d.name, info.bits
+        self.dtype: str = d.name
+        self.bits: Any = info.bits
         self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))
         self.tiny = self.smallest_normal = type_float(info.tiny)
         self.resolution = type_float(info.resolution)
@@ -189,10 +198,10 @@ class finfo:  # noqa: N801  (PyTorch's name)
                 f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")  # fmt: skip
 
 
-class iinfo:  # noqa: N801  (PyTorch's name)
+class iinfo:
     """Numerical limits of an integer dtype: bits, max, min."""
 
-    def __init__(self, type: dtype):  # noqa: A002
+    def __init__(self, type: dtype):
         if type.category != INTEGER:
             raise TypeError(f"torch.iinfo() requires an integer input type, got {type!r}")
         info = np.iinfo(type.numpy)

@@ -42,17 +42,36 @@ class Storage:
         return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"
 
 
+class InferenceStorage(Storage):
+    """The storage of a tensor made in inference mode: it counts no versions, so nothing on it can be saved."""
+
+    __slots__ = ()
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward, since they do not track a version counter. To work around "
+            "you can make a clone to get a normal tensor and use it in autograd."
+        )
+
+    @version.setter
+    def version(self, value: int) -> None:
+        pass
+
+
 def storage_of(tensor: Any) -> Storage:
     """The storage of a tensor, made now if there was none."""
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage(tensor._array)
-    return storage
+    return storage  # type: ignore[no-any-return]
 
 
 def bump(tensor: Any) -> None:
     """Count an in-place change of the tensor's memory."""
-    storage_of(tensor).version += 1
+    storage = storage_of(tensor)
+    if not tensor._inference:
+        storage.version += 1
 
 
 def offset_of(array: Any) -> int:

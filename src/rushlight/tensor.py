@@ -42,6 +42,10 @@ class Tensor:
     """
 
     __slots__ = ("__dict__", "__weakref__", "_array", "_edge", "_storage", "_view")
+    _array: Any
+    _edge: Any
+    _storage: Any
+    _view: Any
     __array_priority__ = 1000
     _grad: Any = None
     _hooks: Any = None  # of a leaf: run on each gradient before it is accumulated
@@ -264,7 +268,7 @@ def _warn_non_leaf_grad() -> None:
     )
 
 
-class layout:  # noqa: N801  (PyTorch's name)
+class layout:
     """How elements lie in memory."""
 
     def __init__(self, name: str):

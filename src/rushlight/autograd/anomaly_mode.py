@@ -10,7 +10,7 @@ from rushlight.engine.modes import decorate
 from rushlight.state import modes, set_mode
 
 
-class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
+class set_detect_anomaly:
     """Switch anomaly detection on or off: at once as a function, until the end of the block as a context manager."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -23,7 +23,7 @@ class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
         set_mode("anomaly", self.former)
 
 
-class detect_anomaly:  # noqa: N801  (PyTorch's name)
+class detect_anomaly:
     """While active, operators remember where they were called, and backward raises RuntimeError, naming that place,
     for a gradient that is NaN (if `check_nan`); other errors of a backward name it too."""
 

@@ -24,7 +24,7 @@ def exit_dual_level(*, level: Any = None) -> None:
     set_mode("levels", modes.levels[:-1])
 
 
-class dual_level:  # noqa: N801  (PyTorch's name)
+class dual_level:
     """Forward mode is active inside.
 
     >>> import rushlight as torch

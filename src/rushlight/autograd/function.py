@@ -99,13 +99,14 @@ class FunctionCtx(Node):
 
     def save(self, outputs: list[Any]) -> None:
         """Turn what the user saved into what the node keeps."""
-        hooks, saved = saved_hooks(), []
+        hooks = saved_hooks()
+        saved: list[Any] = []
         for t in self.to_save:
             nr = next((k for k, out in enumerate(outputs) if out is t), None)
             if t is None:
                 saved.append(None)
             elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is self:
-                kept = Packed(t, hooks) if hooks else SavedOutput(t, nr)
+                kept: Any = Packed(t, hooks) if hooks else SavedOutput(t, nr)
                 saved.append((kept, self.port(nr), t._version))
             elif hooks:
                 packed = Packed(t, hooks)

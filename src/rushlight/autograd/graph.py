@@ -14,7 +14,7 @@ from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
 
-class saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
+class saved_tensors_hooks:
     """While active, tensors are saved as what `pack_hook(tensor)` returns, and `unpack_hook` gives them back.
 
     Contexts nest: the innermost hook packs first, and the one around it packs what that returned.
@@ -40,7 +40,7 @@ class saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
         set_mode("saved_hooks", modes.saved_hooks[:-1])
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (PyTorch's name)
+class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors in host memory while active; they return to their device for backward.
 
     On the CPU it copies, as PyTorch does, so that what is saved no longer shares memory with the tensor.
@@ -57,7 +57,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (PyTorch's name)
         super().__init__(pack, unpack)
 
 
-class disable_saved_tensors_hooks:  # noqa: N801  (PyTorch's name)
+class disable_saved_tensors_hooks:
     """While active, entering saved_tensors_hooks raises RuntimeError with `error_message`."""
 
     def __init__(self, error_message: str):

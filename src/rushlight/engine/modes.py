@@ -98,7 +98,7 @@ def _coroutine(function: Any, context: Any) -> Any:
     return within
 
 
-class no_grad(Mode):  # noqa: N801  (PyTorch's name)
+class no_grad(Mode):
     """Record nothing inside: results do not require grad.
 
     >>> import rushlight as torch
@@ -119,13 +119,13 @@ class no_grad(Mode):  # noqa: N801  (PyTorch's name)
         return made(function)
 
 
-class enable_grad(no_grad):  # noqa: N801  (PyTorch's name)
+class enable_grad(no_grad):
     """Record inside, also within no_grad."""
 
     settings = {"grad": True}
 
 
-class set_grad_enabled(Mode):  # noqa: N801  (PyTorch's name)
+class set_grad_enabled(Mode):
     """Set recording on or off: at once as a function, until the end of the block as a context manager."""
 
     def __init__(self, mode: bool):
@@ -150,7 +150,7 @@ class set_grad_enabled(Mode):  # noqa: N801  (PyTorch's name)
         return f"set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode(Mode):  # noqa: N801  (PyTorch's name)
+class inference_mode(Mode):
     """As no_grad; what is made inside can never enter a graph, and views and versions are not tracked."""
 
     def __new__(cls, mode: Any = True) -> Any:

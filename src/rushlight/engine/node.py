@@ -34,6 +34,11 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "dtype", "edges", "extra", "seq", "shape")
+    dtype: Any
+    edges: Any
+    extra: Any
+    seq: int
+    shape: Any
     count = 1  # outputs
     nr = 0
     runs_without_grad = False  # whether it runs even when no gradient arrived

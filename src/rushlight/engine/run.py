@@ -27,7 +27,7 @@ Records = dict[Any, list[Any]]
 def count_contributions(roots: Any) -> Records:
     """For every node and leaf that gradients can reach from `roots`, how many contributions will arrive."""
     records: Records = {}
-    stack = []
+    stack: list[Any] = []
     for edge in roots:
         target = edge if isinstance(edge, Tensor) else edge.node
         if target not in records:

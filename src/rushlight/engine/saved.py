@@ -27,17 +27,19 @@ class Constant:
 class SavedOutput:
     """An output kept by the node that made it: the memory without the tensor, whose edge would close a cycle."""
 
-    __slots__ = ("array", "nr", "storage", "version")
+    __slots__ = ("array", "nr", "storage", "tangents", "version")
     _storage = None
 
     def __init__(self, tensor: Tensor, nr: int):
         self.array, self.storage, self.nr = tensor._array, storage_of(tensor), nr
-        self.version = self.storage.version
+        self.version, self.tangents = self.storage.version, None
 
     def tensor(self, edge: Any) -> Tensor:
         """The output again, with its place in the graph."""
         t = wrap(self.array)
         t._storage, t._edge = self.storage, edge
+        if self.tangents is not None:
+            t._tangents = self.tangents
         return t
 
 

@@ -12,8 +12,10 @@ import numpy as np
 
 from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
+from rushlight.engine.saved import SavedOutput
 from rushlight.ops import call, plan
-from rushlight.state import Setting
+from rushlight.ops.compute import compute
+from rushlight.state import Setting, set_mode
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -37,7 +39,24 @@ class DualLevel:
             t = self.derivative(node, k, self.tangents(flat))
             if t is not None:
                 out._tangents = {**(out._tangents or {}), self: t}
+        for out in outs:
+            carry_tangents(op, out, flat, values, outs)
         return result
+
+    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run the in-place form of `op` on the values, and replace the target's tangent."""
+        return self.replace(flat[0], self.apply(op, flat, statics))
+
+    def replace(self, target: Tensor, result: Tensor) -> Tensor:
+        """Give `target` the values, history and tangents of `result`."""
+        tangents = result._tangents
+        former = set_mode("levels", ())
+        try:
+            target.copy_(self.value(result))  # type: ignore[attr-defined]
+        finally:
+            set_mode("levels", former)
+        target._tangents = tangents
+        return target
 
     def value(self, x: Any) -> Any:
         """A tensor without its tangent of this level, at the same place in the graph."""
@@ -63,8 +82,8 @@ class DualLevel:
         if not mask:
             return None
         edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in values)
-        _, aux = call.compute(op, [v._array if isinstance(v, Tensor) else v for v in values], statics) \
-            if op.aux else (None, ())  # fmt: skip
+        arrays = [v._array if isinstance(v, Tensor) else v for v in values]
+        aux = compute(op, arrays, statics)[1] if op.aux else ()
         node = call.make_node(op, values, statics, edges, mask, aux)
         node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
         if op.out_count == 1:
@@ -100,6 +119,19 @@ def conformed(t: Tensor, like: Tensor) -> Tensor:
     if t._array.shape != like._array.shape:
         t = tensor_functions["expand"](t, like._array.shape)
     return t if t._array.dtype == like._array.dtype else tensor_functions["cast"](t, like._array.dtype)
+
+
+def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+    """Have the node of `out` keep the dual inputs and outputs themselves, so that its backward has tangents too."""
+    node = None if out._edge is None or out._edge is LEAF or isinstance(out._edge, Tensor) else out._edge.node
+    if not isinstance(node, plan.OpNode) or node.plan.op is not op or node.saved is None:
+        return
+    node.saved = tuple(
+        x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True)
+    )
+    for kept in node.outs or ():
+        if isinstance(kept, SavedOutput):
+            kept.tangents = outs[kept.nr]._tangents
 
 
 class _Kept:

@@ -15,7 +15,7 @@ from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, check_broadcast, compute
 from rushlight.ops.plan import OpNode
 from rushlight.state import modes, special
-from rushlight.storage import Storage, root_of
+from rushlight.storage import InferenceStorage, Storage, root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
@@ -78,6 +78,7 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     if modes.inference:
         for t in results:
             t._inference = True
+            t._storage = InferenceStorage(t._array)
     elif op.view:
         track_views(op, flat[0], results, statics)
     if modes.grad and op.formulas:
@@ -177,9 +178,6 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
         if not isinstance(x, Tensor):
             saved[i] = None if x is None else Constant(x)
             continue
-        if x._inference:
-            raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to "
-                               "get a normal tensor and use it in autograd.")  # fmt: skip
         if hooks:
             saved[i] = Packed(x, hooks)
             continue
@@ -468,8 +466,9 @@ def binary(op: Any, slow: Any = slow) -> Any:
         node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
         node.shape, node.dtype = result.shape, d
         node.versions = None
-        if input._storage is not None or (y is not other and other._storage is not None):
-            node.versions = (input._version, other._version if y is not other else 0)
+        second_tensor = second and y is not other
+        if (first and input._storage is not None) or (second_tensor and other._storage is not None):
+            node.versions = (input._version if first else 0, other._version if second_tensor else 0)
         node.saved = (input if first else None, (other if y is not other else Constant(y)) if second else None)
         if keeps:
             node.statics, node.aux, node.outs = (), None, None

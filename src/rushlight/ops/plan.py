@@ -46,6 +46,9 @@ class OpNode(Node):
     """
 
     __slots__ = ("plan", "saved", "versions")
+    plan: Any
+    saved: Any
+    versions: Any
     statics: Any = ()
     shapes: Any = None
     aux: Any = None
@@ -179,7 +182,7 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
 def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
     """Run a node's formulas one request at a time: for tensors, and for operators on sequences of tensors."""
     plan = node.plan
-    if node.saved is None:
+    if node.saved is None and plan.saves:
         freed(node)
     results: list[Any] = [None] * len(node.edges)
     mask = plan.mask & wanted
@@ -204,12 +207,13 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
 class Plan:
     """How one operator, for one set of inputs that need gradients, saves and runs."""
 
-    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "real", "save_aux", "save_inputs", "save_outs")
+    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "real", "save_aux", "save_inputs", "save_outs",
+                 "saves")  # fmt: skip
 
     def __init__(self, op: Any, mask: int, count: int):
         self.op, self.mask = op, mask
         self.functions: dict[int, Any] = {}
-        requests = set()
+        requests: set[str] = set()
         for formula in op.formulas:
             if any(mask >> i & 1 for place in self.places(formula, count) for i in place):
                 requests.update(formula.requests, formula.raw_requests)
@@ -217,6 +221,7 @@ class Plan:
         self.save_inputs = tuple(i for place in positions for i in place)
         self.save_outs = tuple(k for k, name in enumerate(op.out_names) if name in requests)
         self.save_aux = any(name in requests for name in op.aux)
+        self.saves = bool(self.save_inputs or self.save_outs or self.save_aux)
         self.needs_shapes = any(r.endswith("_shape") and r.removesuffix("_shape") in op.tensors for r in requests)
         self.full: Any = self._first_full
         self.real: Any = self._first_real
@@ -287,7 +292,8 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
         for t, i in enumerate(indices):
             if needs[t]:
                 results[i] = f"r{f}[{t}]" if formula.joint else f"r{f}"
-    body = ["s = node.saved", "if s is None: freed(node)", *lines, f"return [{', '.join(results)}]"]
+    opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
+    body = [*opening, *lines, f"return [{', '.join(results)}]"]
     source = "def backward(node, g):\n    " + "\n    ".join(body)
     exec(compile(source, f"<backward of {op.name}>", "exec"), scope)
     return scope["backward"]

@@ -119,7 +119,7 @@ def with_out(fn: Any, name: str) -> Any:
 def inplace_by_copy(fn: Any) -> Any:
     """The in-place form of a composed function: its result is copied into the first argument."""
 
-    def inplace(input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+    def inplace(input: Any, *args: Any, **kwargs: Any) -> Any:
         # The result's node may save its input, which is about to change: it gets a copy then.
         recorded = modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *args))
         result = fn(input.clone() if recorded else input, *args, **kwargs)
