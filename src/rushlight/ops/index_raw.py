@@ -1,0 +1,129 @@
+"""Reading and adding at indices, on raw arrays: what gather, scatter and advanced indexing are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import kernels
+
+
+def check_bounds(index: Any, size: int, name: str, dim: int, error: Any = RuntimeError) -> None:
+    """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers."""
+    if index.size and int(index.view(f"u{index.itemsize}").max()) >= size:
+        bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+        raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")
+
+
+def wrapped(index: Any, size: int, name: str) -> Any:
+    """`index` with negative entries counted from the end.  Raises IndexError for those out of range."""
+    if not index.size:
+        return index
+    low, high = int(index.min()), int(index.max())
+    if low < -size or high >= size:
+        raise IndexError(f"{name}(): out of range: tried to access index {high if high >= size else low} on a tensor of "
+                         f"{size} elements")  # fmt: skip
+    return index if low >= 0 else np.where(index < 0, index + size, index)
+
+
+def add_rows(out: Any, index: Any, rows: Any) -> None:
+    """out[index[i]] += rows[i], repeats adding up.  out: (R, C) contiguous, index: (N), rows: (N, C)"""
+    if out.dtype.kind == "c":
+        real = out.real.dtype
+        wide = np.ascontiguousarray(rows).view(real).reshape(len(index), -1)
+        kernels.index_add_rows(out.view(real).reshape(out.shape[0], -1), index, wide)
+    elif out.dtype.kind == "b":
+        hit, column = rows.nonzero()
+        out[index[hit], column] = True
+    else:
+        kernels.index_add_rows(out, index, rows)
+
+
+def element_index(shape: tuple[int, ...], index: Any, dim: int) -> Any:
+    """Positions, in a contiguous array of `shape`, of the elements that `index` names along `dim`.  (*) -> (*)"""
+    if not shape:
+        return index.reshape(())
+    steps = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    found = index * steps[dim] if steps[dim] != 1 else index.astype(np.int64)
+    for d, n in enumerate(index.shape):
+        if d != dim and n > 1:
+            found += (np.arange(n) * steps[d]).reshape(n, *[1] * (len(shape) - d - 1))
+    return found
+
+
+def gather_along(array: Any, index: Any, dim: int) -> Any:
+    """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
+    if not array.ndim or not index.ndim:
+        flat = array.reshape(-1)
+        return flat[index]
+    cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
+    return np.take_along_axis(array[cut], index, dim)
+
+
+def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
+    """out at `index` along `dim` = values (an array of the shape of index, or a number), in place."""
+    if not out.ndim:
+        out[...] = values.reshape(-1)[-1] if isinstance(values, np.ndarray) else values
+        return
+    cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
+    np.put_along_axis(out[cut], index, values, dim)
+
+
+def add_along(out: Any, index: Any, dim: int, values: Any) -> None:
+    """out at `index` along `dim` += values, repeats adding up, in place.  values: the shape of index."""
+    if not index.size:
+        return
+    where = element_index(out.shape, index, dim).reshape(-1)
+    if out.flags.c_contiguous:
+        add_rows(out.reshape(-1, 1), where, values.reshape(-1, 1))
+    else:
+        whole = np.ascontiguousarray(out)
+        add_rows(whole.reshape(-1, 1), where, values.reshape(-1, 1))
+        out[...] = whole
+
+
+def pointed(index: tuple[Any, ...], ndim: int) -> list[tuple[int, Any]]:
+    """The integer indices of an index tuple by dimension; masks become the positions where they are true."""
+    found: list[tuple[int, Any]] = []
+    d = 0
+    for part in index:
+        if part.__class__ is slice:
+            d += 1
+        elif part.dtype.kind == "b":
+            if part.ndim == 0:
+                raise IndexError("a zero-dimensional mask cannot be mixed with indices here")
+            found += [(d + k, where) for k, where in enumerate(part.nonzero())]
+            d += part.ndim
+        else:
+            found.append((d, part))
+            d += 1
+    return found
+
+
+def accumulate_at(out: Any, index: tuple[Any, ...], values: Any) -> None:
+    """out[index] += values, repeats adding up, in place.
+
+    index: full slices, integer arrays and masks; values broadcast to the shape of out[index].
+    """
+    places = pointed(index, out.ndim)
+    dims = [d for d, _ in places]
+    where = np.broadcast_arrays(*[part for _, part in places])
+    lead = where[0].ndim
+    rest = [d for d in range(out.ndim) if d not in dims]
+    flat: Any = 0
+    for d, part in zip(dims, where, strict=True):
+        flat = flat * out.shape[d] + wrapped(part, out.shape[d], "index")
+    flat = np.asarray(flat, np.int64).reshape(-1)
+    together = dims == list(range(dims[0], dims[-1] + 1))
+    at = dims[0] if together else 0
+    shape = (*[out.shape[d] for d in rest[:at]], *where[0].shape, *[out.shape[d] for d in rest[at:]])
+    rows = np.broadcast_to(values, shape)
+    height, width = math.prod(out.shape[d] for d in dims), math.prod(out.shape[d] for d in rest)
+    rows = np.moveaxis(rows, range(at, at + lead), range(lead)).reshape(len(flat), width)
+    front = out.transpose(*dims, *rest)
+    whole = np.ascontiguousarray(front)
+    add_rows(whole.reshape(height, width), flat, np.ascontiguousarray(rows, out.dtype))
+    if not np.may_share_memory(whole, out):
+        front[...] = whole
