@@ -1,0 +1,104 @@
+"""Clipping gradients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight import ops
+from rushlight.engine.modes import no_grad
+from rushlight.tensor import Tensor
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def _gradients(parameters: Any) -> list[Any]:
+    """The gradients of one parameter or of an iterable of them, those that exist."""
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in listed if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors as if they were one vector: a 0-d tensor.
+
+    Raises RuntimeError for an infinite or NaN norm with `error_if_nonfinite`.  `foreach` is accepted and ignored.
+    """
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
+    if not listed:
+        return ops.tensor(0.0)
+    with no_grad():
+        norms = [ops.linalg.vector_norm(t, norm_type) for t in listed]
+        total: Any = norms[0] if len(norms) == 1 else ops.linalg.vector_norm(ops.stack(norms), norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total  # type: ignore[no-any-return]
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients in place by `max_norm / (total_norm + 1e-6)` where that is less than 1."""
+    norm: Any = total_norm
+    factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
+    with no_grad():
+        for gradient in _gradients(parameters):
+            gradient.mul_(factor)
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients of parameters in place so that their joint norm is at most `max_norm`.
+
+    Args:
+        parameters: one tensor or an iterable of them.
+        norm_type: order of the norm, `inf` for the largest magnitude.
+        error_if_nonfinite: raise RuntimeError for an infinite or NaN norm.
+        foreach: accepted and ignored.
+
+    Returns the norm before clipping.
+    """
+    if not isinstance(parameters, (Tensor, Iterable)):
+        raise TypeError(
+            f"clip_grad_norm_: `parameters` must be a tensor or an iterable of them, got {type(parameters).__name__}"
+        )
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Deprecated: use `clip_grad_norm_`."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limit every element of the gradients to [-clip_value, clip_value], in place."""
+    limit = float(clip_value)
+    with no_grad():
+        for gradient in _gradients(parameters):
+            gradient.clamp_(min=-limit, max=limit)

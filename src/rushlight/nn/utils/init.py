@@ -1,0 +1,25 @@
+"""skip_init."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make a module whose parameters are left uninitialised.
+
+    Raises RuntimeError unless `module_cls` is a Module class whose constructor takes `device`.
+    """
+    import inspect
+
+    from rushlight.nn.modules.module import Module
+
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError(f"Module must support a 'device' arg to skip initialization: {module_cls.__name__}")
+    final = kwargs.pop("device", None) or "cpu"
+    module: Any = module_cls(*args, **kwargs)
+    return module.to_empty(device=final)

@@ -1,0 +1,296 @@
+"""Parametrizations: a parameter computed, at every access, by a module from other parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rushlight.engine.modes import no_grad
+from rushlight.nn.modules.container import ModuleDict, ModuleList
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
+]  # fmt: skip
+
+_depth = 0
+_cache: dict[tuple[int, str], Any] = {}
+
+
+@contextlib.contextmanager
+def cached() -> Iterator[None]:
+    """Within it every parametrized tensor is computed once, at its first access."""
+    global _depth
+    _depth += 1
+    try:
+        yield
+    finally:
+        _depth -= 1
+        if not _depth:
+            _cache.clear()
+
+
+def _register(module: Any, name: str, tensor: Any) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+def _put(destination: Any, source: Any) -> None:
+    """Let `destination` use the memory of `source`."""
+    if source is not destination:
+        destination.data = source.data if isinstance(source, Tensor) else source
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, in order, and the tensor(s) they start from: `original`, or original0, ...
+
+    Args:
+        modules: the parametrizations.
+        original: the tensor as it was.
+        unsafe: skip the checks that shapes and dtypes are kept.
+    """
+
+    original: Any
+    unsafe: bool
+
+    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+        if len(modules) == 0:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        before, new = original, original
+        with no_grad():
+            for module in reversed(list(self)):
+                if hasattr(module, "right_inverse"):
+                    with contextlib.suppress(NotImplementedError):
+                        new = module.right_inverse(new)
+        self.is_tensor = isinstance(new, Tensor)
+        if not self.is_tensor and not isinstance(new, Sequence):
+            raise ValueError(
+                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
+            )
+        self.ntensors = 1 if self.is_tensor else len(new)
+        self._adopt(original, new)
+        if not unsafe:
+            self._check(before)
+
+    def _adopt(self, original: Any, new: Any) -> None:
+        """Register what the parametrizations start from."""
+        if self.is_tensor:
+            if not self.unsafe and original.dtype != new.dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
+                )
+            with no_grad():
+                _put(original, new)
+            _register(self, "original", original)
+            return
+        for i, tensor in enumerate(new):
+            if not isinstance(tensor, Tensor):
+                raise ValueError(
+                    f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element {i} of "
+                    f"the sequence with type {type(tensor).__name__}."
+                )
+            held: Any = tensor
+            if isinstance(original, Parameter):
+                held = Parameter(tensor, original.requires_grad and tensor.dtype.is_floating_point)
+            held.requires_grad_(original.requires_grad)
+            _register(self, f"original{i}", held)
+
+    def _check(self, before: Any) -> None:
+        """Raise ValueError where the computed tensor does not look like the original."""
+        computed = self()
+        if not isinstance(computed, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
+        for what in ("dtype", "shape"):
+            if getattr(computed, what) != getattr(before, what):
+                raise ValueError(
+                    f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
+                    f"enabled.\nunparametrized {what}: {getattr(before, what)}\nparametrized {what}: "
+                    f"{getattr(computed, what)}"
+                )
+
+    def _originals(self) -> list[Any]:
+        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Set the originals so that the computed tensor becomes `value`."""
+        new: Any = value
+        with no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"parametrization {type(module).__name__} does not implement right_inverse: the tensor cannot "
+                        "be assigned"
+                    )
+                new = module.right_inverse(new)
+            for held, tensor in zip(self._originals(), [new] if self.is_tensor else new, strict=True):
+                _put(held, tensor)
+
+    def forward(self) -> Any:
+        """Compute the tensor."""
+        modules = list(self)
+        value = modules[0](*self._originals())
+        for module in modules[1:]:
+            value = module(value)
+        return value
+
+
+def _property(name: str) -> property:
+    def compute(self: Any) -> Any:
+        if not _depth:
+            return self.parametrizations[name]()
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def assign(self: Any, value: Any) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    return property(compute, assign)
+
+
+def _inject_new_class(module: Any) -> None:
+    """Give `module` a class of its own, to which properties can be added."""
+    former = type(module)
+
+    def refuse(self: Any) -> Any:
+        raise RuntimeError(
+            "Serialization of parametrized modules is only supported through state_dict(): save that instead"
+        )
+
+    def deep(self: Any, memo: dict[int, Any]) -> Any:
+        known = memo.get(id(self))
+        if known is None:
+            known = memo[id(self)] = self.__new__(type(self))
+            known.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return known
+
+    body: dict[str, Any] = {"__getstate__": refuse, "__module__": former.__module__}
+    if not hasattr(former, "__deepcopy__"):
+        body["__deepcopy__"] = deep
+    module.__class__ = type(f"Parametrized{former.__name__}", (former,), body)
+
+
+def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
+    """Compute the parameter or buffer `tensor_name` of `module` by `parametrization` from now on.
+
+    The original is kept in `module.parametrizations[tensor_name].original`; a second registration computes from the
+    first one's result.  If the parametrization has `right_inverse`, the original is set by it.  Raises ValueError where
+    shape or dtype change (unless `unsafe`) or the tensor does not exist.
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        _extend(module, tensor_name, parametrization, unsafe)
+    elif tensor_name in module._buffers or tensor_name in module._parameters:
+        original = getattr(module, tensor_name)
+        listed = ParametrizationList([parametrization], original, unsafe=unsafe)
+        delattr(module, tensor_name)
+        if not is_parametrized(module):
+            _inject_new_class(module)
+            module.parametrizations = ModuleDict()
+        setattr(module.__class__, tensor_name, _property(tensor_name))
+        module.parametrizations[tensor_name] = listed
+    else:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
+    return module
+
+
+def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
+    """Put one more parametrization after those of `name`."""
+    listed = module.parametrizations[name]
+    if not unsafe:
+        value = getattr(module, name)
+        with no_grad():
+            computed = parametrization(value)
+        for what in ("dtype", "shape"):
+            if getattr(computed, what) != getattr(value, what):
+                raise ValueError(
+                    f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
+                    f"enabled.\nmodule.{name}.{what}: {getattr(value, what)}\nparametrization(module.{name}).{what}: "
+                    f"{getattr(computed, what)}"
+                )
+        if hasattr(parametrization, "right_inverse"):
+            listed.right_inverse(_inverted(parametrization, value))
+    listed.append(parametrization)
+    listed.unsafe |= unsafe
+
+
+def _inverted(parametrization: Any, value: Any) -> Any:
+    with no_grad():
+        try:
+            return parametrization.right_inverse(value)
+        except NotImplementedError:
+            return value
+
+
+def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+    """Whether `module` has parametrizations, or one of `tensor_name`."""
+    parametrizations = module._modules.get("parametrizations")
+    if not isinstance(parametrizations, ModuleDict):
+        return False
+    return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
+
+
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+    """Stop computing `tensor_name`: keep its present value or, with `leave_parametrized=False`, the original.
+
+    Raises ValueError where there is no parametrization, or where the original is several tensors.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    listed = module.parametrizations[tensor_name]
+    if listed.is_tensor:
+        original = listed.original
+        if leave_parametrized:
+            with no_grad():
+                _put(original, getattr(module, tensor_name))
+    elif leave_parametrized:
+        value = getattr(module, tensor_name)
+        original = Parameter(value.detach()) if value.requires_grad else value.detach()
+    else:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
+        )
+    delattr(module.__class__, tensor_name)
+    del module.parametrizations[tensor_name]
+    _register(module, tensor_name, original)
+    if not is_parametrized(module):
+        delattr(module, "parametrizations")
+        module.__class__ = module.__class__.__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module: Any) -> type:
+    """The class of `module` without its parametrizations."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+    """Give the parametrizations of one module, or of one of its tensors, with their originals, to another module."""
+    if not is_parametrized(from_module):
+        return to_module
+    names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
+    for name in names:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, copy.deepcopy(getattr(from_module, name)))
+        for parametrization in from_module.parametrizations[name]:
+            register_parametrization(to_module, name, parametrization)
+        source, target = from_module.parametrizations[name], to_module.parametrizations[name]
+        for held in ("original",) if source.is_tensor else tuple(f"original{i}" for i in range(source.ntensors)):
+            setattr(target, held, getattr(source, held))
+    return to_module
+
+

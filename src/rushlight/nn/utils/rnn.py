@@ -1,0 +1,258 @@
+"""Sequences of different lengths: packed one time step after the other, or padded to one length."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import ops
+from rushlight.dtypes import int64
+from rushlight.engine.modes import is_grad_enabled
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
+
+_Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"], defaults=[None] * 3)
+
+
+class PackedSequence(_Fields):
+    """Sequences without padding: `data` (total, *) has all first elements, then all second ones, and so on.
+
+    `batch_sizes` says how many sequences have an element at each step; `sorted_indices` brings the given sequences into
+    descending order of length, and `unsorted_indices` back.  Made by `pack_padded_sequence` and `pack_sequence`.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> PackedSequence:
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if isinstance(batch_sizes, Tensor) and batch_sizes.device.type != "cpu":
+            raise ValueError(f"batch_sizes should always be on CPU, got {batch_sizes.device}")
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data are on a GPU."""
+        return self.data.device.type == "cuda"  # type: ignore[no-any-return]
+
+    def is_pinned(self) -> bool:
+        """Whether the data are in pinned memory."""
+        return False
+
+    def pin_memory(self) -> PackedSequence:
+        """Accepted for compatibility."""
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Move or convert the data, as `Tensor.to`; itself if there is nothing to do."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        placed = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
+        return type(self)(data, self.batch_sizes, *placed)
+
+    def cpu(self) -> PackedSequence:
+        """Move the data to the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Move the data to a GPU."""
+        return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
+
+    def _as(self, name: str) -> PackedSequence:
+        return type(self)(getattr(self.data, name)(), *self[1:])
+
+    def double(self) -> PackedSequence:
+        """The data as float64."""
+        return self._as("double")
+
+    def float(self) -> PackedSequence:
+        """The data as float32."""
+        return self._as("float")
+
+    def half(self) -> PackedSequence:
+        """The data as float16."""
+        return self._as("half")
+
+    def long(self) -> PackedSequence:
+        """The data as int64."""
+        return self._as("long")
+
+    def int(self) -> PackedSequence:
+        """The data as int32."""
+        return self._as("int")
+
+    def short(self) -> PackedSequence:
+        """The data as int16."""
+        return self._as("short")
+
+    def char(self) -> PackedSequence:
+        """The data as int8."""
+        return self._as("char")
+
+    def byte(self) -> PackedSequence:
+        """The data as uint8."""
+        return self._as("byte")
+
+
+def invert_permutation(permutation: Any) -> Any:
+    """The permutation that undoes `permutation`; None for None."""
+    if permutation is None:
+        return None
+    inverse = ops.empty_like(permutation)
+    inverse[permutation] = ops.arange(0, permutation.numel(), device=permutation.device)
+    return inverse
+
+
+def _steps(lengths: list[int]) -> list[int]:
+    """How many sequences, of lengths that do not grow, have an element at each step."""
+    return [sum(1 for length in lengths if length > t) for t in range(lengths[0])]
+
+
+def pack_padded_sequence(
+    input: Any,  # noqa: A002
+    lengths: Any,
+    batch_first: bool = False,
+    enforce_sorted: bool = True,
+) -> PackedSequence:
+    """Drop the padding of sequences.
+
+    Args:
+        input: (T, B, *), or (B, T, *) with `batch_first`.
+        lengths: B of them, a tensor or list.
+        enforce_sorted: require descending lengths; False sorts them.
+
+    Raises RuntimeError for lengths that do not fit, are not positive or, if enforced, not sorted.
+    """
+    listed = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    padded = input.transpose(0, 1) if batch_first else input
+    _check_lengths(listed, padded.shape[1], padded.shape[0])
+    order = None
+    if not enforce_sorted:
+        by_length = sorted(range(len(listed)), key=lambda i: -listed[i])
+        listed = [listed[i] for i in by_length]
+        order = ops.tensor(by_length, dtype=int64, device=padded.device)
+        padded = padded.index_select(1, order)
+    elif any(a < b for a, b in zip(listed, listed[1:], strict=False)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True: pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence."
+        )
+    sizes = _steps(listed)
+    data = ops.cat([padded[t, :n] for t, n in enumerate(sizes)])
+    return PackedSequence(data, ops.tensor(sizes, dtype=int64), order)
+
+
+def _check_lengths(lengths: list[int], batch: int, longest: int) -> None:
+    if len(lengths) != batch:
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})"
+        )
+    if not lengths or min(lengths) <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if max(lengths) > longest:
+        raise RuntimeError(f"pack_padded_sequence: a length of {max(lengths)} exceeds the padded length {longest}")
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Pad packed sequences to one length: (T, B, *) (or (B, T, *)), and their lengths (B).
+
+    `total_length` is T, at least the longest length (the default).  Raises ValueError if it is less.
+    """
+    data, batch_sizes, _, unsorted = sequence
+    sizes = [int(n) for n in batch_sizes]
+    if total_length is not None and total_length < len(sizes):
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {len(sizes)}"
+        )
+    batch, steps = sizes[0], max(len(sizes), total_length or 0)
+    places = [t * batch + b for t, n in enumerate(sizes) for b in range(n)]
+    index = ops.tensor(places, dtype=int64, device=data.device)
+    padded = data.new_full((steps * batch, *data.shape[1:]), padding_value).index_copy(0, index, data)
+    padded = padded.view(steps, batch, *data.shape[1:])
+    lengths = ops.tensor([sum(1 for n in sizes if n > b) for b in range(batch)], dtype=int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    if unsorted is not None:
+        padded = padded.index_select(0 if batch_first else 1, unsorted)
+        lengths = lengths[unsorted]
+    return padded, lengths
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Stack sequences (L_i, *) into (T, B, *), or (B, T, *) with `batch_first`, padded to the longest.
+
+    Raises ValueError for a `padding_side` other than "right" and "left", RuntimeError for what is no sequence.
+    """
+    if padding_side not in ("right", "left"):
+        raise ValueError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)  # type: ignore[attr-defined]
+    elif not isinstance(sequences, Sequence):
+        raise RuntimeError(
+            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
+            f"{type(sequences).__name__}"
+        )
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(s.shape[0] for s in sequences)
+    fill = _pad_recorded if is_grad_enabled() and any(s.requires_grad for s in sequences) else _pad_filled
+    return fill(sequences, longest, batch_first, padding_value, padding_side == "left")
+
+
+def _pad_filled(sequences: Any, longest: int, batch_first: bool, value: float, left: bool) -> Any:
+    """Copy each sequence into its place."""
+    first, n = sequences[0], len(sequences)
+    head = (n, longest) if batch_first else (longest, n)
+    padded = first.new_full((*head, *first.shape[1:]), value)
+    for i, s in enumerate(sequences):
+        row = padded[i] if batch_first else padded[:, i]
+        gap = longest - s.shape[0]
+        row[gap if left else 0 : longest if left else longest - gap] = s
+    return padded
+
+
+def _pad_recorded(sequences: Any, longest: int, batch_first: bool, value: float, left: bool) -> Any:
+    """The same by operators whose gradients are slices."""
+    padded = []
+    for s in sequences:
+        gap = longest - s.shape[0]
+        if gap:
+            filler = s.new_full((gap, *s.shape[1:]), value)
+            s = ops.cat((filler, s) if left else (s, filler))  # noqa: PLW2901
+        padded.append(s)
+    return ops.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+    """The sequences (L_i, *) of a padded tensor."""
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [row[: int(n)] for row, n in zip(rows, lengths, strict=True)]
+
+
+def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences (L_i, *), of descending lengths unless `enforce_sorted=False`."""
+    lengths = [s.shape[0] for s in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences (L_i, *) of a PackedSequence, in the order in which they were given."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,0 +1,115 @@
+"""Spectral normalisation by a forward pre-hook.  `parametrizations.spectral_norm` does it by a parametrization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import ops
+from rushlight.engine.modes import no_grad
+from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn.parameter import Parameter, is_lazy
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+
+
+def default_dim(module: Any) -> int:
+    """The dimension of outputs in the weight of `module`: 1 for transposed convolutions, else 0."""
+    from rushlight.nn.modules.conv import _ConvTransposeNd
+
+    return 1 if isinstance(module, _ConvTransposeNd) else 0
+
+
+def as_matrix(weight: Any, dim: int) -> Any:
+    """The weight with `dim` first and the rest flattened."""
+    if dim != 0:
+        weight = weight.permute(dim, *(d for d in range(weight.ndim) if d != dim))
+    return weight.reshape(weight.shape[0], -1)
+
+
+def iterate(matrix: Any, u: Any, v: Any, times: int, eps: float) -> None:
+    """Power iteration in place: u and v approach the singular vectors of the largest singular value."""
+    with no_grad():
+        for _ in range(times):
+            v.copy_(F.normalize(ops.mv(matrix.t(), u), dim=0, eps=eps))
+            u.copy_(F.normalize(ops.mv(matrix, v), dim=0, eps=eps))
+
+
+class SpectralNorm:
+    """The hook: divides the weight by its largest singular value, followed by power iteration."""
+
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
+
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:
+        """The weight divided by its largest singular value."""
+        weight = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = as_matrix(weight, self.dim)
+        if do_power_iteration:
+            iterate(matrix, u, v, self.n_power_iterations, self.eps)
+            u, v = u.clone(), v.clone()  # the graph of this call outlives the next iteration
+        return weight / ops.dot(u, ops.mv(matrix, v))
+
+    @staticmethod
+    def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+        """Replace the weight `name` of `module` and register the hook."""
+        for hook in module._hooks_of("_forward_pre_hooks"):
+            if isinstance(hook, SpectralNorm) and hook.name == name:
+                raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        hook = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
+                "forward before applying spectral normalization"
+            )
+        with no_grad():
+            matrix = as_matrix(weight, dim)
+            u = F.normalize(weight.new_empty(matrix.shape[0]).normal_(0, 1), dim=0, eps=eps)
+            v = F.normalize(weight.new_empty(matrix.shape[1]).normal_(0, 1), dim=0, eps=eps)
+        del module._parameters[name]
+        module.register_parameter(name + "_orig", weight)
+        setattr(module, name, weight.data)
+        module.register_buffer(name + "_u", u)
+        module.register_buffer(name + "_v", v)
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def remove(self, module: Any) -> None:
+        """Put the normalised weight back as one parameter."""
+        with no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        delattr(module, self.name)
+        for suffix in ("_u", "_v", "_orig"):
+            delattr(module, self.name + suffix)
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Divide a weight by its largest singular value, before every forward.
+
+    Source: Miyato et al., Spectral Normalization for Generative Adversarial Networks (2018).
+    """
+    SpectralNorm.apply(module, name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
+    return module
+
+
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+    """Undo `spectral_norm`.  Raises ValueError where there is none."""
+    for key, hook in list(module._forward_pre_hooks.items()):
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
