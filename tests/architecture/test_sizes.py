@@ -32,9 +32,7 @@ def files() -> dict[str, int]:
     """Lines of every source file."""
     suffixes = {".py", ".cpp", ".h"}
     paths = sorted(path for path in PACKAGE.rglob("*") if path.suffix in suffixes)
-    return {
-        path.relative_to(PACKAGE).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in paths
-    }
+    return {path.relative_to(PACKAGE).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
 
 
 def percentile(values: list[int], share: float) -> float:

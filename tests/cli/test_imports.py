@@ -18,7 +18,7 @@ def hook():
 
 
 def test_second_name_same_module(hook: None) -> None:
-    import torch  # noqa: PLC0415
+    import torch
 
     import rushlight
 
@@ -33,7 +33,7 @@ def test_install_twice_is_once(hook: None) -> None:
 
 
 def test_uninstall_forgets_the_names(hook: None) -> None:
-    import torch.nn  # noqa: PLC0415
+    import torch.nn
 
     imports.uninstall()
     assert "torch" not in sys.modules and "torch.nn" not in sys.modules and "rushlight.nn" in sys.modules

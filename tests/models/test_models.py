@@ -36,9 +36,7 @@ def count(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in PUBLISHED]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in PUBLISHED])
 def test_number_of_parameters_is_the_published_one(name: str) -> None:
     assert count(models.get_model(name)) == PUBLISHED[name]
 

@@ -134,9 +134,8 @@ def _report(error: Exception, message: str | None) -> None:
     trace = _script_frames(error.__traceback__)
     if message is not None:
         kind = type(error).__name__
-        if trace is not None:
-            print("Traceback (most recent call last):", file=sys.stderr)
-            traceback.print_tb(trace)
+        print("Traceback (most recent call last):", file=sys.stderr)
+        traceback.print_list(missing.script_frames(trace))
         print(f"{kind}: {message}", file=sys.stderr)
         return
     sys.excepthook(type(error), error.with_traceback(trace), trace)

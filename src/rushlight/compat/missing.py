@@ -8,17 +8,29 @@ from types import ModuleType, TracebackType
 import rushlight
 from rushlight.compat.imports import public_name, real_name
 
-__all__ = ["explain", "place_of"]
+__all__ = ["explain", "place_of", "script_frames"]
 
 PACKAGE = os.path.dirname(os.path.abspath(rushlight.__file__)) + os.sep
 _CANNOT_IMPORT = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
 
 
-def place_of(trace: TracebackType | None) -> str | None:
-    """``file:line`` of the innermost frame of ``trace`` if it is outside this package, else None."""
+def script_frames(trace: TracebackType | None) -> traceback.StackSummary:
+    """The frames of ``trace``, without those at its end that only look a name up for the script."""
     frames = traceback.extract_tb(trace)
-    while frames and frames[-1].filename.startswith("<frozen importlib"):
+    while frames and _looks_up(frames[-1]):
         frames.pop()
+    return frames
+
+
+def _looks_up(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.startswith("<frozen importlib") or (
+        frame.name == "__getattr__" and frame.filename.startswith(PACKAGE)
+    )
+
+
+def place_of(trace: TracebackType | None) -> str | None:
+    """``file:line`` where ``trace`` ends, if that is outside this package, else None."""
+    frames = script_frames(trace)
     if not frames or frames[-1].filename.startswith(PACKAGE):
         return None
     return f"{frames[-1].filename}:{frames[-1].lineno}"

@@ -6,8 +6,34 @@
 """
 
 from rushlight.models import language, resnet, vision_transformer
-from rushlight.models.resnet import *  # noqa: F403
-from rushlight.models.vision_transformer import *  # noqa: F403
+from rushlight.models.resnet import (
+    BasicBlock,
+    Bottleneck,
+    ResNet,
+    ResNet18_Weights,
+    ResNet34_Weights,
+    ResNet50_Weights,
+    ResNet101_Weights,
+    ResNet152_Weights,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+)
+from rushlight.models.vision_transformer import (
+    VisionTransformer,
+    ViT_B_16_Weights,
+    ViT_B_32_Weights,
+    ViT_H_14_Weights,
+    ViT_L_16_Weights,
+    ViT_L_32_Weights,
+    vit_b_16,
+    vit_b_32,
+    vit_h_14,
+    vit_l_16,
+    vit_l_32,
+)
 from rushlight.models.weights import (
     Weights,
     WeightsEnum,
@@ -19,8 +45,20 @@ from rushlight.models.weights import (
 )
 
 __all__ = [
-    *resnet.__all__,
-    *vision_transformer.__all__,
+    "BasicBlock",
+    "Bottleneck",
+    "ResNet",
+    "ResNet18_Weights",
+    "ResNet34_Weights",
+    "ResNet50_Weights",
+    "ResNet101_Weights",
+    "ResNet152_Weights",
+    "ViT_B_16_Weights",
+    "ViT_B_32_Weights",
+    "ViT_H_14_Weights",
+    "ViT_L_16_Weights",
+    "ViT_L_32_Weights",
+    "VisionTransformer",
     "Weights",
     "WeightsEnum",
     "get_model",
@@ -30,5 +68,15 @@ __all__ = [
     "language",
     "list_models",
     "resnet",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnet101",
+    "resnet152",
     "vision_transformer",
+    "vit_b_16",
+    "vit_b_32",
+    "vit_h_14",
+    "vit_l_16",
+    "vit_l_32",
 ]

@@ -191,8 +191,7 @@ class ResNet(nn.Module):
         stage = [block(self.inplanes, planes, stride, downsample, self.groups, self.base_width, before, norm)]
         self.inplanes = outputs
         stage += [
-            block(outputs, planes, 1, None, self.groups, self.base_width, self.dilation, norm)
-            for _ in range(1, blocks)
+            block(outputs, planes, 1, None, self.groups, self.base_width, self.dilation, norm) for _ in range(1, blocks)
         ]
         return nn.Sequential(*stage)
 
