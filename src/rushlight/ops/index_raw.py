@@ -55,6 +55,8 @@ def element_index(shape: tuple[int, ...], index: Any, dim: int) -> Any:
 
 def gather_along(array: Any, index: Any, dim: int) -> Any:
     """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
+    if not index.size:
+        return np.empty(index.shape, array.dtype)
     if not array.ndim or not index.ndim:
         flat = array.reshape(-1)
         return flat[index]
@@ -64,6 +66,8 @@ def gather_along(array: Any, index: Any, dim: int) -> Any:
 
 def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
     """out at `index` along `dim` = values (an array of the shape of index, or a number), in place."""
+    if not index.size:
+        return
     if not out.ndim:
         out[...] = values.reshape(-1)[-1] if isinstance(values, np.ndarray) else values
         return

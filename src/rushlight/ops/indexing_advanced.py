@@ -59,7 +59,7 @@ def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, .
 
 
 @op(ns=None, name="index", half=None, linear=True)
-def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:  # noqa: A002
+def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)
 
@@ -68,7 +68,7 @@ index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, ind
 
 
 @op(ns=None, half=None, linear=True)
-def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:  # noqa: A002
+def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_at(out, slots, indices, input)
@@ -88,7 +88,7 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
 
 
 @op(ns=None, name="index_put", half=None)
-def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:  # noqa: A002
+def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()
     write_at(be, out, values, indices, slots, accumulate)
@@ -265,7 +265,7 @@ def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tu
     return tuple(reading(probe, slots, tuple([i._array for i in indices])).shape)
 
 
-def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:  # noqa: A002
+def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
     """The arguments of index_put: a tuple of tensors or Nones, as tensors and slots."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not {type(indices).__name__}")
@@ -280,7 +280,7 @@ def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
     return found, trailing(tuple(slots))
 
 
-def check_put(name: str, input: Any, values: Any) -> None:  # noqa: A002
+def check_put(name: str, input: Any, values: Any) -> None:
     """Raise unless `values` may be put into `input`."""
     for each, x in (("input", input), ("values", values)):
         if not isinstance(x, Tensor):
@@ -291,7 +291,7 @@ def check_put(name: str, input: Any, values: Any) -> None:  # noqa: A002
 
 
 @function(method=True)
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:  # noqa: A002
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
     """`input` with `values`, broadcast, at the places that the tuple of index tensors names; with `accumulate` added.
 
     (*), [(*), ...], (*) -> (*)
@@ -302,7 +302,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @function(method=True)
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:  # noqa: A002
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
     check_put("index_put_", input, values)
     found, slots = put_indices("index_put_", input, indices)

@@ -27,41 +27,41 @@ def adj(x: Any) -> Any:
 
 @op(ns=None, name="mm", linear=True, grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
-def mm_op(be: Any, input: Array, mat2: Array) -> Array:  # noqa: A002
+def mm_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return be.matmul(input, mat2)
 
 
 @op(ns=None, name="bmm", linear=True, grads={"input": lambda g, mat2: matmul_op(g, adj(mat2)),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
-def matmul_op(be: Any, input: Array, mat2: Array) -> Array:  # noqa: A002
+def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return be.matmul(input, mat2)
 
 
 @op(ns=None, name="mv", linear=True, grads={"input": lambda g, vec: outer_op(g, conj(vec)),
                                              "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
-def mv_op(be: Any, input: Array, vec: Array) -> Array:  # noqa: A002
+def mv_op(be: Any, input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     return be.matmul(input, vec)
 
 
 @op(ns=None, name="dot", linear=True, grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)})  # fmt: skip
-def dot_op(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def dot_op(be: Any, input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
     return np.asarray(be.matmul(input, other))
 
 
 @op(ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))})  # fmt: skip
-def outer_op(be: Any, input: Array, vec2: Array) -> Array:  # noqa: A002
+def outer_op(be: Any, input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.multiply(input[:, None], vec2[None, :])
 
 
 @op(ns=None, name="linear", linear=True)
-def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:  # noqa: A002
+def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
     rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
@@ -92,7 +92,7 @@ def _(g: Any, weight: Any) -> Any:
 
 
 @linear_op.grad("weight")
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
 
@@ -129,21 +129,21 @@ def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, s
 
 
 @function(method=True, out=True)
-def mm(input: Any, mat2: Any) -> Any:  # noqa: A002
+def mm(input: Any, mat2: Any) -> Any:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     check_matrices("mm", input, mat2)
     return mm_op(input, mat2)
 
 
 @function(method=True, out=True)
-def bmm(input: Any, mat2: Any) -> Any:  # noqa: A002
+def bmm(input: Any, mat2: Any) -> Any:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
     check_matrices("bmm", input, mat2, 3)
     return matmul_op(input, mat2)
 
 
 @function(method=True, out=True)
-def mv(input: Any, vec: Any) -> Any:  # noqa: A002
+def mv(input: Any, vec: Any) -> Any:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     same_dtype("mv", input, vec, ("input", "vec"))
     if raw(input).ndim != 2 or raw(vec).ndim != 1:
@@ -155,7 +155,7 @@ def mv(input: Any, vec: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True)
-def dot(input: Any, tensor: Any) -> Any:  # noqa: A002
+def dot(input: Any, tensor: Any) -> Any:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
     same_dtype("dot", input, tensor, ("input", "tensor"))
     if raw(input).ndim != 1 or raw(tensor).ndim != 1:
@@ -167,7 +167,7 @@ def dot(input: Any, tensor: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True, aliases=("ger",))
-def outer(input: Any, vec2: Any) -> Any:  # noqa: A002
+def outer(input: Any, vec2: Any) -> Any:
     """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
     for name, x in (("input", input), ("vec2", vec2)):
         if raw(x).ndim != 1:
@@ -176,7 +176,7 @@ def outer(input: Any, vec2: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True)
-def matmul(input: Any, other: Any) -> Any:  # noqa: A002
+def matmul(input: Any, other: Any) -> Any:
     """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
 
     (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
@@ -199,7 +199,7 @@ def matmul(input: Any, other: Any) -> Any:  # noqa: A002
     return products(input, other, s, t)
 
 
-def products(input: Any, other: Any, s: Any, t: Any) -> Any:  # noqa: A002
+def products(input: Any, other: Any, s: Any, t: Any) -> Any:
     """The remaining cases of `matmul`: vectors become matrices; one matrix for a whole batch, one product."""
     if len(s) == 1:
         found = matmul(reshape_op(input, (1, *s)), other)
@@ -216,7 +216,7 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:  # noqa: A002
 
 
 @op(ns=None, name="addmm", promote=None)
-def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:  # noqa: A002
+def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     out = be.matmul(mat1, mat2)
     if alpha != 1:
@@ -238,7 +238,7 @@ addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), al
 
 
 @function(method=True, out=True, inplace=True)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:  # noqa: A002
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
     same_dtype("addmm", input, mat1, ("input", "mat1"))
@@ -247,7 +247,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return addmm_op(input, mat1, mat2, beta, alpha)
 
 
-def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:  # noqa: A002
+def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `input` broadcasts to `shape`."""
     have = raw(input).shape
     lead = len(shape) - len(have)
@@ -256,7 +256,7 @@ def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:  # noq
 
 
 @function(ns="nn.functional")
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:  # noqa: A002
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight^T + bias, as one matrix product over all leading dimensions.
 
     input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)

@@ -14,7 +14,7 @@ from rushlight.ops.registry import function, op
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
-def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
+def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
     out = np.broadcast_to(input, size)
     if input.flags.writeable:
@@ -23,7 +23,7 @@ def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A
 
 
 @op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)})
-def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
+def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
     if not fits(input.shape, tuple(size)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
@@ -32,7 +32,7 @@ def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:  # noqa: A002
 
 
 @function(method=True)
-def expand(input: Any, *size: Any, implicit: bool = False) -> Any:  # noqa: A002
+def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
     target, have = sizes(size), input.shape
     lead = len(target) - len(have)
@@ -63,12 +63,12 @@ tensor_functions["expand"] = broadcast
 
 @op(ns=None, name="view", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
-def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:  # noqa: A002
+def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
 
 
-def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:  # noqa: A002
+def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` with its -1 worked out.  Raises RuntimeError where the number of elements differs."""
     count = math.prod(input.shape)
     if -1 in shape:
@@ -90,13 +90,13 @@ def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:  # noqa: A002
 
 
 @function(method=True)
-def reshape(input: Any, *shape: Any) -> Any:  # noqa: A002
+def reshape(input: Any, *shape: Any) -> Any:
     """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
     return reshape_op(input, infer(input, sizes(shape)))
 
 
 @op(ns=None, name="permute", view=True, half=None, linear=True)
-def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:  # noqa: A002
+def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
 
@@ -111,7 +111,7 @@ def _(g: Any, dims: Any) -> Any:
 
 @op(ns=None, name="transpose", view=True, half=None, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)})  # fmt: skip
-def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:  # noqa: A002
+def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
     return input.swapaxes(dim0, dim1)
 
@@ -121,19 +121,19 @@ def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
 
 
 @op(ns=None, name="slice", view=True, half=None, linear=True, grads={"input": _slice_grad})
-def slice_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
+def slice_op(be: Any, input: Array, index: Any) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
 @op(ns=None, name="select", view=True, half=None, linear=True, grads={"input": _slice_grad})
-def select_op(be: Any, input: Array, index: Any) -> Array:  # noqa: A002
+def select_op(be: Any, input: Array, index: Any) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]
 
 
 @op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)})
-def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:  # noqa: A002
+def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[index] = input

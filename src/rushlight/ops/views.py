@@ -59,7 +59,7 @@ def expand_as(self: Any, other: Any) -> Any:
 
 
 @function(method=True)
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: A002
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Dimensions `start_dim` to `end_dim` as one: a view where strides allow.  (*) -> (*)"""
     shape = raw(input).shape
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
@@ -73,7 +73,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:  # noqa: 
 
 
 @function(method=True)
-def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
+def permute(input: Any, *dims: Any) -> Any:
     """The dimensions in another order, a view.  (*) -> (*)"""
     order, ndim = sizes(dims), raw(input).ndim
     if len(order) != ndim:
@@ -88,14 +88,14 @@ def permute(input: Any, *dims: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, aliases=("swapaxes", "swapdims"))
-def transpose(input: Any, dim0: int, dim1: int) -> Any:  # noqa: A002
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
     ndim = raw(input).ndim
     return transpose_op(input, wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else permute_op(input, ())
 
 
 @function(method=True)
-def t(input: Any) -> Any:  # noqa: A002
+def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
     ndim = raw(input).ndim
     if ndim > 2:
@@ -135,7 +135,7 @@ def _H(self: Tensor) -> Any:  # noqa: N802
 
 
 @function(method=True)
-def adjoint(input: Any) -> Any:  # noqa: A002
+def adjoint(input: Any) -> Any:
     """The last two dimensions exchanged and the elements conjugated; a view unless complex.  (*, M, N) -> (*, N, M)"""
     from rushlight.ops.arith import conj
 
@@ -151,7 +151,7 @@ for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", adjoint)):
 
 
 @function(method=True)
-def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
+def squeeze(input: Any, dim: Any = None) -> Any:
     """Without the dimensions of size 1 (of those in `dim` if given), a view.  (*) -> (*)"""
     shape = raw(input).shape
     if dim is None:
@@ -163,7 +163,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002
 
 
 @function(method=True)
-def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
+def unsqueeze(input: Any, dim: int) -> Any:
     """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
     shape = raw(input).shape
     dim = wrap_dim(dim, len(shape) + 1)
@@ -171,7 +171,7 @@ def unsqueeze(input: Any, dim: int) -> Any:  # noqa: A002
 
 
 @function(method=True)
-def select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
+def select(input: Any, dim: int, index: Any) -> Any:
     """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
     shape = raw(input).shape
     if not shape:
@@ -184,7 +184,7 @@ def select(input: Any, dim: int, index: Any) -> Any:  # noqa: A002
 
 
 @function(method=True)
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:  # noqa: A002
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """`length` elements of dimension `dim` from `start` on: a view.  (*) -> (*)"""
     shape = raw(input).shape
     if not shape:

@@ -15,7 +15,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="split", view=True, half=None, linear=True, outputs=None)
-def split_op(be: Any, input: Array, sizes: tuple[int, ...], dim: int) -> Any:  # noqa: A002
+def split_op(be: Any, input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     """Consecutive pieces of `sizes` along `dim`, views.  (*) -> [(*), ...]"""
     lead, start, parts = (slice(None),) * dim, 0, []
     for n in sizes:
@@ -42,7 +42,7 @@ def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None)
-def unbind_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+def unbind_op(be: Any, input: Array, dim: int) -> Any:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     lead = (slice(None),) * dim
     return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
@@ -64,10 +64,10 @@ def _(gs: Any, input_shape: Any, dim: Any) -> Any:
 
 
 @function(method=True)
-def unbind(input: Any, dim: int = 0) -> Any:  # noqa: A002
+def unbind(input: Any, dim: int = 0) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     if raw(input).ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return tuple(unbind_op(input, wrap_dim(dim, raw(input).ndim)))
 
 
@@ -96,7 +96,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
 
 
 @function(method=True, aliases=("unsafe_split_with_sizes",))
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:  # noqa: A002
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """A tuple of pieces of the given sizes along `dim`, views.  (*) -> [(*), ...]"""
     shape = raw(input).shape
     if not shape:
@@ -113,7 +113,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:  # noqa
 
 
 @function(method=True)
-def chunk(input: Any, chunks: int, dim: int = 0) -> Any:  # noqa: A002
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """A tuple of at most `chunks` pieces of equal size along `dim`, views.  (*) -> [(*), ...]"""
     shape = raw(input).shape
     if not shape:
