@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,10 @@ from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
-from rushlight.ops.compute import HALVES, check_broadcast, compute
-from rushlight.ops.plan import OpNode
-from rushlight.state import modes, special
-from rushlight.storage import InferenceStorage, Storage, root_of
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.ops.compute import HALVES, compute
+from rushlight.state import modes
+from rushlight.storage import InferenceStorage
+from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -90,20 +88,33 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
 
 def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Note which results share the memory of the input."""
-    root = root_of(of._array)
     kind = "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
     for i, t in enumerate(results):
-        if t._array.base is not None and (root_of(t._array) is root or np.may_share_memory(t._array, of._array)):
-            step = partial(op.call, **dict(zip(op.static_names, statics, strict=True)))
-            make_view(t, of, step if op.out_count == 1 else partial(nth, step, i), kind)
-        elif t._array is of._array:
-            t._array = of._array.view()
-            make_view(t, of, partial(op.call, **dict(zip(op.static_names, statics, strict=True))), kind)
+        if aliases(t._array, of._array):
+            make_view(t, of, Step(op, statics, None if op.out_count == 1 else i), kind)
 
 
-def nth(step: Any, i: int, x: Any) -> Any:
-    """One of several views."""
-    return step(x)[i]
+def aliases(result: Any, array: Any) -> bool:
+    """Whether `result`, made from `array`, shares its memory."""
+    if result is array:
+        return True
+    base = result.base
+    if base is None:
+        return False
+    return base is array or base is array.base or bool(np.may_share_memory(result, array))
+
+
+class Step:
+    """How a view was made from what it views: called with that, or an array like it, it makes the view again."""
+
+    __slots__ = ("op", "position", "statics")
+
+    def __init__(self, op: Any, statics: tuple[Any, ...], position: int | None):
+        self.op, self.statics, self.position = op, statics, position
+
+    def __call__(self, x: Any) -> Any:
+        made = self.op.call(x, *self.statics)
+        return made if self.position is None else made[self.position]
 
 
 def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
@@ -284,7 +295,7 @@ def check_single_writes(name: str, array: Any) -> None:
         )
 
 
-# Fast paths ----------------------------------------------------------------------------------------
+# The public function ----------------------------------------------------------------------------------------
 
 
 def general(op: Any) -> Any:
@@ -330,153 +341,7 @@ def write_out(name: str, out: Any, result: Any) -> Any:
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
                 f"match the required output shape {list(result.shape)}.", UserWarning, stacklevel=3)  # fmt: skip
         out._array, out._storage = np.empty(result._array.shape, out._array.dtype), None
+    check_single_writes(name, out._array)
     write(name, out._array, result._array)
     inplace.written(out, name)
     return out
-
-
-def slow(op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
-    """The general path from a fast one."""
-    result = apply(op, inputs, ())
-    return result if out is None else write_out(op.name, out, result)
-
-
-def runner(op: Any) -> Any:
-    """The forward of an operator on arrays, without the backend among its arguments."""
-    return getattr(np, op.ufunc) if op.ufunc is not None else partial(op.forward, op.backend)
-
-
-def unary(op: Any) -> Any:
-    """The public function of an elementwise operator on one tensor without statics."""
-    run = runner(op)
-    plan: Any = None
-    slim: Any = None
-    full: Any = None
-
-    def call(input: Any, *, out: Any = None) -> Any:
-        nonlocal plan, slim, full
-        if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
-            result = run(input)
-            return result if result.__class__ is ndarray else np.asarray(result)
-        if special.count or out is not None or not isinstance(input, Tensor):
-            return slow(op, (input,), out)
-        array = input._array
-        d = array.dtype
-        if d is not F32 and d is not F64:
-            return slow(op, (input,), out)
-        result = run(array)
-        if result.__class__ is not ndarray:
-            result = np.asarray(result)
-        t = new(Tensor)
-        t._array = result
-        t._edge = t._storage = t._view = None
-        edge = input._edge if input._view is None else edge_of(input)
-        if edge is None or not op.formulas:
-            return t
-        if plan is None:
-            plan, slim, full = op.plan(1, 1), op.node_subclass(OpNode), op.node_type()
-        keeps = plan.save_outs or plan.needs_shapes
-        node = full() if keeps else slim()
-        node.seq, node.extra, node.plan = next_seq(), None, plan
-        node.edges = (input if edge is LEAF else edge,)
-        node.shape, node.dtype = result.shape, d
-        storage = input._storage
-        node.versions = (storage.version,) if storage is not None and plan.save_inputs else None
-        node.saved = (input,) if plan.save_inputs else (None,)
-        if keeps:
-            node.statics, node.aux, node.outs = (), None, None
-            node.shapes = (array.shape,)
-            if plan.save_outs:
-                t._storage = Storage(result)
-                node.outs = (SavedOutput(t, 0),)
-        t._edge = node
-        return t
-
-    return call
-
-
-def of_operator(op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
-    """The general path of a Python operator, which leaves foreign operands to their own class."""
-    if isinstance(inputs[1], OPERANDS):
-        return apply(op, inputs, ())
-    return NotImplemented
-
-
-def binary(op: Any, slow: Any = slow) -> Any:
-    """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics.
-
-    slow: what is called where the fast path does not apply.
-    """
-    run, floats, strict = runner(op), op.promote in ("arith", "float"), op.strict
-    table: list[Any] = [None] * 4
-    slim: Any = None
-    full: Any = None
-
-    def entry(mask: int) -> Any:
-        """The plan for the inputs in `mask` and what it keeps; None if the operator has no gradient."""
-        nonlocal slim, full
-        if not floats or not op.formulas:
-            return None
-        if slim is None:
-            slim, full = op.node_subclass(OpNode), op.node_type()
-        plan = op.plan(mask, 2)
-        wanted = plan.save_inputs
-        table[mask] = found = (plan, 0 in wanted, 1 in wanted, bool(plan.save_outs or plan.needs_shapes))
-        return found
-
-    def call(input: Any, other: Any, *, out: Any = None) -> Any:
-        if special.count or out is not None or not isinstance(input, Tensor):
-            return slow(op, (input, other), out)
-        x = input._array
-        d = x.dtype
-        if d is not F32 and d is not F64:
-            return slow(op, (input, other), out)
-        if isinstance(other, Tensor):
-            y = other._array
-            if y.dtype is not d:
-                return slow(op, (input, other), out)
-            ey = other._edge if other._view is None else edge_of(other)
-        elif (other.__class__ is float or other.__class__ is int) and not strict:
-            y, ey = other, None
-        else:
-            return slow(op, (input, other), out)
-        try:
-            result = run(x, y)
-        except ValueError:
-            check_broadcast(op.name, (x, y))
-            raise
-        if result.__class__ is not ndarray:
-            result = np.asarray(result)
-        t = new(Tensor)
-        t._array = result
-        t._edge = t._storage = t._view = None
-        ex = input._edge if input._view is None else edge_of(input)
-        if ex is None:
-            if ey is None:
-                return t
-            mask = 2
-        else:
-            mask = 1 if ey is None else 3
-        found = table[mask] or entry(mask)
-        if found is None:
-            return t
-        plan, first, second, keeps = found
-        node = full() if keeps else slim()
-        node.seq, node.extra, node.plan = next_seq(), None, plan
-        node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
-        node.shape, node.dtype = result.shape, d
-        node.versions = None
-        second_tensor = second and y is not other
-        if (first and input._storage is not None) or (second_tensor and other._storage is not None):
-            node.versions = (input._version if first else 0, other._version if second_tensor else 0)
-        node.saved = (input if first else None, (other if y is not other else Constant(y)) if second else None)
-        if keeps:
-            node.statics, node.aux, node.outs = (), None, None
-            node.shapes = (x.shape, shape_of(other))
-            if plan.save_outs:
-                t._storage = Storage(result)
-                node.outs = (SavedOutput(t, 0),)
-        t._edge = node
-        return t
-
-    return call

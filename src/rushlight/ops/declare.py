@@ -22,6 +22,7 @@ class Op:
 
     backend = backend
     into: Any = None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
+    check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
@@ -44,6 +45,7 @@ class Op:
         self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
         self.formulas: list[Formula] = []
         self.targets: frozenset[int] = frozenset()
+        self.target_mask = 0  # the same as bits
         self.plans: dict[tuple[int, int], Plan] = {}
         self.jvp: Any = None
         self.call: Any = None
@@ -101,6 +103,7 @@ class Op:
                 raise TypeError(f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}")
         self.formulas.append(formula)
         self.targets |= {self.tensors.index(t) for t in formula.targets}
+        self.target_mask = sum(1 << i for i in self.targets)
 
     def plan(self, mask: int, count: int) -> Plan:
         """The plan for the inputs whose bits are in `mask`, out of `count`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rushlight.ops import call
+from rushlight.ops import call, fast
 from rushlight.ops.declare import Op
 from rushlight.ops.plan import Formula
 from rushlight.state import modes
@@ -74,9 +74,11 @@ def choose(made: Op) -> Any:
     simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
     if simple and "f" not in made.refuse:
         if made.names == ("input",):
-            return call.unary(made)
+            return fast.unary(made)
         if made.names == ("input", "other"):
-            return call.binary(made)
+            return fast.binary(made)
+    if made.sequence is None and made.out_count == 1 and made.promote is None and made.tensors:
+        return fast.fixed(made)
     return call.general(made)
 
 
