@@ -39,9 +39,7 @@ def _blocks(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
             for r in range(0, length, rows):
                 end = min(r + rows, length)
                 columns = min(width, end) if causal else width
-                yield _Block(
-                    b, slice(h, min(h + together, heads)), slice(r, end), columns, r if causal else -1
-                )
+                yield _Block(b, slice(h, min(h + together, heads)), slice(r, end), columns, r if causal else -1)
 
 
 class _Scores:
@@ -80,10 +78,7 @@ class _Scores:
 
 def _buffer(q: Array, k: Array, causal: bool) -> Array:
     shape = (*q.shape[:3], k.shape[2])
-    sizes = (
-        (b.heads.stop - b.heads.start) * (b.rows.stop - b.rows.start) * b.columns
-        for b in _blocks(shape, causal)
-    )
+    sizes = ((b.heads.stop - b.heads.start) * (b.rows.stop - b.rows.start) * b.columns for b in _blocks(shape, causal))
     return np.empty(max(sizes, default=0), q.dtype)
 
 

@@ -66,9 +66,7 @@ def cross_entropy(
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
 
-def _cross_entropy(
-    x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float
-) -> tuple[Array, Array]:
+def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array]:
     table = native(x.dtype)
     if table is None or (weight is not None and weight.dtype != x.dtype):
         return reference.cross_entropy(x, target, weight, ignore, smoothing)

@@ -159,9 +159,7 @@ def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) 
     if table is None or not _one_dtype(x, mean, rstd, weight, bias):
         return reference.batch_apply(flat, mean, rstd, weight, bias).reshape(x.shape)
     out = empty(x.shape, x.dtype)
-    table.batch_apply(
-        flat, contiguous(mean), contiguous(rstd), _dense(weight), _dense(bias), out, *flat.shape
-    )
+    table.batch_apply(flat, contiguous(mean), contiguous(rstd), _dense(weight), _dense(bias), out, *flat.shape)
     return out
 
 

@@ -32,11 +32,7 @@ def _same_layout(arrays: tuple[Array | None, ...]) -> bool:
         return False
     strides, dtype = first.strides, first.dtype
     for a in arrays:
-        if (
-            a is not None
-            and a is not first
-            and (a.strides != strides or a.dtype != dtype or a.shape != first.shape)
-        ):
+        if a is not None and a is not first and (a.strides != strides or a.dtype != dtype or a.shape != first.shape):
             return _all_c(arrays)
     return True
 
@@ -45,8 +41,7 @@ def _all_c(arrays: tuple[Array | None, ...]) -> bool:
     first = arrays[0]
     assert first is not None
     return all(
-        a is None or (a.flags.c_contiguous and a.dtype == first.dtype and a.shape == first.shape)
-        for a in arrays
+        a is None or (a.flags.c_contiguous and a.dtype == first.dtype and a.shape == first.shape) for a in arrays
     )
 
 

@@ -68,9 +68,7 @@ def attention_again(
         np.exp(scores, out=scores)
 
 
-def attention_slope(
-    p: Array, d: Array, delta: Array, _heads: int, _rows: int, _columns: int, scale: float
-) -> None:
+def attention_slope(p: Array, d: Array, delta: Array, _heads: int, _rows: int, _columns: int, scale: float) -> None:
     d -= delta[..., None]
     d *= p
     d *= scale

@@ -40,7 +40,7 @@ def tanh(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     with quiet():
-        out = np.negative(x)
+        out = np.asarray(np.negative(x))
         np.exp(out, out=out)
         out += 1
         return np.reciprocal(out, out=out)
@@ -48,7 +48,7 @@ def sigmoid(x: Array) -> Array:
 
 def silu(x: Array) -> Array:
     with quiet():
-        out = np.negative(x)
+        out = np.asarray(np.negative(x))
         np.exp(out, out=out)
         out += 1
         return np.divide(x, out, out=out)

@@ -54,9 +54,7 @@ def layer_norm_backward(
     return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None, g.sum(axis=0) if needs[2] else None
 
 
-def rms_norm_backward(
-    g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool]
-) -> tuple[Maybe, Maybe]:
+def rms_norm_backward(g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool]) -> tuple[Maybe, Maybe]:
     hat = x * rstd[:, None]
     gx = _row_input(g, hat, rstd, weight, False) if needs[0] else None
     return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None

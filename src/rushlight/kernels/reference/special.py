@@ -69,7 +69,8 @@ def _horner(coefficients: Sequence[float], x: Array) -> Array:
 
 def _erf_block(x: Array) -> Array:
     t = np.abs(x)
-    small = x + x * _horner(_SMALL, np.minimum(x * x, 1.0))
+    near = np.clip(x, -1.0, 1.0)
+    small = near + near * _horner(_SMALL, near * near)
     large = 1.0 - np.exp(-_horner(_LARGE, (np.clip(t, 1.0, 6.0) - 3.5) / 2.5))
     return np.where(t < 1.0, small, np.copysign(large, x))
 

@@ -1,0 +1,221 @@
+"""Attention, cross entropy, indexed rows, dropout."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from rushlight import kernels as K
+from rushlight.kernels import attention as attention_module
+from rushlight.kernels.native import loader
+
+Array = np.ndarray[Any, Any]
+
+
+def close(got: Any, want: Any, dtype: Any, factor: float = 200) -> None:
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(got, want.detach().numpy(), rtol=factor * eps, atol=factor * eps)
+
+
+def attention_case(rng: np.random.Generator, dtype: str, mask: str, length: int, width: int) -> list[Any]:
+    q = rng.standard_normal((2, 3, length, 16)).astype(dtype)
+    k = rng.standard_normal((2, 3, width, 16)).astype(dtype)
+    v = rng.standard_normal((2, 3, width, 8)).astype(dtype)
+    kinds = {
+        "none": None,
+        "bool": rng.random((length, width)) < 0.7,
+        "bool_heads": rng.random((2, 1, length, width)) < 0.7,
+        "keys": rng.random((2, 1, 1, width)) < 0.7,
+        "added": rng.standard_normal((3, length, width)).astype(dtype),
+    }
+    return [q, k, v, kinds[mask]]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("small_blocks", [False, True])
+@pytest.mark.parametrize(("length", "width"), [(33, 33), (7, 50), (130, 90)])
+@pytest.mark.parametrize("mask", ["none", "causal", "bool", "bool_heads", "keys", "added"])
+def test_attention(
+    path: str,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+    mask: str,
+    length: int,
+    width: int,
+    small_blocks: bool,
+    dtype: str,
+) -> None:
+    torch = pytest.importorskip("torch")
+    if small_blocks:
+        monkeypatch.setattr(attention_module, "_BLOCK", 20 * width)
+    causal = mask == "causal"
+    q, k, v, m = attention_case(rng, dtype, "none" if causal else mask, length, width)
+    leaves = [torch.from_numpy(a.copy()).requires_grad_() for a in (q, k, v)]
+    bias = None if m is None else torch.from_numpy(m.copy())
+    if mask == "added":
+        bias.requires_grad_()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        want = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=bias, is_causal=causal)
+    g = rng.standard_normal(want.shape).astype(dtype)
+    want.backward(torch.from_numpy(g))
+    out, lse = K.sdpa(q, k, v, m, causal)
+    close(out, want, dtype)
+    assert lse.shape == q.shape[:3]
+    grads = K.sdpa_backward(g, q, k, v, out, lse, m, causal, mask_grad=mask == "added")
+    for got, leaf in zip(grads, [*leaves, bias], strict=False):
+        close(got, leaf.grad, dtype)
+
+
+def test_rows_that_see_nothing_are_zero(path: str, rng: np.random.Generator) -> None:
+    q, k, v, _ = attention_case(rng, "f4", "none", 5, 6)
+    mask = np.ones((5, 6), bool)
+    mask[2] = False
+    out, lse = K.sdpa(q, k, v, mask)
+    assert (out[:, :, 2] == 0).all() and (lse[:, :, 2] == -np.inf).all()
+    grads = K.sdpa_backward(np.ones_like(out), q, k, v, out, lse, mask)
+    assert all(np.isfinite(a).all() for a in grads if a is not None)
+    assert grads[0] is not None and (grads[0][:, :, 2] == 0).all()
+
+
+def test_attention_takes_strided_and_shared_heads(path: str, rng: np.random.Generator) -> None:
+    q = rng.standard_normal((2, 9, 4, 16)).astype("f4").transpose(0, 2, 1, 3)
+    k, v = (np.broadcast_to(rng.standard_normal((2, 1, 9, 16)).astype("f4"), q.shape) for _ in "kv")
+    out, lse = K.sdpa(q, k, v, None, True)
+    plain, plain_lse = K.sdpa(q.copy(), k.copy(), v.copy(), None, True)
+    np.testing.assert_allclose(out, plain, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lse, plain_lse, rtol=1e-5)
+    assert out.transpose(0, 2, 1, 3).flags.c_contiguous
+
+
+def test_attention_nan_stays_in_its_row(path: str, rng: np.random.Generator) -> None:
+    q, k, v, _ = attention_case(rng, "f4", "none", 40, 40)
+    q[0, 1, 3, 2] = np.nan
+    out, _ = K.sdpa(q, k, v)
+    assert np.isnan(out[0, 1, 3]).all()
+    assert np.isnan(out).sum() == out.shape[-1]
+
+
+def test_attention_keeps_few_scores_at_once(path: str) -> None:
+    q = np.ones((4, 8, 512, 16), "f4")  # all scores: 33 MB
+    K.sdpa(q, q, q)
+    tracemalloc.start()
+    out, lse = K.sdpa(q, q, q, None, True)
+    K.sdpa_backward(out, q, q, q, out, lse, None, True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * q.nbytes + 4 * 2**20
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3, 4), (2, 2, 0, 4)])
+def test_attention_of_nothing(path: str, shape: tuple[int, ...]) -> None:
+    q = np.zeros(shape, "f4")
+    out, lse = K.sdpa(q, q, q)
+    assert out.shape == shape
+    assert [a.shape for a in K.sdpa_backward(out, q, q, q, out, lse) if a is not None] == [shape] * 3
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy(
+    path: str, rng: np.random.Generator, dtype: str, weighted: bool, smoothing: float, reduction: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    x = (rng.standard_normal((60, 501)) * 3).astype(dtype)
+    target = rng.integers(0, 501, 60)
+    target[::7] = -100
+    weight = rng.random(501).astype(dtype) if weighted else None
+    leaf = torch.from_numpy(x.copy()).requires_grad_()
+    w = None if weight is None else torch.from_numpy(weight)
+    want = torch.nn.functional.cross_entropy(
+        leaf, torch.from_numpy(target), w, reduction=reduction, label_smoothing=smoothing
+    )
+    want.sum().backward()
+    loss, lse = K.cross_entropy(x, target, weight, -100, smoothing)
+    divisor = K.cross_entropy_weight(target, weight) if reduction == "mean" else 1.0
+    close(loss if reduction == "none" else loss.sum() / x.dtype.type(divisor), want, dtype, 400)
+    g = np.full(60, 1 / divisor, dtype)
+    close(K.cross_entropy_backward(g, x, lse, target, weight, -100, smoothing), leaf.grad, dtype, 400)
+
+
+def test_cross_entropy_refuses_classes_outside(path: str) -> None:
+    x = np.zeros((3, 4), "f4")
+    for bad in (4, -1):
+        with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+            K.cross_entropy(x, np.array([0, bad, 1]))
+    loss, _ = K.cross_entropy(x, np.array([0, -1, 1]), ignore_index=-1)
+    assert loss[1] == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_16_bit_losses(path: str, rng: np.random.Generator, dtype: Any) -> None:
+    x = rng.standard_normal((5, 7)).astype(dtype)
+    target = rng.integers(0, 7, 5)
+    loss, lse = K.cross_entropy(x, target)
+    assert loss.dtype == dtype and lse.dtype == np.float32
+    assert K.cross_entropy_backward(loss, x, lse, target).dtype == dtype
+    q = x.reshape(1, 1, 5, 7)
+    out, lse = K.sdpa(q, q, q)
+    assert out.dtype == dtype
+    assert all(a is not None and a.dtype == dtype for a in K.sdpa_backward(out, q, q, q, out, lse))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c8", "f2"])
+@pytest.mark.parametrize(("rows", "count", "width"), [(10, 500, 33), (1000, 20, 64), (3, 0, 5), (5, 4, 0), (1, 9, 1)])
+def test_index_add_rows(path: str, rng: np.random.Generator, rows: int, count: int, width: int, dtype: str) -> None:
+    idx = rng.integers(0, rows, count)
+    src = rng.integers(-9, 9, (count, width)).astype(dtype)
+    dst = rng.integers(-9, 9, (rows, width)).astype(dtype)
+    want = dst.copy()
+    np.add.at(want, idx, src)
+    assert K.index_add_rows(dst, idx, src) is dst
+    np.testing.assert_allclose(dst, want, rtol=2e-3 if dtype == "f2" else 0)
+
+
+def test_index_add_rows_refuses_rows_outside(path: str) -> None:
+    with pytest.raises(IndexError, match=r"\[0, 3\)"):
+        K.index_add_rows(np.zeros((3, 2), "f4"), np.array([3]), np.ones((1, 2), "f4"))
+
+
+def test_embedding_backward(path: str, rng: np.random.Generator) -> None:
+    g, idx = rng.standard_normal((4, 5, 3)), rng.integers(0, 6, (4, 5))
+    want = np.zeros((6, 3))
+    np.add.at(want, idx, g)
+    np.testing.assert_allclose(K.embedding_backward(g, idx, 6), want, rtol=1e-12)
+    want[2] = 0
+    np.testing.assert_allclose(K.embedding_backward(g, idx, 6, 2), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_dropout(path: str, rng: np.random.Generator, p: float) -> None:
+    x = np.ones((301, 333), "f4")
+    out, bits = K.dropout(x, p, rng)
+    assert bits.nbytes == (x.size + 7) // 8
+    assert abs((out == 0).mean() - p) < 0.01
+    if p < 1:
+        np.testing.assert_allclose(out[out != 0], 1 / (1 - p), rtol=1e-6)
+    np.testing.assert_array_equal(K.dropout_backward(x, bits, p), out)
+
+
+def test_dropout_is_the_same_natively_and_without(rng: np.random.Generator) -> None:
+    if not loader.tables():
+        pytest.skip("no native kernels here")
+    x = rng.standard_normal(100_003).astype("f4")
+    native = K.dropout(x, 0.2, np.random.default_rng(3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "_tables", {})
+        plain = K.dropout(x, 0.2, np.random.default_rng(3))
+    np.testing.assert_array_equal(native[0], plain[0])
+    np.testing.assert_array_equal(native[1], plain[1])
+
+
+def test_dropout_bits_are_independent() -> None:
+    _, bits = K.dropout(np.ones(800_000, "f4"), 0.5, np.random.default_rng(1))
+    kept = np.unpackbits(bits, bitorder="little") * 2.0 - 1
+    for lag in (1, 2, 3, 4, 8, 16):
+        assert abs((kept[lag:] * kept[:-lag]).mean()) < 0.005
