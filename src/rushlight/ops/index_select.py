@@ -12,6 +12,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import accumulate_at, check_bounds
 from rushlight.ops.reduce import sum_op
+from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.scatter import number
 from rushlight.ops.shape import reshape_op
@@ -114,7 +115,8 @@ def checked(name: str, input: Any, dim: Any, index: Any) -> tuple[Any, Any, int]
     return reshape_op(input, (1,)) if x.ndim == 0 else input, index if i.ndim else reshape_op(index, (1,)), dim
 
 
-@function(method=True, out=True)
+@function(method=True)
+@moving("index_select")
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import slice_op
 from rushlight.ops.views import raw
@@ -79,7 +80,8 @@ def check_cat(found: list[Any], dim: int) -> None:
                 )
 
 
-@function(aliases=("concat", "concatenate"), out=True)
+@function(aliases=("concat", "concatenate"))
+@moving("cat")
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
 

@@ -10,6 +10,7 @@ from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.index_select import constant
+from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.scatter import number
@@ -163,7 +164,8 @@ def check_into(name: str, input: Any, mask: Any) -> None:
                            f"{list(shape)}")  # fmt: skip
 
 
-@function(method=True, out=True)
+@function(method=True)
+@moving("masked_select")
 def masked_select(input: Any, mask: Any) -> Any:
     """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
     check_mask("masked_select", mask)

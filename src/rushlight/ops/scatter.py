@@ -11,6 +11,7 @@ from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import add_along, check_bounds, gather_along, put_along, wrapped
+from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.ops.views import raw
@@ -145,23 +146,15 @@ def same_dtypes(name: str, input: Any, src: Any) -> None:
                            f"{dtypes.of(raw(src).dtype)}")  # fmt: skip
 
 
-def exact_out(name: str, out: Any, result: Any) -> Any:
-    """Store a result in `out`, of which the dtype must be the same."""
-    if out is None:
-        return result
-    if isinstance(out, Tensor) and out._array.dtype != result._array.dtype:
-        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
-    return call.write_out(name, out, result)
-
-
 @function(method=True)
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:
+@moving("gather", same_dtype=True)
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index
 
     Raises RuntimeError for indices out of range.
     """
     dim = checked_index("gather", input, dim, index)
-    return exact_out("gather", out, gather_op(input, index, dim))
+    return gather_op(input, index, dim)
 
 
 def number(value: Any) -> bool:

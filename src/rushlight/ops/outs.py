@@ -1,0 +1,45 @@
+"""The keyword `out` of operators that compute no value but move elements: stricter than of arithmetic."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops import call
+from rushlight.tensor import Tensor
+
+
+def check_apart(name: str, out: Any, inputs: Any) -> None:
+    """Raise RuntimeError where `out` shares memory with an input, or overlaps itself."""
+    call.check_single_writes(name, out._array)
+    for x in inputs:
+        if isinstance(x, (tuple, list)):
+            check_apart(name, out, x)
+        elif isinstance(x, Tensor) and (x is out or np.may_share_memory(x._array, out._array)):
+            raise RuntimeError(
+                f"{name}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                "single memory location. Please clone() the tensor before performing the operation."
+            )
+
+
+def moving(name: str, same_dtype: bool = False) -> Any:
+    """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
+
+    def add(fn: Any) -> Any:
+        @functools.wraps(fn)
+        def outer(*args: Any, **kwargs: Any) -> Any:
+            out = kwargs.pop("out", None) if kwargs else None
+            if out is not None:
+                check_apart(name, out, (*args, *kwargs.values()))
+            result = fn(*args, **kwargs)
+            if out is None:
+                return result
+            if same_dtype and out._array.dtype != result._array.dtype:
+                raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+            return call.write_out(name, out, result)
+
+        return outer
+
+    return add
