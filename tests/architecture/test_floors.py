@@ -36,6 +36,7 @@ NEIGHBOURS = {
     ("autograd", "func"): "the two faces of one machine",
     ("func", "autograd"): "the two faces of one machine",
     ("optim", "utils"): "parameters are keys of weak dictionaries",
+    ("optim", "nn"): "an averaged model is a module",
     ("nn", "utils"): "containers use the tree and data helpers",
     ("utils", "checkpoint"): "torch.utils.checkpoint is its public name",
     ("utils", "data"): "torch.utils.data is its public name",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, regularized
@@ -28,7 +28,7 @@ class Adadelta(Stepper):
     State of a parameter: step, square_avg, acc_delta.
     """
 
-    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class Adadelta(Stepper):
         check(0.0 <= rho <= 1.0, "Invalid rho value: {}", rho)
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = dict(
-            lr=lr,
-            rho=rho,
-            eps=eps,
-            weight_decay=weight_decay,
-            maximize=maximize,
-            capturable=capturable,
-            foreach=foreach,
-            differentiable=differentiable,
-        )
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
         super().__init__(params, defaults)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Stepper):
-    """Adafactor (Shazeer and Stern, 2018): of the mean square of a matrix's gradient only row and column means are kept.
+    """Adafactor (Shazeer and Stern, 2018): of a matrix's squared gradient only row and column means are kept.
 
     Args:
         params: tensors, named tensors, or groups of them.
@@ -33,7 +33,7 @@ class Adafactor(Stepper):
     State of a parameter: step, and row_var and col_var for matrices (the last two dimensions), else variance.
     """
 
-    _fill = {"foreach": None}
+    _fill: ClassVar[dict[str, Any]] = {"foreach": None}
 
     def __init__(
         self,
@@ -53,9 +53,15 @@ class Adafactor(Stepper):
         check(eps[1] >= 0.0, "epsilon2 should be >= 0 but is: {}", eps[1])
         check(d >= 1.0, "Clipping threshold d should be >= 1 but is: {}", d)
         check(number(weight_decay) >= 0.0, "weight_decay should be >= 0 but is: {}", weight_decay)
-        defaults = dict(
-            lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize
-        )
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
         super().__init__(params, defaults)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:

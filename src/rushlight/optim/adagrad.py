@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
@@ -30,7 +30,7 @@ class Adagrad(Stepper):
     State of a parameter, made at once: step, sum.
     """
 
-    _fill = {"maximize": False, "foreach": None, "differentiable": False, "fused": None}
+    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "differentiable": False, "fused": None}
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Adagrad(Stepper):
             initial_accumulator_value >= 0.0, "Invalid initial_accumulator_value value: {}", initial_accumulator_value
         )
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        defaults = dict(
-            lr=lr,
-            lr_decay=lr_decay,
-            eps=eps,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            fused=fused,
-        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
         super().__init__(params, defaults)
         check_implementation(defaults)
         for group in self.param_groups:

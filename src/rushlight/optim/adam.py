@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
@@ -51,7 +51,7 @@ class Adam(Stepper):
         >>> optimizer.step()
     """
 
-    _fill = {
+    _fill: ClassVar[dict[str, Any]] = {
         "amsgrad": False,
         "maximize": False,
         "foreach": None,
@@ -80,19 +80,19 @@ class Adam(Stepper):
         _check(lr, betas, foreach, capturable)
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=decoupled_weight_decay,
-        )
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(params, defaults)
         check_implementation(defaults)
 

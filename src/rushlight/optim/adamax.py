@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_betas, check_lr, lerp, number, regularized
@@ -28,7 +28,7 @@ class Adamax(Stepper):
     State of a parameter: step, exp_avg, exp_inf.
     """
 
-    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class Adamax(Stepper):
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
         check_betas(betas)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
         super().__init__(params, defaults)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:

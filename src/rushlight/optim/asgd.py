@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, lerp, number, regularized, scalar
@@ -29,7 +29,7 @@ class ASGD(Stepper):
     State of a parameter: step, eta (the rate of the next step), mu (the weight of the next average), ax (the average).
     """
 
-    _fill = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,
@@ -46,17 +46,17 @@ class ASGD(Stepper):
     ) -> None:
         check_lr(lr)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = dict(
-            lr=lr,
-            lambd=lambd,
-            alpha=alpha,
-            t0=t0,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
         super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

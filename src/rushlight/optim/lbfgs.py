@@ -45,15 +45,15 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         check_lr(lr)
-        defaults = dict(
-            lr=lr,
-            max_iter=max_iter,
-            max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
-            tolerance_grad=tolerance_grad,
-            tolerance_change=tolerance_change,
-            history_size=history_size,
-            line_search_fn=line_search_fn,
-        )
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
@@ -88,6 +88,18 @@ class LBFGS(Optimizer):
 
 class _Run:
     """One call of `step`."""
+
+    direction: Any  # of the last move, and how far along it
+    t: Any
+    changes: list[Any]  # of the gradient, the steps that made them, and 1 over their products
+    steps: list[Any]
+    ro: list[Any]
+    scale: Any  # of the first guess of the inverse Hessian
+    al: list[Any] | None
+    grad: Any
+    loss: float
+    prev_grad: Any
+    prev_loss: float
 
     def __init__(self, owner: LBFGS, closure: Callable[[], Any]):
         self.owner, self.closure, self.group = owner, closure, owner.param_groups[0]
@@ -211,10 +223,11 @@ class _Run:
 
     def load(self) -> None:
         """Take up what the last call left."""
-        kept = {k: _arrays(v) for k, v in self.state.items()}
+        kept: dict[str, Any] = {k: _arrays(v) for k, v in self.state.items()}
         self.direction, self.t, self.scale = kept.get("d"), kept.get("t"), kept.get("H_diag")
-        self.changes, self.steps, self.ro = (kept.get(k) for k in ("old_dirs", "old_stps", "ro"))
-        self.prev_grad, self.prev_loss, self.al = (kept.get(k) for k in ("prev_flat_grad", "prev_loss", "al"))
+        self.changes, self.steps, self.ro = (kept.get(k, []) for k in ("old_dirs", "old_stps", "ro"))
+        self.prev_grad, self.prev_loss = kept.get("prev_flat_grad"), kept.get("prev_loss", 0.0)
+        self.al = kept.get("al")
 
     def store(self) -> None:
         """Leave it for the next call."""

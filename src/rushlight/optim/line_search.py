@@ -91,7 +91,7 @@ class StrongWolfe:
 
     def inside(self, ends: list[Point], stuck: bool) -> tuple[Any, bool]:
         """Where to look next: the cubic's minimum, moved off the ends when it was near one twice."""
-        t = cubic_minimum(*ends)
+        t = cubic_minimum(ends[0], ends[1])
         left, right = min(ends[0].t, ends[1].t), max(ends[0].t, ends[1].t)
         margin = 0.1 * (right - left)
         if min(right - t, t - left) >= margin:

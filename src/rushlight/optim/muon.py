@@ -51,20 +51,22 @@ class Muon(Stepper):
         check(number(weight_decay) >= 0.0, "weight decay should be >= 0 but is: {}", weight_decay)
         known = (None, "original", "match_rms_adamw")
         check(adjust_lr_fn in known, "Adjust learning rate function {} is not supported", adjust_lr_fn)
-        defaults = dict(
-            lr=lr,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            nesterov=nesterov,
-            ns_coefficients=ns_coefficients,
-            eps=eps,
-            ns_steps=ns_steps,
-            adjust_lr_fn=adjust_lr_fn,
-        )
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
-                check(p.ndim == 2, "Muon only supports 2D parameters whereas we found a parameter with size: {}", p.shape)
+                check(
+                    p.ndim == 2, "Muon only supports 2D parameters whereas we found a parameter with size: {}", p.shape
+                )
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import (
@@ -41,7 +41,7 @@ class NAdam(Stepper):
     State of a parameter: step, mu_product (of all momenta so far), exp_avg, exp_avg_sq.
     """
 
-    _fill = {
+    _fill: ClassVar[dict[str, Any]] = {
         "maximize": False,
         "foreach": None,
         "capturable": False,
@@ -69,18 +69,18 @@ class NAdam(Stepper):
         check_betas(betas)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         check(momentum_decay >= 0.0, "Invalid momentum_decay value: {}", momentum_decay)
-        defaults = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-        )
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
         super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

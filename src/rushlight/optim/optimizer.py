@@ -108,6 +108,12 @@ class Optimizer:
 
     state: Any
     param_groups: list[dict[str, Any]]
+    _optimizer_step_pre_hooks: Hooks
+    _optimizer_step_post_hooks: Hooks
+    _optimizer_state_dict_pre_hooks: Hooks
+    _optimizer_state_dict_post_hooks: Hooks
+    _optimizer_load_state_dict_pre_hooks: Hooks
+    _optimizer_load_state_dict_post_hooks: Hooks
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -231,15 +237,17 @@ class Optimizer:
             state_dict = state_dict if result is None else result
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         _check_sizes(groups, saved)
-        params = dict(
-            (number, (p, group))
+        params = {
+            number: p
             for group, own in zip(saved, groups, strict=True)
             for number, p in zip(group["params"], own["params"], strict=True)
-        )
+        }
         state: Any = type(self.state)() if not isinstance(self.state, defaultdict) else defaultdict(dict)
         for key, value in state_dict["state"].items():
-            known = params.get(key)
-            state[key if known is None else known[0]] = value if known is None else _cast(*known, value)
+            if key in params:
+                state[params[key]] = _cast(params[key], value)
+            else:
+                state[key] = value
         merged = [_merged_group(own, group) for own, group in zip(groups, saved, strict=True)]
         self.__setstate__({"state": state, "param_groups": merged})
         for post_hook in list(self._optimizer_load_state_dict_post_hooks.values()):
@@ -346,7 +354,7 @@ def _check_sizes(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> N
             )
 
 
-def _cast(param: Tensor, group: dict[str, Any], value: Any, key: Any = None) -> Any:
+def _cast(param: Tensor, value: Any, key: Any = None) -> Any:
     """`value`, state of `param`, in the dtype that it must have; a tensor of the right one is taken as it is."""
     if isinstance(value, Tensor):
         if key == "step":
@@ -355,7 +363,7 @@ def _cast(param: Tensor, group: dict[str, Any], value: Any, key: Any = None) -> 
             return value
         return value.to(dtype=param.dtype)  # type: ignore[attr-defined]
     if isinstance(value, dict):
-        return {k: _cast(param, group, v, k) for k, v in value.items()}
+        return {k: _cast(param, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_cast(param, group, v) for v in value)
+        return type(value)(_cast(param, v) for v in value)
     return value

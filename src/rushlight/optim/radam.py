@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_betas, check_lr, is_zero, lerp, number, regularized
@@ -29,7 +29,7 @@ class RAdam(Stepper):
     State of a parameter: step, exp_avg, exp_avg_sq.
     """
 
-    _fill = {
+    _fill: ClassVar[dict[str, Any]] = {
         "foreach": None,
         "maximize": False,
         "differentiable": False,
@@ -55,17 +55,17 @@ class RAdam(Stepper):
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
         check_betas(betas)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            decoupled_weight_decay=decoupled_weight_decay,
-            differentiable=differentiable,
-        )
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
         super().__init__(params, defaults)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:

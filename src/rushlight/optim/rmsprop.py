@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
@@ -32,7 +32,7 @@ class RMSprop(Stepper):
     State of a parameter: step, square_avg, and momentum_buffer and grad_avg where they are used.
     """
 
-    _fill = {
+    _fill: ClassVar[dict[str, Any]] = {
         "momentum": 0,
         "centered": False,
         "foreach": None,
@@ -60,18 +60,18 @@ class RMSprop(Stepper):
         check(momentum >= 0.0, "Invalid momentum value: {}", momentum)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         check(alpha >= 0.0, "Invalid alpha value: {}", alpha)
-        defaults = dict(
-            lr=lr,
-            momentum=momentum,
-            alpha=alpha,
-            eps=eps,
-            centered=centered,
-            weight_decay=weight_decay,
-            capturable=capturable,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
         super().__init__(params, defaults)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
@@ -30,7 +30,13 @@ class SGD(Stepper):
     State of a parameter: momentum_buffer with `momentum`, else nothing.
     """
 
-    _fill = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": None}
+    _fill: ClassVar[dict[str, Any]] = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": None,
+    }
 
     def __init__(
         self,
@@ -51,17 +57,17 @@ class SGD(Stepper):
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = dict(
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-            foreach=foreach,
-            differentiable=differentiable,
-            fused=fused,
-        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
         super().__init__(params, defaults)
         check_implementation(defaults)
 
@@ -81,7 +87,7 @@ class SGD(Stepper):
                 if buffer is None:
                     buffer, first = zeros(p), True
                     state["momentum_buffer"] = buffer
-            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first)
+            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first=first)
             bump(p)
             if buffer is not None:
                 bump(buffer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Stepper(Optimizer):
     returns the new param and slots.  `xp` is NumPy, or the module of operators when a step is differentiated.
     """
 
-    _fill: dict[str, Any] = {}  # options that older checkpoints lack
+    _fill: ClassVar[dict[str, Any]] = {}  # options that older checkpoints lack
     _formula: Callable[..., tuple[Any, ...]]
 
     def __setstate__(self, state: dict[str, Any]) -> None:

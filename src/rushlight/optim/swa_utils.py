@@ -48,10 +48,9 @@ def _move(averages: list[Tensor], values: list[Tensor], weight: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """A function that moves lists of averages by an exponential moving average: decay * average + (1 - decay) * value."""
+    """A function that moves lists of averages: each becomes decay * average + (1 - decay) * value."""
     _check_decay(decay)
 
-    @no_grad()
     def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
         _move(ema_param_list, current_param_list, 1 - decay)
 
@@ -61,7 +60,6 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """A function that moves lists of averages to equal averages of all values so far."""
 
-    @no_grad()
     def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
         _move(averaged_param_list, current_param_list, 1 / (int(num_averaged) + 1))
 
@@ -72,9 +70,9 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     """A function of (average, value, count) that gives decay * average + (1 - decay) * value."""
     _check_decay(decay)
 
-    @no_grad()
-    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Any:
-        return decay * ema_param + (1 - decay) * current_param  # type: ignore[operator]
+    def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
+        with no_grad():
+            return decay * ema_param + (1 - decay) * current_param
 
     return ema_update
 
@@ -82,9 +80,9 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 def get_swa_avg_fn() -> Callable[..., Tensor]:
     """A function of (average, value, count) that gives the equal average of all values so far."""
 
-    @no_grad()
-    def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Any:
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)  # type: ignore[operator]
+    def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
+        with no_grad():
+            return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
 
@@ -128,16 +126,20 @@ class AveragedModel(nn.Module):
     def _averaged(self, model: Any) -> list[Tensor]:
         return [*model.parameters(), *(model.buffers() if self.use_buffers else ())]
 
-    @no_grad()
     def update_parameters(self, model: nn.Module) -> None:
         """Take the parameters of `model` into the averages."""
-        averages, values = self._averaged(self.module), self._averaged(model)
+        with no_grad():
+            self._update(model)
+
+    def _update(self, model: nn.Module) -> None:
+        averages: list[Any] = self._averaged(self.module)
+        values: list[Any] = self._averaged(model)
         count = int(self.n_averaged._array)
         if count == 0:
             _copy(averages, values)
         elif self.avg_fn is not None:
             for average, value in zip(averages, values, strict=True):
-                average.copy_(self.avg_fn(average.detach(), value.detach(), self.n_averaged))  # type: ignore[attr-defined]
+                average.copy_(self.avg_fn(average.detach(), value.detach(), self.n_averaged))
         else:
             (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, values, self.n_averaged)
         if not self.use_buffers:
@@ -152,14 +154,13 @@ def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
         bump(target)
 
 
-@no_grad()
 def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> None:
     """Compute the running statistics of a model's batch norms anew, over the data of `loader`.
 
     loader: batches, or lists and tuples whose first element is one.  The model is in training mode meanwhile; it
     does nothing for models without batch norms.
     """
-    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]  # type: ignore[attr-defined]
+    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         return
     momenta = [m.momentum for m in norms]
@@ -170,9 +171,10 @@ def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> No
     try:
         for norm in norms:
             norm.momentum = None  # equal averages
-        for batch in loader:
-            batch = batch[0] if isinstance(batch, (list, tuple)) else batch
-            model(batch if device is None else batch.to(device))
+        with no_grad():
+            for batch in loader:
+                first = batch[0] if isinstance(batch, (list, tuple)) else batch
+                model(first if device is None else first.to(device))
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum

@@ -12,18 +12,18 @@ from rushlight.state import Setting
 from rushlight.tensor import Tensor
 
 OVERRIDDEN = (
-    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
-    "to call `optimizer.step()` before `lr_scheduler.step()`."
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
+    "sure to call `optimizer.step()` before `lr_scheduler.step()`."
 )
 WRONG_ORDER = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
-    "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of the "
-    "learning rate schedule."
+    "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of "
+    "the learning rate schedule."
 )
 EPOCH_DEPRECATED = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form "
-    "is used instead of the new chainable form, where available."
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available."
 )
 
 
@@ -72,7 +72,7 @@ def _note_steps(optimizer: Any) -> None:
 
     @functools.wraps(former)
     def step(*args: Any, **kwargs: Any) -> Any:
-        self = owner()
+        self: Any = owner()
         self._opt_called = True
         return former(*args, **kwargs) if function is None else function(self, *args, **kwargs)
 
@@ -133,7 +133,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch and set its rates.  epoch: deprecated; go to this one."""
-        if self._step_count == 1:
+        if self._step_count == 1 and self.last_epoch >= 0:  # -1: a schedule of schedules starts it again
             self._check_order()
         self._step_count += 1
         if epoch is not None:

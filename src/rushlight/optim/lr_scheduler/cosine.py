@@ -12,7 +12,7 @@ from rushlight.optim.optimizer import Optimizer
 class CosineAnnealingLR(LRScheduler):
     """The rate falls to eta_min within T_max epochs, along half a cosine, and rises again in as many."""
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -33,7 +33,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate falls to eta_min along half a cosine and starts again, first after T_0 epochs, then T_mult times as many.
+    """The rate falls to eta_min along half a cosine and starts again: after T_0 epochs, then T_mult times as many.
 
     `step(epoch)` may be given fractions of epochs.
     """
@@ -41,8 +41,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        T_0: int,  # noqa: N803
-        T_mult: int = 1,  # noqa: N803
+        T_0: int,
+        T_mult: int = 1,
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:

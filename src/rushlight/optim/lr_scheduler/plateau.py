@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 from rushlight.optim.lr_scheduler.base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, copied, set_option
 from rushlight.optim.optimizer import Optimizer
