@@ -264,7 +264,8 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
                 return ()
     if op.into is not None and (op.half is None or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
-        return op.into(op.backend, target, *others, *statics) or ()
+        made = op.into(op.backend, target, *others, *statics)
+        return made if made.__class__ is tuple else ()
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])
     return aux
@@ -288,7 +289,7 @@ def write(name: str, target: Any, value: Any) -> None:
 
 def check_single_writes(name: str, array: Any) -> None:
     """Raise RuntimeError where several elements of `array` are one memory location."""
-    if 0 in array.strides and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+    if array.size and 0 in array.strides and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             "location. Please clone() the tensor before performing the operation."
