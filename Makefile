@@ -45,7 +45,7 @@ format: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.ready-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.ready-parity
 	$(BIN)/python benchmarks/overhead.py
