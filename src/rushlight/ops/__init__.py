@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.ops import (
     activation,
     arith,
+    convolution,
     convert,
     create,
     dropout,
@@ -23,6 +24,7 @@ from rushlight.ops import (
     like_new,
     masked,
     matmul,
+    padding,
     printing,
     protocols,
     random,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.compute import HALVES
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import wrap_dims
+from rushlight.ops.arith import conj
+from rushlight.ops.dims import wrap_dim, wrap_dims
+from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
 from rushlight.ops.registry import function, op
-from rushlight.ops.shape import broadcast, reshape_op
+from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
 
 
@@ -66,28 +70,49 @@ def count(shape: tuple[int, ...], dim: Any) -> int:
     return math.prod(shape if dim is None else [shape[i] for i in dim if shape])
 
 
+def numpy_names(fn: Any) -> Any:
+    """`fn` that also takes NumPy's names of its keywords: axis for dim, keepdims for keepdim."""
+
+    @functools.wraps(fn)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if theirs in kwargs and ours not in kwargs:
+                    kwargs[ours] = kwargs.pop(theirs)
+        return fn(*args, **kwargs)
+
+    return renamed
+
+
 def cast_first(x: Any, dtype: Any) -> Any:
     """`x` in a NumPy dtype, itself where it has it."""
     return x if raw(x).dtype == dtype else cast(x, dtype)
 
 
-@op(ns=None, name="sum", linear=True,
+def total(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The sum of an array; float16 and bfloat16 are added up in float32."""
+    wide = np.float32 if x.dtype in HALVES else None
+    found = np.add.reduce(x, axis=numpy_axes(dim, x.ndim), dtype=wide, keepdims=keepdim)
+    return np.asarray(found)
+
+
+@op(ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)})  # fmt: skip
 def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A002
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
-    return np.add.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
+    return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
-@op(ns=None, name="mean", linear=True)
+@op(ns=None, name="mean", half=None, linear=True)
 def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A002
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
-    total = np.asarray(np.add.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim))
+    found = total(input, dim, keepdim)
     n = count(input.shape, dim)
     if n:
-        total /= n
+        found /= n
     else:
-        total[...] = np.nan
-    return total
+        found[...] = np.nan
+    return found.astype(input.dtype, copy=False)
 
 
 @mean_op.grad("input")
@@ -103,12 +128,9 @@ def _in_dtype(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
     return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
 
 
-def _one(dim: Any, axis: Any) -> Any:
-    return axis if dim is None else dim
-
-
 @function(method=True, out=True, name="sum")
-def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None) -> Any:  # noqa: A002
+def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,  # noqa: A002
+         keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
     Integers and bools are summed as int64.
@@ -120,13 +142,13 @@ def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     array = tensor_argument("sum", input)
     if dtype is not None or array.dtype.kind in "biu":
         input = _in_dtype("sum", input, dtype)
-    if dim is None and axis is None:
-        return sum_op(input, None, keepdim)
-    return sum_op(input, axes(_one(dim, axis), array.ndim), keepdim)
+    where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
+    return sum_op(input, where, keepdim or keepdims)
 
 
 @function(method=True, out=True)
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None) -> Any:  # noqa: A002
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,  # noqa: A002
+         keepdims: bool = False) -> Any:  # fmt: skip
     """Mean of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
     Raises RuntimeError for integers and bools without dtype=.
@@ -138,4 +160,142 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
         what = "Input" if dtype is None else "Optional dtype"
         raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex "
                            f"dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
-    return mean_op(input, axes(_one(dim, axis), array.ndim), keepdim)
+    where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
+    return mean_op(input, where, keepdim or keepdims)
+
+
+# Products ------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="prod")
+def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:  # noqa: A002
+    """Product along `dim`.  (*) -> (*)"""
+    return np.multiply.reduce(input, axis=dim if input.ndim else None, keepdims=keepdim)
+
+
+@prod_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+    shape = raw(input).shape
+    up = unsqueezed(g, shape, (dim,), keepdim)
+    if raw(input).all():
+        return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
+    return up * conj(products_of_others(input, dim))
+
+
+def products_of_others(x: Any, dim: int) -> Any:
+    """Of each element the product of all others along `dim`: exact where there are zeros."""
+    from rushlight.ops.scan import cumprod_op
+
+    if not raw(x).ndim:
+        return np.ones((), raw(x).dtype)
+    n, lead = raw(x).shape[dim], (slice(None),) * dim
+    one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)
+    before = cumprod_op(cat_op((one, slice_op(x, (*lead, slice(0, n - 1)))), dim), dim, False)
+    after = cumprod_op(cat_op((slice_op(x, (*lead, slice(1, n))), one), dim), dim, True)
+    return before * after
+
+
+@function(method=True, out=True)
+@numpy_names
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Product of the elements, all or along `dim`.  (*) -> (*)
+
+    Integers and bools are multiplied as int64. The gradient is exact where elements are zero.
+    """
+    array = tensor_argument("prod", input)
+    input = _in_dtype("prod", input, dtype)
+    if dim is None:
+        return prod_op(reshape_op(input, (array.size,)), 0, False)
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    return prod_op(input, wrap_dim(dim, array.ndim), keepdim)
+
+
+# Truth ---------------------------------------------------------------------------------------------
+
+
+@op(ns=None, half=None)
+def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+    """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
+    found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
+    return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
+
+
+def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+    array = tensor_argument(name, input)
+    where: Any = None
+    if dim is not None:
+        several = isinstance(dim, (tuple, list))
+        where = wrap_dims(dim if several else (dim,), array.ndim)
+    return truth_op(input, which, where if array.ndim else None, keepdim)
+
+
+@function(method=True, out=True, name="any")
+@numpy_names
+def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
+    return _truth("any", "logical_or", input, dim, keepdim)
+
+
+@function(method=True, out=True, name="all")
+@numpy_names
+def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
+    return _truth("all", "logical_and", input, dim, keepdim)
+
+
+@op(ns=None, half=None)
+def count_op(be: Any, input: Array, dim: Any) -> Array:  # noqa: A002
+    """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
+    return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
+
+
+@function(method=True)
+@numpy_names
+def count_nonzero(input: Any, dim: Any = None) -> Any:  # noqa: A002
+    """The number of elements that are not zero, over all dimensions or those in `dim`.  (*) -> (*) of int64"""
+    array = tensor_argument("count_nonzero", input)
+    where = axes(dim, array.ndim)
+    return count_op(input, where if array.ndim else None)
+
+
+# Without NaN ---------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="nansum", half=None)
+def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+    """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
+    wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
+    found = np.add.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim, dtype=wide, where=~np.isnan(input))
+    return np.asarray(found).astype(input.dtype, copy=False)
+
+
+@nansum_op.grad("input")
+def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+    return spread(g, raw(input).shape, dim, keepdim) * ~np.isnan(raw(input))
+
+
+@function(method=True, out=True)
+@numpy_names
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
+    array = tensor_argument("nansum", input)
+    if array.dtype.kind == "c":
+        raise RuntimeError("nansum(): does not support complex inputs")
+    input = _in_dtype("nansum", input, dtype)
+    where = axes(dim, array.ndim)
+    return (sum_op if raw(input).dtype.kind in "iu" else nansum_op)(input, where, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Mean of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
+    array = tensor_argument("nanmean", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{dtypes.of(array.dtype)}")  # fmt: skip
+    where = axes(dim, array.ndim)
+    valid = np.add.reduce(~np.isnan(array), axis=numpy_axes(where, array.ndim), keepdims=keepdim, dtype=np.int64)
+    many = np.asarray(valid).astype(array.dtype if dtype is None else numpy_dtype("nanmean", dtype))
+    return nansum(input, dim, keepdim, dtype=dtype) / many

@@ -1,0 +1,267 @@
+"""Running results along a dimension: cumsum, cumprod, cummax, cummin, logcumsumexp; differences, trapezoids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.arith import conj
+from rushlight.ops.declare import Array
+from rushlight.ops.dims import wrap_dim
+from rushlight.ops.extrema import ordered
+from rushlight.ops.join import cat_op
+from rushlight.ops.options import numpy_dtype
+from rushlight.ops.reduce import cast_first, numpy_names, raw, tensor_argument
+from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.results import named
+from rushlight.ops.scatter import gather_adjoint
+from rushlight.ops.shape import slice_op
+
+
+def ends(ndim: int, dim: int, start: Any, stop: Any, step: Any = None) -> tuple[Any, ...]:
+    """The index that cuts dimension `dim` only."""
+    return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
+
+
+def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
+    """Running results of a ufunc, from the end where `reverse`."""
+    if not x.ndim:
+        return x.copy()
+    out = np.empty_like(x)
+    if reverse:
+        back = ends(x.ndim, dim, None, None, -1)
+        ufunc.accumulate(x[back], axis=dim, out=out[back])
+    else:
+        ufunc.accumulate(x, axis=dim, out=out)
+    return out
+
+
+@op(ns=None, name="cumsum", linear=True,
+    grads={"input": lambda g, dim, reverse: cumsum_op(g, dim, not reverse)})  # fmt: skip
+def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:  # noqa: A002
+    """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
+    return accumulate(np.add, input, dim, reverse)
+
+
+@op(ns=None, name="cumprod")
+def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:  # noqa: A002
+    """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
+    return accumulate(np.multiply, input, dim, reverse)
+
+
+@cumprod_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:  # noqa: A002
+    x = raw(input)
+    if not x.ndim:
+        return g
+    if x.all():
+        return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
+    # With zeros: what precedes an element, times a sum over what follows it, taken by a recurrence without division.
+    n = x.shape[dim]
+    one = np.ones((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x.dtype)
+    if reverse:
+        before = join(slice_of(out, dim, 1, n), one, dim)
+    else:
+        before = join(one, slice_of(out, dim, 0, n - 1), dim)
+    return conj(before) * recurrence(g, conj(input), dim, not reverse)
+
+
+def slice_of(x: Any, dim: int, start: int, stop: int) -> Any:
+    """Elements start to stop along `dim`."""
+    return slice_op(x, ends(raw(x).ndim, dim, start, stop))
+
+
+def join(a: Any, b: Any, dim: int) -> Any:
+    """Two arrays or tensors one after the other along `dim`."""
+    return cat_op((a, b), dim)
+
+
+@op(ns=None, name="recurrence")
+def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) -> Array:  # noqa: A002
+    """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
+
+    Note the place of the factor: it belongs to the element that `out` comes from.
+    """
+    out = np.array(np.broadcast_to(input, np.broadcast_shapes(input.shape, factor.shape)),
+                   np.result_type(input, factor))  # fmt: skip
+    rows, factors = np.moveaxis(out, dim, 0), np.moveaxis(np.broadcast_to(factor, out.shape), dim, 0)
+    order = range(len(rows) - 2, -1, -1) if reverse else range(1, len(rows))
+    for k in order:
+        j = k + 1 if reverse else k - 1
+        rows[k] += factors[j] * rows[j]
+    return out
+
+
+@recurrence.grad("input", "factor")
+def _(g: Any, factor: Any, out: Any, dim: Any, reverse: Any) -> Any:
+    # The adjoint runs the other way.
+    back = adjoint_recurrence(g, conj(factor), dim, not reverse)
+    return back, shift(back, dim, 1 if reverse else -1) * conj(out)
+
+
+def shift(x: Any, dim: int, by: int) -> Any:
+    """`x` moved along `dim` by one place, forwards for 1, backwards for -1, zeros moving in."""
+    n, shape = raw(x).shape[dim], raw(x).shape
+    edge = np.zeros((*shape[:dim], 1, *shape[dim + 1 :]), raw(x).dtype)
+    return join(edge, slice_of(x, dim, 0, n - 1), dim) if by > 0 else join(slice_of(x, dim, 1, n), edge, dim)
+
+
+def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
+    """out[k] = g[k] + factor[k] * out[k-1] along `dim`; from its end factor[k] * out[k+1]."""
+    return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
+
+
+@op(ns=None, name="logcumsumexp")
+def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
+    """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
+    if input.dtype.kind != "c":
+        return accumulate(np.logaddexp, input, dim, False)
+    out = input.copy()
+    rows = np.moveaxis(out, dim, 0) if input.ndim else out.reshape(1)
+    for k in range(1, len(rows)):
+        rows[k] = complex_logaddexp(rows[k - 1], rows[k])
+    return out
+
+
+def complex_logaddexp(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)) of complex arrays."""
+    small = a.real < b.real
+    low, high = np.where(small, a, b), np.where(small, b, a)
+    with np.errstate(all="ignore"):
+        found = high + np.log1p(np.exp(low - high))
+    # Where both are -inf the difference is no number, and the sum still zero; NaN stays.
+    return np.where(np.isneginf(low.real), high, found)
+
+
+@logcumsumexp_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any) -> Any:  # noqa: A002
+    if not raw(input).ndim:
+        return g
+    # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
+    # out[k+1]), never overflow: the running sum only grows.
+    n = raw(out).shape[dim]
+    step = exp_difference(slice_of(out, dim, 0, n - 1), slice_of(out, dim, 1, n)) if n else out
+    edge = np.zeros((*raw(out).shape[:dim], 1, *raw(out).shape[dim + 1 :]), raw(out).dtype)
+    factor = conj(join(edge, step, dim)) if n else conj(out)
+    return conj(exp_difference(input, out)) * recurrence(g, factor, dim, True)
+
+
+def exp_difference(a: Any, b: Any) -> Any:
+    """exp(a - b), 0 where a is -inf."""
+    dead = np.isneginf(raw(a).real)
+    if not dead.any():
+        return NAMESPACES[""]["exp"](a - b)
+    alive = (~dead).astype(raw(a).real.dtype)
+    return NAMESPACES[""]["exp"](masked(a, dead) - masked(b, dead | np.isneginf(raw(b).real))) * alive
+
+
+def masked(x: Any, dead: Any) -> Any:
+    """`x` with 0 where `dead`."""
+    return NAMESPACES[""]["where"](NAMESPACES[""]["from_numpy"](dead) if x.__class__ is not np.ndarray else dead,
+                                   np.zeros((), raw(x).dtype), x)  # fmt: skip
+
+
+# Extrema so far ------------------------------------------------------------------------------------
+
+
+def running(ufunc: Any, x: Any, dim: int) -> Any:
+    """(values, indices) of a running extremum: the last of equal elements, NaN from its first place on."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    values = accumulate(ufunc, x, dim, False)
+    n = x.shape[dim]
+    place = np.arange(n).reshape([n if d == dim else 1 for d in range(x.ndim)])
+    hit = x == values
+    if x.dtype.kind == "f":
+        hit |= np.isnan(x)
+    index = np.maximum.accumulate(np.where(hit, place, 0), axis=dim)
+    return values, index
+
+
+def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
+    return gather_adjoint(g, indices, input_shape, dim)
+
+
+@op(ns=None, name="cummax", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+def cummax_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+    """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
+    return running(np.maximum, input, dim)
+
+
+@op(ns=None, name="cummin", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+def cummin_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+    """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
+    return running(np.minimum, input, dim)
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+
+def summed(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
+    """The input in the dtype in which it is accumulated: `dtype`, int64 of integers, else its own."""
+    array = tensor_argument(name, input)
+    if dtype is not None:
+        return cast_first(input, numpy_dtype(name, dtype))
+    return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
+
+
+@function(method=True, out=True)
+@numpy_names
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
+    x = summed("cumsum", input, dtype)
+    return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
+
+
+@function(method=True, out=True)
+@numpy_names
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
+    """Running products along `dim`; of integers in int64.  The gradient is exact where elements are zero.  (*) -> (*)"""
+    x = summed("cumprod", input, dtype)
+    return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
+
+
+def _in_place(name: str, run: Any) -> Any:
+    def inplace(self: Any, dim: int, *, dtype: Any = None) -> Any:
+        if dtype is not None and numpy_dtype(name, dtype) != self._array.dtype:
+            raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is changed in "
+                               "place")  # fmt: skip
+        from rushlight.ops import call
+
+        return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
+
+    inplace.__name__ = inplace.__qualname__ = f"{name}_"
+    inplace.__doc__ = f"In-place version of :func:`{name}`."
+    return function(method=True, ns="Tensor")(inplace)
+
+
+cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod_op)
+
+
+@function(method=True, out=True)
+@numpy_names
+def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
+    """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
+    array = tensor_argument("logcumsumexp", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"\"logcumsumexp_out_cpu\" not implemented for {dtypes.of(array.dtype)}")
+    return logcumsumexp_op(input, wrap_dim(dim, array.ndim))
+
+
+_cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values", "indices")
+
+
+@function(method=True, out=True)
+@numpy_names
+def cummax(input: Any, dim: int) -> Any:  # noqa: A002
+    """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
+    return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
+
+
+@function(method=True, out=True)
+@numpy_names
+def cummin(input: Any, dim: int) -> Any:  # noqa: A002
+    """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
+    return _cummin(*cummin_op(input, wrap_dim(dim, ordered("cummin", input).ndim)))
