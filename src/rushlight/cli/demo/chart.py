@@ -1,7 +1,8 @@
-"""The demo's chart: resident memory of the three runs over their first steps, as SVG."""
+"""The demo's chart: resident memory of the three runs over their first pass through the data, as SVG."""
 
 from collections.abc import Iterable
 from html import escape
+from itertools import groupby
 from typing import Any
 
 __all__ = ["draw"]
@@ -18,7 +19,7 @@ text { font: 13px system-ui, sans-serif; fill: #334155 }
 
 
 def draw(results: list[dict[str, Any]]) -> str:
-    """An SVG document with one line per run, from the model's construction through its first steps."""
+    """An SVG document with one line per run, from the model's construction to its first evaluation."""
     end = max(result["window"] for result in results)
     top = _round_up(max(result["peak"] for result in results) / 1e6)
     parts = [
@@ -26,7 +27,7 @@ def draw(results: list[dict[str, Any]]) -> str:
         f'aria-label="Memory over time of three ways of training">',
         f"<style>{STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        f'<text class="title" x="{LEFT}" y="28">Resident memory while training begins</text>',
+        f'<text class="title" x="{LEFT}" y="28">Resident memory: the first pass over the data, and its evaluation</text>',
         *_axes(end, top),
         *(part for result in results for part in _run(result, end, top)),
         *_legend(results, top),
@@ -79,12 +80,18 @@ def _tick(end: float) -> float:
 
 def _run(result: dict[str, Any], end: float, top: float) -> Iterable[str]:
     colour = COLOURS[result["way"]]
-    points = " ".join(
-        f"{_x(seconds, end):.1f},{_y(size / 1e6, top):.1f}" for seconds, size in result["series"] if seconds <= end
-    )
+    points = " ".join(f"{x},{_y(size / 1e6, top):.1f}" for x, size in _columns(result["series"], end))
     y = _y(result["peak"] / 1e6, top)
     yield f'<line class="peak" stroke="{colour}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
     yield f'<polyline class="run" stroke="{colour}" points="{points}"/>'
+
+
+def _columns(series: list[tuple[float, int]], end: float) -> Iterable[tuple[int, int]]:
+    """The samples, thinned: of those in one column of pixels the first, the extremes and the last, in order."""
+    for x, group in groupby(series, key=lambda sample: round(_x(sample[0], end))):
+        sizes = [size for _, size in group]
+        places = sorted({0, sizes.index(min(sizes)), sizes.index(max(sizes)), len(sizes) - 1})
+        yield from ((x, sizes[place]) for place in places)
 
 
 def _legend(results: list[dict[str, Any]], top: float) -> Iterable[str]:
