@@ -1,16 +1,16 @@
 """Names for types of arguments, as PyTorch has them."""
 
-from typing import TypeVar, Union
+from typing import TypeVar
 
 from rushlight.tensor import Tensor
 
 T = TypeVar("T")
-_scalar_or_tuple_any_t = Union[T, tuple[T, ...]]
-_scalar_or_tuple_1_t = Union[T, tuple[T]]
-_scalar_or_tuple_2_t = Union[T, tuple[T, T]]
-_scalar_or_tuple_3_t = Union[T, tuple[T, T, T]]
-_scalar_or_tuple_4_t = Union[T, tuple[T, T, T, T]]
-_scalar_or_tuple_6_t = Union[T, tuple[T, T, T, T, T, T]]
+_scalar_or_tuple_any_t = T | tuple[T, ...]
+_scalar_or_tuple_1_t = T | tuple[T]
+_scalar_or_tuple_2_t = T | tuple[T, T]
+_scalar_or_tuple_3_t = T | tuple[T, T, T]
+_scalar_or_tuple_4_t = T | tuple[T, T, T, T]
+_scalar_or_tuple_6_t = T | tuple[T, T, T, T, T, T]
 _size_any_t = _scalar_or_tuple_any_t[int]
 _size_1_t = _scalar_or_tuple_1_t[int]
 _size_2_t = _scalar_or_tuple_2_t[int]

@@ -67,7 +67,8 @@ def trunc_normal_(
     """Fill with normal values cut off outside [a, b], by inverting the distribution function."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     low, high = (2 * _normal_cdf((limit - mean) / std) - 1 for limit in (a, b))
@@ -129,7 +130,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
-    """How many values flow into and out of a unit: weights (out, in, *kernel).  Raises ValueError below 2 dimensions."""
+    """How many values flow into and out of a unit of weights (out, in, *kernel).  Raises ValueError below 2-d."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     receptive = math.prod(tensor.shape[2:])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 
 State = tuple[Any, ...]  # (h,), or (h, c) of an LSTM
 Step = Callable[[Any, State], State]
@@ -77,8 +77,8 @@ STEPS: dict[str, Callable[..., Step]] = {
 def project(mode: str, inputs: Any, w_ih: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
     """The inputs' part of all gates of the whole sequence, and the bias left for each step.
 
-    inputs: (..., I) -> (..., gates).  Both biases are added here; a GRU's second one is multiplied by the reset gate, so
-    that it stays with the step.
+    inputs: (..., I) -> (..., gates).  Both biases are added here; a GRU's second one is multiplied by the reset gate,
+    so that it stays with the step.
     """
     if mode == "GRU" or b_ih is None:
         return F.linear(inputs, w_ih, b_ih), b_hh
@@ -141,21 +141,21 @@ def _check_cell(x: Any, state: State, w_ih: Any, w_hh: Any) -> None:
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {s.shape[-1]}, expected {w_hh.shape[1]}")
 
 
-def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:  # noqa: A002
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step: `tanh(w_ih input + b_ih + w_hh hx + b_hh)`.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("RNN_TANH", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:  # noqa: A002
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step: `relu(w_ih input + b_ih + w_hh hx + b_hh)`.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("RNN_RELU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:  # noqa: A002
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step of a GRU.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("GRU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:  # noqa: A002
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step of an LSTM.  input: (B, I), hx: two of (B, H) -> two of (B, H)."""
     return _one("LSTM", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -35,13 +35,11 @@ class _InPlace(Module):
 class Threshold(_InPlace):
     """`x` where it is over `threshold`, else `value`."""
 
-    __constants__ = ["threshold", "value", "inplace"]
-
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
@@ -53,13 +51,11 @@ class Threshold(_InPlace):
 class ReLU(_InPlace):
     """`max(x, 0)`."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.relu(input, inplace=self.inplace)
 
@@ -67,13 +63,11 @@ class ReLU(_InPlace):
 class RReLU(_InPlace):
     """`x` where positive, else `a * x` with `a` uniform in [lower, upper] in training and their mean otherwise."""
 
-    __constants__ = ["lower", "upper", "inplace"]
-
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
@@ -84,8 +78,6 @@ class RReLU(_InPlace):
 
 class Hardtanh(_InPlace):
     """`x` limited to [min_val, max_val].  Raises ValueError unless `max_val > min_val`."""
-
-    __constants__ = ["min_val", "max_val", "inplace"]
 
     def __init__(
         self,
@@ -102,7 +94,7 @@ class Hardtanh(_InPlace):
         if self.max_val <= self.min_val:
             raise AssertionError(f"Hardtanh: max_val ({self.max_val}) must be over min_val ({self.min_val})")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
@@ -133,7 +125,7 @@ class ReLU6(Hardtanh):
 class Sigmoid(Module):
     """`1 / (1 + exp(-x))`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return ops.sigmoid(input)
 
@@ -141,13 +133,11 @@ class Sigmoid(Module):
 class Hardsigmoid(Module):
     """`min(max(x / 6 + 1 / 2, 0), 1)`."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardsigmoid(input, self.inplace)
 
@@ -155,7 +145,7 @@ class Hardsigmoid(Module):
 class Tanh(Module):
     """The hyperbolic tangent."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return ops.tanh(input)
 
@@ -163,13 +153,11 @@ class Tanh(Module):
 class SiLU(_InPlace):
     """`x * sigmoid(x)`, also called swish."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.silu(input, inplace=self.inplace)
 
@@ -177,13 +165,11 @@ class SiLU(_InPlace):
 class Mish(_InPlace):
     """`x * tanh(softplus(x))`."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.mish(input, inplace=self.inplace)
 
@@ -191,13 +177,11 @@ class Mish(_InPlace):
 class Hardswish(Module):
     """`x * min(max(x + 3, 0), 6) / 6`."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardswish(input, self.inplace)
 
@@ -205,13 +189,11 @@ class Hardswish(Module):
 class ELU(_InPlace):
     """`x` where positive, else `alpha * (exp(x) - 1)`."""
 
-    __constants__ = ["alpha", "inplace"]
-
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.elu(input, self.alpha, self.inplace)
 
@@ -223,13 +205,11 @@ class ELU(_InPlace):
 class CELU(_InPlace):
     """`max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`."""
 
-    __constants__ = ["alpha", "inplace"]
-
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.celu(input, self.alpha, self.inplace)
 
@@ -241,13 +221,11 @@ class CELU(_InPlace):
 class SELU(_InPlace):
     """`scale * (max(x, 0) + min(0, alpha * (exp(x) - 1)))` with the constants of self-normalising networks."""
 
-    __constants__ = ["inplace"]
-
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.selu(input, self.inplace)
 
@@ -255,13 +233,11 @@ class SELU(_InPlace):
 class GLU(Module):
     """`a * sigmoid(b)` of the two halves along `dim`."""
 
-    __constants__ = ["dim"]
-
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, 2 n, *) -> (*, n, *)."""
         return F.glu(input, self.dim)
 
@@ -273,13 +249,11 @@ class GLU(Module):
 class GELU(Module):
     """`x` times the normal distribution function of `x`, exact ("none") or by the tanh approximation ("tanh")."""
 
-    __constants__ = ["approximate"]
-
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.gelu(input, approximate=self.approximate)
 
@@ -291,13 +265,11 @@ class GELU(Module):
 class Hardshrink(Module):
     """`x` outside [-lambd, lambd], 0 inside."""
 
-    __constants__ = ["lambd"]
-
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardshrink(input, self.lambd)
 
@@ -309,13 +281,11 @@ class Hardshrink(Module):
 class Softshrink(Module):
     """`x - lambd` over lambd, `x + lambd` below -lambd, 0 between."""
 
-    __constants__ = ["lambd"]
-
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softshrink(input, self.lambd)
 
@@ -327,13 +297,11 @@ class Softshrink(Module):
 class LeakyReLU(_InPlace):
     """`x` where positive, else `negative_slope * x`."""
 
-    __constants__ = ["inplace", "negative_slope"]
-
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
@@ -345,7 +313,7 @@ class LeakyReLU(_InPlace):
 class LogSigmoid(Module):
     """`log(1 / (1 + exp(-x)))`, without overflow."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.logsigmoid(input)
 
@@ -353,13 +321,11 @@ class LogSigmoid(Module):
 class Softplus(Module):
     """`log(1 + exp(beta * x)) / beta`; `x` where `beta * x > threshold`."""
 
-    __constants__ = ["beta", "threshold"]
-
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softplus(input, self.beta, self.threshold)
 
@@ -370,8 +336,6 @@ class Softplus(Module):
 
 class PReLU(Module):
     """`x` where positive, else `weight * x`; weight: (num_parameters), one for all channels or one for each."""
-
-    __constants__ = ["num_parameters"]
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -385,7 +349,7 @@ class PReLU(Module):
 
         init.constant_(self.weight, self.init)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) or (N, C, *) -> the same."""
         return F.prelu(input, self.weight)
 
@@ -397,7 +361,7 @@ class PReLU(Module):
 class Softsign(Module):
     """`x / (1 + |x|)`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softsign(input)
 
@@ -405,7 +369,7 @@ class Softsign(Module):
 class Tanhshrink(Module):
     """`x - tanh(x)`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.tanhshrink(input)
 
@@ -413,7 +377,6 @@ class Tanhshrink(Module):
 class _AlongDim(Module):
     """Softmax and its kin."""
 
-    __constants__ = ["dim"]
     dim: int | None
 
     def __init__(self, dim: int | None = None) -> None:
@@ -432,7 +395,7 @@ class _AlongDim(Module):
 class Softmin(_AlongDim):
     """`softmax(-x)` along `dim`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softmin(input, self.dim, _stacklevel=5)
 
@@ -440,7 +403,7 @@ class Softmin(_AlongDim):
 class Softmax(_AlongDim):
     """`exp(x) / sum(exp(x))` along `dim`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softmax(input, self.dim, _stacklevel=5)
 
@@ -448,7 +411,7 @@ class Softmax(_AlongDim):
 class Softmax2d(Module):
     """Softmax over the channels at every place of an image."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> the same.  Raises ValueError for other shapes."""
         if input.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
@@ -458,6 +421,6 @@ class Softmax2d(Module):
 class LogSoftmax(_AlongDim):
     """`log(softmax(x))` along `dim`, without overflow."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.log_softmax(input, self.dim, _stacklevel=5)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
@@ -55,9 +55,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.tail = ModuleList()
         for i in range(self.n_clusters):
             inner, size = int(in_features // div_value ** (i + 1)), self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(
-                Sequential(Linear(in_features, inner, bias=False, **options), Linear(inner, size, bias=False, **options))
-            )
+            first = Linear(in_features, inner, bias=False, **options)
+            self.tail.append(Sequential(first, Linear(inner, size, bias=False, **options)))
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
@@ -120,7 +119,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         local = inside.gather(1, (wanted - self.cutoffs[cluster - 1]).unsqueeze(1)).squeeze(1)
         return local + of_head[:, self.shortlist_size + cluster - 1]
 
-    def log_prob(self, input: Tensor) -> Tensor:  # noqa: A002
+    def log_prob(self, input: Tensor) -> Tensor:
         """(N, in_features) -> log-probabilities of all classes (N, n_classes)."""
         head = F.log_softmax(self.head(input), dim=1)
         parts = [head[:, : self.shortlist_size]]
@@ -129,7 +128,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(inside + head[:, self.shortlist_size + i].unsqueeze(1))
         return ops.cat(parts, dim=1)
 
-    def predict(self, input: Tensor) -> Tensor:  # noqa: A002
+    def predict(self, input: Tensor) -> Tensor:
         """(N, in_features) -> the most probable class of each (N); clusters are looked into only where they win."""
         head: Any = self.head(input)
         best = head.argmax(dim=1)

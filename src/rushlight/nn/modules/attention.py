@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
@@ -26,8 +26,6 @@ class MultiheadAttention(Module):
     Source: Vaswani et al., Attention Is All You Need (2017).  Raises ValueError for sizes that are not positive and
     AssertionError unless `num_heads` divides `embed_dim`.
     """
-
-    __constants__ = ["batch_first"]
 
     def __init__(
         self,
@@ -160,15 +158,16 @@ class MultiheadAttention(Module):
             return attn_mask, 0
         n, length = query.shape[0], key_padding_mask.shape[1]
         attention: Any = attn_mask
-        expanded = attention.view(n, -1, length, length) if attention.ndim == 3 else attention.view(1, 1, length, length)
+        shape = (n, -1, length, length) if attention.ndim == 3 else (1, 1, length, length)
         padding: Any = key_padding_mask
-        return expanded.expand(n, self.num_heads, -1, -1) + padding.view(n, 1, 1, length), 2
+        return attention.view(shape).expand(n, self.num_heads, -1, -1) + padding.view(n, 1, 1, length), 2
 
 
 def _check_sizes(embed_dim: int, num_heads: int) -> None:
     if embed_dim <= 0 or num_heads <= 0:
         raise ValueError(
-            f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} "
+            "instead"
         )
     if embed_dim % num_heads:
         raise AssertionError(f"embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}")

@@ -15,8 +15,9 @@ class _Pass(Function):
 
     @staticmethod
     def forward(ctx: Any, *tensors: Any) -> Any:  # type: ignore[override]
-        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
-        return tuple(t.view_as(t) for t in tensors)
+        outputs = tuple(t.view_as(t) for t in tensors)
+        ctx.mark_non_differentiable(*(o for o, t in zip(outputs, tensors) if not t.requires_grad))
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -41,8 +42,9 @@ class BackwardHook:
     def on_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pass the tensors among the arguments through a node whose end runs the hooks."""
         args, node, places = _through_node(args)
+        self.n_inputs = len(args)
         if node is not None:
-            self.n_inputs, self.input_places = len(args), places
+            self.input_places = places
             node.register_hook(self._inputs_done)
         return args
 
@@ -92,7 +94,7 @@ class BackwardHook:
             stacklevel=5,
         )
         for hook in self.user_hooks:
-            if hook(self.module, (), grad_outputs) is not None:
+            if hook(self.module, (None,) * self.n_inputs, grad_outputs) is not None:
                 raise RuntimeError(
                     "backward hook for Modules where no input requires gradient should always return None"
                 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.dtypes import int64
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
@@ -23,7 +23,6 @@ class _NormBase(Module):
     """What batch and instance normalisation share: scale, shift and running statistics, one for each channel."""
 
     _version = 2
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
     _dims: tuple[int, ...] = ()  # numbers of dimensions that an input may have
 
     running_mean: Tensor | None
@@ -73,7 +72,7 @@ class _NormBase(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def _check_input_dim(self, input: Tensor) -> None:  # noqa: A002
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self._dims:
             expected = " or ".join(f"{n}D" for n in self._dims)
             raise ValueError(f"{type(self).__name__}: expected {expected} input (got {input.ndim}D input)")
@@ -99,7 +98,7 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """Normalisation of each channel over the batch; see BatchNorm1d."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) -> the same shape."""
         self._check_input_dim(input)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
@@ -168,7 +167,7 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def _check_input_dim(self, input: Tensor) -> None:  # noqa: A002
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input)")
 
@@ -223,7 +222,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]  # noqa: A002
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take `num_features` from the input and make the tensors."""
         if not self.has_uninitialized_params():
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
 
@@ -12,13 +12,11 @@ __all__ = ["ChannelShuffle"]
 class ChannelShuffle(Module):
     """Deals the channels of `groups` groups out in turn.  Source: Zhang et al., ShuffleNet (2018)."""
 
-    __constants__ = ["groups"]
-
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) -> the same shape."""
         return F.channel_shuffle(input, self.groups)
 

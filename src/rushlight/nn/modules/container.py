@@ -92,10 +92,10 @@ class Sequential(_Numbered):
         else:
             self._renumber(args)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
+    def forward(self, input: Any) -> Any:
         """The output of the last module."""
         for module in self._modules.values():
-            input = module(input)  # noqa: A001
+            input = module(input)
         return input
 
     def __getitem__(self, idx: Any) -> Any:

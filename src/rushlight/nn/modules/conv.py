@@ -6,17 +6,14 @@ import math
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
-__all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
-    "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
-]  # fmt: skip
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 _LAZY = {"LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
@@ -34,8 +31,6 @@ def __getattr__(name: str) -> Any:
 class _ConvNd(Module):
     """What all convolutions share.  weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel)."""
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
-                     "out_channels", "kernel_size"]  # fmt: skip
 
     in_channels: int
     out_channels: int
@@ -118,11 +113,11 @@ class _ConvNd(Module):
         state.setdefault("padding_mode", "zeros")
         super().__setstate__(state)
 
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         convolve: Any = (F.conv1d, F.conv2d, F.conv3d)[len(self.kernel_size) - 1]
         padding = self.padding
         if self.padding_mode != "zeros":
-            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)  # noqa: A001
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = (0,) * len(self.kernel_size)
         return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
 
@@ -180,7 +175,7 @@ class _Conv(_ConvNd):
             dtype=dtype,
         )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *) or (in_channels, *) -> (N, out_channels, *) or (out_channels, *)."""
         return self._conv_forward(input, self.weight, self.bias)
 
@@ -258,7 +253,7 @@ class _ConvTransposeNd(_ConvNd):
             dtype=dtype,
         )
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """(N, in_channels, *) or (in_channels, *) -> (N, out_channels, *) or (out_channels, *).
 
         `output_size` picks one of the sizes that a strided convolution maps to the same size.
@@ -270,7 +265,7 @@ class _ConvTransposeNd(_ConvNd):
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
-    def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:  # noqa: A002
+    def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
         """The output padding that gives `output_size`.  Raises ValueError where none does."""
         n = len(self.kernel_size)
         leading = input.ndim - n

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from rushlight import ops
-from rushlight.devices import device as Device  # noqa: N812
+from rushlight.devices import device as Device
 from rushlight.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.engine.modes import no_grad
 from rushlight.nn.modules.tree import Tree
+from rushlight.nn.parameter import is_lazy
 from rushlight.tensor import Tensor
 
 _TO_FORMS = (
@@ -34,7 +35,9 @@ class Convertible(Tree):
                 if parameter is not None:
                     _convert(parameter, fn)
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                _convert(buffer, fn)
+            elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 

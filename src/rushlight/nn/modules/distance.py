@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
 
@@ -11,8 +11,6 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 class PairwiseDistance(Module):
     """The p-norm of `x1 - x2 + eps` along the last dimension."""
-
-    __constants__ = ["norm", "eps", "keepdim"]
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -25,8 +23,6 @@ class PairwiseDistance(Module):
 
 class CosineSimilarity(Module):
     """`x1 . x2 / max(|x1| |x2|, eps)` along `dim`."""
-
-    __constants__ = ["dim", "eps"]
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

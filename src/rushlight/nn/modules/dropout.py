@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
 
@@ -12,7 +12,6 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 class _DropoutNd(Module):
     """What all dropouts share: the probability `p` of dropping.  Raises ValueError unless 0 <= p <= 1."""
 
-    __constants__ = ["p", "inplace"]
     p: float
     inplace: bool
 
@@ -33,7 +32,7 @@ class Dropout(_DropoutNd):
     Source: Srivastava et al., Dropout (2014).
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
@@ -41,7 +40,7 @@ class Dropout(_DropoutNd):
 class Dropout1d(_DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> the same."""
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
@@ -49,7 +48,7 @@ class Dropout1d(_DropoutNd):
 class Dropout2d(_DropoutNd):
     """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) -> the same."""
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
@@ -57,7 +56,7 @@ class Dropout2d(_DropoutNd):
 class Dropout3d(_DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, D, H, W) -> the same."""
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
@@ -65,7 +64,7 @@ class Dropout3d(_DropoutNd):
 class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean and variance of self-normalising networks (Klambauer et al., 2017)."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.alpha_dropout(input, self.p, self.training)
 
@@ -73,6 +72,6 @@ class AlphaDropout(_DropoutNd):
 class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels of (N, C, *)."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) -> the same."""
         return F.feature_alpha_dropout(input, self.p, self.training)

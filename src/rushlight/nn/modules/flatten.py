@@ -13,13 +13,11 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Joins the dimensions from `start_dim` to `end_dim` into one."""
 
-    __constants__ = ["start_dim", "end_dim"]
-
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, a, ..., z, *) -> (*, a * ... * z, *)."""
         return input.flatten(self.start_dim, self.end_dim)  # type: ignore[attr-defined, no-any-return]
 
@@ -31,8 +29,6 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits dimension `dim` into `unflattened_size`: a tuple, list or Size, one of whose sizes may be -1."""
 
-    __constants__ = ["dim", "unflattened_size"]
-
     def __init__(self, dim: Any, unflattened_size: Any) -> None:
         super().__init__()
         if isinstance(dim, int):
@@ -43,7 +39,7 @@ class Unflatten(Module):
             )
         self.dim, self.unflattened_size = dim, unflattened_size
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, n, *) -> (*, *unflattened_size, *)."""
         return input.unflatten(self.dim, self.unflattened_size)  # type: ignore[attr-defined, no-any-return]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
 
@@ -14,8 +14,6 @@ __all__ = ["Fold", "Unfold"]
 class Fold(Module):
     """Sums sliding windows, given as columns, into images of `output_size`."""
 
-    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
-
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     ) -> None:
@@ -23,7 +21,7 @@ class Fold(Module):
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C * kernel, L) or without N -> (N, C, *output_size)."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
@@ -38,13 +36,11 @@ class Fold(Module):
 class Unfold(Module):
     """Takes sliding windows of images as columns."""
 
-    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
-
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) or without N -> (N, C * kernel, L)."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 

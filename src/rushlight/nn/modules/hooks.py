@@ -52,7 +52,7 @@ class Hooked(Stateful):
 
     _wrapped_call_impl = _call_impl
 
-    def forward(self, *input: Any) -> Any:  # noqa: A002
+    def forward(self, *input: Any) -> Any:
         """Compute the output; every subclass overrides it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -114,7 +114,7 @@ class Hooked(Stateful):
         return listed + [(i, h, i in with_kwargs, i in always) for i, h in self._own("_forward_hooks").items()]
 
     def _run_always_called(self, args: Any, kwargs: Any, called: set[int], result: Any) -> None:
-        """After an exception: the hooks that asked to run even then and have not yet; their own errors are warned of."""
+        """After an exception: the hooks that asked to run even then and have not yet; their errors are warnings."""
         for hook_id, hook, with_kwargs, always in self._after():
             if not always or hook_id in called:
                 continue

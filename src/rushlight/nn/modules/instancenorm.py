@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from rushlight.tensor import Tensor
 
@@ -32,7 +32,7 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) or (C, *) -> the same shape."""
         self._check_input_dim(input)
         batched = input.ndim == self._dims[1]
@@ -55,7 +55,7 @@ class _InstanceNorm(_NormBase):
             stacklevel=4,
         )
 
-    def _normalise(self, input: Tensor) -> Tensor:  # noqa: A002
+    def _normalise(self, input: Tensor) -> Tensor:
         return F.instance_norm(
             input,
             self.running_mean,

@@ -33,7 +33,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and module.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:  # noqa: A002
+    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take `in_channels` from the input and make the weights.  Raises RuntimeError for a wrong dimension."""
         if not self.has_uninitialized_params():
             return
@@ -48,7 +48,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
 
-    def _get_in_channels(self: Any, input: Tensor) -> int:  # noqa: A002
+    def _get_in_channels(self: Any, input: Tensor) -> int:
         n = len(self.kernel_size)
         if input.ndim not in (n + 1, n + 2):
             raise RuntimeError(

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
@@ -22,7 +22,7 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """input -> input."""
         return input
 
@@ -37,7 +37,6 @@ class Linear(Module):
     torch.Size([4, 2])
     """
 
-    __constants__ = ["in_features", "out_features"]
     in_features: int
     out_features: int
     weight: Tensor
@@ -62,7 +61,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """input: (*, in_features) -> (*, out_features)."""
         return F.linear(input, self.weight, self.bias)
 
@@ -81,7 +80,6 @@ class Bilinear(Module):
     weight: (out_features, in1_features, in2_features), bias: (out_features), uniform in +-1 / sqrt(in1_features).
     """
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]
     weight: Tensor
 
     def __init__(
@@ -141,7 +139,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]  # noqa: A002
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take `in_features` from the input and make the weights."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.loss_base import _WeightedLoss
 from rushlight.tensor import Tensor
@@ -54,8 +54,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         others: as CrossEntropyLoss; `options` say how to compute it.
     """
 
-    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
-
     def __init__(
         self,
         in_features: int,
@@ -81,7 +79,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.num_classes, self.out_features = num_classes, out_features
         self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, in_features), classes (N, d1, ..., dK) or probabilities (N, C, d1, ..., dK) -> () or (N, d1, ..., dK)."""
         weight: Any = self.linear.weight
         bias: Any = self.linear.bias

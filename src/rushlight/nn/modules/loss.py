@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.linear_cross_entropy import (
     LinearCrossEntropyLoss,
@@ -28,9 +28,7 @@ _MEAN = "mean"
 class L1Loss(_Loss):
     """`|input - target|`."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -40,8 +38,6 @@ class NLLLoss(_WeightedLoss):
 
     Args: `weight` (C) of the classes; targets equal to `ignore_index` do not count.
     """
-
-    __constants__ = ["ignore_index", "reduction"]
 
     def __init__(
         self,
@@ -54,7 +50,7 @@ class NLLLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Log-probabilities (N, C, *) or (C), classes (N, *) or () -> () or the target's shape."""
         return F.nll_loss(
             input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
@@ -67,8 +63,6 @@ class NLLLoss2d(NLLLoss):
 
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts; `input` is the log of the rate unless `log_input=False`."""
-
-    __constants__ = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self,
@@ -92,13 +86,11 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal distributions with means `input` and variances `var`, at least `eps`."""
 
-    __constants__ = ["full", "eps", "reduction"]
-
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = _MEAN) -> None:
         super().__init__(None, None, reduction)
         self.full, self.eps = full, eps
 
-    def forward(self, input: Tensor, target: Tensor, var: Any) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor, var: Any) -> Tensor:
         """(*), (*), (*) or (*, 1) or a number -> () or (*)."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
@@ -106,15 +98,13 @@ class GaussianNLLLoss(_Loss):
 class KLDivLoss(_Loss):
     """`target * (log(target) - input)`: input in log space, the target too with `log_target`."""
 
-    __constants__ = ["reduction"]
-
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, log_target: bool = False
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*); `reduction="batchmean"` is the divergence's definition."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
@@ -122,9 +112,7 @@ class KLDivLoss(_Loss):
 class MSELoss(_Loss):
     """`(input - target) ** 2`."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
@@ -132,9 +120,7 @@ class MSELoss(_Loss):
 class BCELoss(_WeightedLoss):
     """Binary cross-entropy of probabilities."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*) in [0, 1], (*) -> () or (*)."""
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
@@ -157,7 +143,7 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
@@ -167,15 +153,13 @@ class BCEWithLogitsLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
 
-    __constants__ = ["margin", "reduction"]
-
     def __init__(
         self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
@@ -183,9 +167,7 @@ class HingeEmbeddingLoss(_Loss):
 class MultiLabelMarginLoss(_Loss):
     """`max(0, 1 - (x[target] - x[other]))` summed over targets and others, divided by the number of classes."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C) or (C), classes of the same shape ended by -1 -> () or (N)."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
@@ -193,23 +175,19 @@ class MultiLabelMarginLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """Squared below `beta`, absolute above: `d ** 2 / (2 beta)` or `d - beta / 2`."""
 
-    __constants__ = ["reduction"]
-
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, beta: float = 1.0
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(_Loss):
     """Squared below `delta`, absolute above: `d ** 2 / 2` or `delta * (d - delta / 2)`."""
-
-    __constants__ = ["reduction", "delta"]
 
     def __init__(self, reduction: str = _MEAN, delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -219,7 +197,7 @@ class HuberLoss(_Loss):
             raise ValueError(f"delta must be greater than 0, got: {delta}")
         self.delta = delta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
@@ -227,9 +205,7 @@ class HuberLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """`log(1 + exp(-target * input))`, targets 1 and -1."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(*), (*) -> () or (*)."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
@@ -240,8 +216,6 @@ class CrossEntropyLoss(_WeightedLoss):
     Args: `weight` (C) of the classes; class targets equal to `ignore_index` do not count; `label_smoothing` mixes the
     target with the uniform distribution.
     """
-
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
     def __init__(
         self,
@@ -255,7 +229,7 @@ class CrossEntropyLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Logits (N, C, *) or (C), classes (N, *) or probabilities (N, C, *) -> () or (N, *)."""
         return F.cross_entropy(
             input,
@@ -270,17 +244,13 @@ class CrossEntropyLoss(_WeightedLoss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Binary cross-entropy of logits, the mean over classes."""
 
-    __constants__ = ["reduction"]
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C), (N, C) -> () or (N)."""
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
     """`1 - cos(x1, x2)` where the target is 1, `max(0, cos(x1, x2) - margin)` where it is -1."""
-
-    __constants__ = ["margin", "reduction"]
 
     def __init__(
         self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
@@ -296,8 +266,6 @@ class CosineEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """`max(0, -target * (x1 - x2) + margin)`."""
 
-    __constants__ = ["margin", "reduction"]
-
     def __init__(
         self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
     ) -> None:
@@ -311,8 +279,6 @@ class MarginRankingLoss(_Loss):
 
 class MultiMarginLoss(_WeightedLoss):
     """`max(0, margin - x[target] + x[other]) ** p` summed over others, divided by the number of classes; p 1 or 2."""
-
-    __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
         self,
@@ -330,7 +296,7 @@ class MultiMarginLoss(_WeightedLoss):
             raise ValueError(f"MultiMarginLoss: weight must be None or one-dimensional, got {weight.ndim} dimensions")
         self.p, self.margin = p, margin
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C), (N) or (C), () -> () or (N)."""
         return F.multi_margin_loss(
             input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
@@ -343,8 +309,6 @@ class TripletMarginLoss(_Loss):
     With `swap` the smaller of d(anchor, negative) and d(positive, negative) counts.  Raises ValueError unless
     `margin > 0`.
     """
-
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
@@ -376,8 +340,6 @@ class TripletMarginLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with a distance of one's own.  Raises ValueError unless `margin > 0`."""
-
-    __constants__ = ["margin", "swap", "reduction"]
 
     def __init__(
         self,
@@ -416,8 +378,6 @@ class CTCLoss(_Loss):
     Args: `blank` the label of no output; `zero_infinity` makes impossible alignments cost, and give, nothing.
     Source: Graves et al., Connectionist Temporal Classification (2006).
     """
-
-    __constants__ = ["blank", "reduction"]
 
     def __init__(self, blank: int = 0, reduction: str = _MEAN, zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -18,13 +18,11 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 class LocalResponseNorm(Module):
     """`x / (k + alpha / size * sum of squares over size neighbouring channels) ** beta`."""
 
-    __constants__ = ["size", "alpha", "beta", "k"]
-
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) -> the same shape."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
@@ -40,7 +38,7 @@ class CrossMapLRN2d(Module):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) -> the same shape."""
         x: Any = input
         if x.ndim != 4:
@@ -66,8 +64,6 @@ class LayerNorm(Module):
     Source: Ba et al., Layer Normalization (2016).
     """
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
-
     def __init__(
         self,
         normalized_shape: Any,
@@ -92,7 +88,7 @@ class LayerNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, *normalized_shape) -> the same shape."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -107,8 +103,6 @@ class GroupNorm(Module):
 
     Raises ValueError unless `num_groups` divides `num_channels`.  Source: Wu and He, Group Normalization (2018).
     """
-
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -137,7 +131,7 @@ class GroupNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) -> the same shape."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
@@ -153,8 +147,6 @@ class RMSNorm(Module):
     `eps=None` means the dtype's machine epsilon.  Source: Zhang and Sennrich, Root Mean Square Layer Normalization
     (2019).
     """
-
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _ntuple, _pair, _quadruple
 from rushlight.tensor import Tensor
@@ -21,7 +21,6 @@ _sextuple = _ntuple(6, "_sextuple")
 class _PadNd(Module):
     """Padding at both ends of the last dimensions, the last one first."""
 
-    __constants__ = ["padding"]
     _spread: Any = None
     _mode = "constant"
     padding: tuple[int, ...]
@@ -30,7 +29,7 @@ class _PadNd(Module):
         super().__init__()
         self.padding = type(self)._spread(padding)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) or (C, *) -> longer ones."""
         return F.pad(input, self.padding, self._mode)
 
@@ -44,7 +43,7 @@ class _CircularPadNd(_PadNd):
 
     _mode = "circular"
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) or (C, *) -> longer ones.  Raises ValueError for other numbers of dimensions."""
         n = len(self.padding) // 2
         if input.ndim not in (n + 1, n + 2):
@@ -73,13 +72,11 @@ class CircularPad3d(_CircularPadNd):
 class _ConstantPadNd(_PadNd):
     """Padding with one value."""
 
-    __constants__ = ["padding", "value"]
-
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) -> longer ones."""
         return F.pad(input, self.padding, "constant", self.value)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Self
 
 from rushlight.nn.modules.module import Module
@@ -113,7 +115,9 @@ class ParameterDict(Module):
     @staticmethod
     def _checked(key: Any) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key)})")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key)})"
+            )
         return key
 
     def __len__(self) -> int:
@@ -130,7 +134,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """A new dict of the same values."""
-        return ParameterDict({key: self[key] for key in self._keys})
+        return ParameterDict([(key, self[key]) for key in self._keys])
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of `key`, which is set to `default` first if absent."""
@@ -160,7 +164,7 @@ class ParameterDict(Module):
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dict with these keys and one value."""
-        return ParameterDict({key: default for key in keys})
+        return ParameterDict([(key, default) for key in keys])
 
     def keys(self) -> Any:
         """The keys."""
@@ -175,11 +179,12 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add or replace values from a mapping or an iterable of pairs; those of a plain dict in order of their keys."""
+        """Add or replace values from a mapping or an iterable of pairs; a plain dict's in the order of its keys."""
         from rushlight.nn.modules.container import _pairs
 
         pairs = _pairs(parameters, "ParameterDict")
-        for key, value in pairs:
+        ordered = isinstance(parameters, (OrderedDict, ParameterDict)) or not isinstance(parameters, Mapping)
+        for key, value in pairs if ordered else sorted(pairs, key=itemgetter(0)):
             self[key] = value
 
     def extra_repr(self) -> str:

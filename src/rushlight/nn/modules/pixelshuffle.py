@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
 
@@ -12,13 +12,11 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Module):
     """(*, C r^2, H, W) -> (*, C, H r, W r), r = `upscale_factor`.  Source: Shi et al. (2016)."""
 
-    __constants__ = ["upscale_factor"]
-
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, C r^2, H, W) -> (*, C, H r, W r)."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
@@ -30,13 +28,11 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """(*, C, H r, W r) -> (*, C r^2, H, W), r = `downscale_factor`: the inverse of PixelShuffle."""
 
-    __constants__ = ["downscale_factor"]
-
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*, C, H r, W r) -> (*, C r^2, H, W)."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 

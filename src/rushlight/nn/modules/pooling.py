@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _single, _triple
 from rushlight.tensor import Tensor
@@ -20,7 +20,6 @@ __all__ = [
 class _MaxPoolNd(Module):
     """The largest of each window; with `return_indices`, also where it was."""
 
-    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     return_indices: bool
     ceil_mode: bool
 
@@ -38,7 +37,7 @@ class _MaxPoolNd(Module):
         self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def _pool(self, pool: Any, input: Tensor) -> Any:  # noqa: A002
+    def _pool(self, pool: Any, input: Tensor) -> Any:
         return pool(
             input,
             self.kernel_size,
@@ -60,7 +59,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest of each window of a sequence."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return self._pool(F.max_pool1d, input)
 
@@ -68,7 +67,7 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The largest of each window of an image."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return self._pool(F.max_pool2d, input)
 
@@ -76,7 +75,7 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """The largest of each window of a volume."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return self._pool(F.max_pool3d, input)
 
@@ -93,7 +92,7 @@ class _MaxUnpoolNd(Module):
         self.stride = spread(kernel_size if stride is None else stride)
         self.padding = spread(padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Pooled values and their indices -> the unpooled size, or `output_size`."""
         unpool: Any = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[len(self.kernel_size) - 1]
         return unpool(  # type: ignore[no-any-return]
@@ -126,8 +125,6 @@ class MaxUnpool3d(_MaxUnpoolNd):
 class _AvgPoolNd(Module):
     """The mean of each window."""
 
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
-
     def extra_repr(self) -> str:
         """The window."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -150,7 +147,7 @@ class AvgPool1d(_AvgPoolNd):
         self.padding = _single(padding)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return F.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
@@ -159,8 +156,6 @@ class AvgPool1d(_AvgPoolNd):
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
     """Mean pooling whose divisor can be given."""
-
-    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
 
     def __init__(
         self,
@@ -177,7 +172,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, pool: Any, input: Tensor) -> Tensor:  # noqa: A002
+    def _pool(self, pool: Any, input: Tensor) -> Tensor:
         return pool(  # type: ignore[no-any-return]
             input,
             self.kernel_size,
@@ -192,7 +187,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The mean of each window of an image."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return self._pool(F.avg_pool2d, input)
 
@@ -205,7 +200,7 @@ class AvgPool3d(_AvgPoolWithDivisor):
         for name, value in (("padding", 0), ("ceil_mode", False), ("count_include_pad", True)):
             self.__dict__.setdefault(name, value)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return self._pool(F.avg_pool3d, input)
 
@@ -216,7 +211,6 @@ class _FractionalMaxPoolNd(Module):
     Source: Graham, Fractional Max-Pooling (2014).
     """
 
-    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
     _spread: Any = None
 
     def __init__(
@@ -241,7 +235,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _pool(self, pool: Any, input: Tensor) -> Any:  # noqa: A002
+    def _pool(self, pool: Any, input: Tensor) -> Any:
         return pool(
             input,
             self.kernel_size,
@@ -257,7 +251,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     _spread = staticmethod(_pair)
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return self._pool(F.fractional_max_pool2d, input)
 
@@ -267,7 +261,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _spread = staticmethod(_triple)
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return self._pool(F.fractional_max_pool3d, input)
 
@@ -275,13 +269,11 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 class _LPPoolNd(Module):
     """The p-norm of each window."""
 
-    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
-
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-    def _pool(self, pool: Any, input: Tensor) -> Tensor:  # noqa: A002
+    def _pool(self, pool: Any, input: Tensor) -> Tensor:
         return pool(  # type: ignore[no-any-return]
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
@@ -297,7 +289,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The p-norm of each window of a sequence."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return self._pool(F.lp_pool1d, input)
 
@@ -305,7 +297,7 @@ class LPPool1d(_LPPoolNd):
 class LPPool2d(_LPPoolNd):
     """The p-norm of each window of an image."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return self._pool(F.lp_pool2d, input)
 
@@ -313,15 +305,13 @@ class LPPool2d(_LPPoolNd):
 class LPPool3d(_LPPoolNd):
     """The p-norm of each window of a volume."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return self._pool(F.lp_pool3d, input)
 
 
 class _AdaptiveMaxPoolNd(Module):
     """The largest of each window, as many windows as `output_size` says."""
-
-    __constants__ = ["output_size", "return_indices"]
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -335,7 +325,7 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Max pooling of sequences to `output_size`."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
@@ -343,7 +333,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Max pooling of images to `output_size`; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
@@ -351,15 +341,13 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Max pooling of volumes to `output_size`; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Any:  # noqa: A002
+    def forward(self, input: Tensor) -> Any:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _AdaptiveAvgPoolNd(Module):
     """The mean of each window, as many windows as `output_size` says."""
-
-    __constants__ = ["output_size"]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -373,7 +361,7 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean pooling of sequences to `output_size`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return F.adaptive_avg_pool1d(input, self.output_size)
 
@@ -381,7 +369,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean pooling of images to `output_size`; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return F.adaptive_avg_pool2d(input, self.output_size)
 
@@ -389,6 +377,6 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean pooling of volumes to `output_size`; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return F.adaptive_avg_pool3d(input, self.output_size)

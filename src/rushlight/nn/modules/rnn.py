@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init, recurrent
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
@@ -38,9 +38,6 @@ class RNNBase(Module):
     bias_ih_l[k], bias_hh_l[k] (gates * hidden), weight_hr_l[k] (proj, hidden), with _reverse for the second direction;
     all uniform in +-1 / sqrt(hidden_size) at first.
     """
-
-    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
-                     "bidirectional", "proj_size"]  # fmt: skip
 
     def __init__(
         self,
@@ -130,7 +127,7 @@ class RNNBase(Module):
 
     # Checks ----------------------------------------------------------------------------------------
 
-    def check_input(self, input: Tensor, batch_sizes: Any) -> None:  # noqa: A002
+    def check_input(self, input: Tensor, batch_sizes: Any) -> None:
         """Raise ValueError or RuntimeError for an input of a wrong dtype or size."""
         weight = getattr(self, self._all_weights[0][0])
         if input.dtype != weight.dtype:
@@ -146,7 +143,7 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
             )
 
-    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Any) -> tuple[int, int, int]:  # noqa: A002
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Any) -> tuple[int, int, int]:
         """The shape of the first state for this input."""
         if batch_sizes is not None:
             batch = int(batch_sizes[0])
@@ -161,7 +158,7 @@ class RNNBase(Module):
         if tuple(hx.shape) != tuple(expected):
             raise RuntimeError(msg.format(expected, list(hx.shape)))
 
-    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Any) -> None:  # noqa: A002
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Any) -> None:
         """Raise for an input or first state of a wrong size."""
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
@@ -173,7 +170,7 @@ class RNNBase(Module):
 
     # Forward ---------------------------------------------------------------------------------------
 
-    def forward(self, input: Any, hx: Any = None) -> Any:  # noqa: A002
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """Run the whole sequence.
 
         Args:
@@ -189,7 +186,7 @@ class RNNBase(Module):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         batched = input.ndim == 3
         if not batched:
-            input = input.unsqueeze(0 if self.batch_first else 1)  # noqa: A001
+            input = input.unsqueeze(0 if self.batch_first else 1)
         state = self._first_state(input, hx, None, batched)
         self.check_forward_args(input, state, None)
         steps = input.transpose(0, 1) if self.batch_first else input
@@ -216,7 +213,7 @@ class RNNBase(Module):
     def _as_given(self, state: Any) -> Any:
         return state if self.mode == "LSTM" else state[0]
 
-    def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> Any:  # noqa: A002
+    def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> Any:
         """The first state as a tuple of tensors with a batch dimension."""
         if hx is None:
             shape = self.get_expected_hidden_size(input, batch_sizes)

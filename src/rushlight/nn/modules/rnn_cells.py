@@ -19,7 +19,6 @@ class RNNCellBase(Module):
     bias_hh: (num_chunks * hidden_size), all uniform in +-1 / sqrt(hidden_size) at first.
     """
 
-    __constants__ = ["input_size", "hidden_size", "bias"]
     weight_ih: Tensor
     weight_hh: Tensor
     bias_ih: Tensor | None
@@ -52,7 +51,7 @@ class RNNCellBase(Module):
         nonlinearity = self.__dict__.get("nonlinearity", "tanh")
         return ", ".join(parts if nonlinearity == "tanh" else [*parts, f"nonlinearity={nonlinearity}"])
 
-    def _step(self, cell: Any, input: Any, states: list[Any]) -> Any:  # noqa: A002
+    def _step(self, cell: Any, input: Any, states: list[Any]) -> Any:
         """Run `cell` on the input and the states, with a batch dimension added if there is none."""
         name = type(self).__name__
         if input.ndim not in (1, 2):
@@ -79,8 +78,6 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or with max(., 0) for `nonlinearity="relu"`."""
 
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
-
     def __init__(
         self,
         input_size: int,
@@ -93,7 +90,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """(N, input_size), (N, hidden_size) or without N -> (N, hidden_size).  The state is zero by default."""
         cells = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}
         if self.nonlinearity not in cells:
@@ -109,7 +106,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:  # noqa: A002
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         """(N, input_size), two of (N, hidden_size) or without N -> two of (N, hidden_size)."""
         states = [None, None] if hx is None else list(hx)
         return self._step(recurrent.lstm_cell, input, states)  # type: ignore[no-any-return]
@@ -123,6 +120,6 @@ class GRUCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """(N, input_size), (N, hidden_size) or without N -> (N, hidden_size)."""
         return self._step(recurrent.gru_cell, input, [hx])  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from rushlight import ops
 from rushlight.engine.modes import no_grad
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -73,9 +73,6 @@ class Embedding(_Table):
     torch.Size([2, 3])
     """
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
-                     "sparse"]  # fmt: skip
-
     def __init__(
         self,
         num_embeddings: int,
@@ -99,7 +96,7 @@ class Embedding(_Table):
         if fresh:
             self.reset_parameters()
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+    def forward(self, input: Tensor) -> Tensor:
         """(*) of integers -> (*, embedding_dim)."""
         return F.embedding(
             input,
@@ -152,9 +149,6 @@ class EmbeddingBag(_Table):
     Args: as Embedding; `mode` "sum", "mean" or "max"; `include_last_offset` appends the end to the offsets.
     """
 
-    __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode",
-                     "sparse", "include_last_offset", "padding_idx"]  # fmt: skip
-
     def __init__(
         self,
         num_embeddings: int,
@@ -181,7 +175,7 @@ class EmbeddingBag(_Table):
 
     def forward(
         self,
-        input: Tensor,  # noqa: A002
+        input: Tensor,
         offsets: Tensor | None = None,
         per_sample_weights: Tensor | None = None,
     ) -> Tensor:

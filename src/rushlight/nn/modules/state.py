@@ -108,7 +108,7 @@ class Stateful(Convertible):
         return self._state_dict_pre_hooks.add(hook)  # type: ignore[no-any-return]
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict in place."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict."""
         return self._state_dict_hooks.add((hook, False))  # type: ignore[no-any-return]
 
     def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
@@ -241,7 +241,9 @@ class _Loading:
         """Turn wrong names into messages, before those about shapes."""
         kinds = (("Missing", self.missing), ("Unexpected", self.unexpected))
         self.errors[:0] = [
-            "{} key(s) in state_dict: {}. ".format(kind, ", ".join(f'"{k}"' for k in keys)) for kind, keys in kinds if keys
+            "{} key(s) in state_dict: {}. ".format(kind, ", ".join(f'"{k}"' for k in keys))
+            for kind, keys in kinds
+            if keys
         ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import ops
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.init import xavier_uniform_
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.container import ModuleList
@@ -173,8 +173,6 @@ class TransformerEncoder(Module):
     `enable_nested_tensor` and `mask_check` are accepted for compatibility: there are no nested tensors here.
     """
 
-    __constants__ = ["norm"]
-
     def __init__(
         self,
         encoder_layer: Any,
@@ -208,8 +206,6 @@ class TransformerEncoder(Module):
 
 class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, then `norm`."""
-
-    __constants__ = ["norm"]
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -257,7 +253,6 @@ def _length(x: Tensor, layers: Any) -> int | None:
 class _Layer(Module):
     """What encoder and decoder layers share: self-attention, two linear maps, norms and dropouts."""
 
-    __constants__ = ["norm_first"]
     activation: Any
 
     def __setstate__(self, state: dict[str, Any]) -> None:

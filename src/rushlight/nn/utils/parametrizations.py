@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.engine.modes import no_grad
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
@@ -148,7 +148,8 @@ def orthogonal(
     orthogonal_map = orthogonal_map or "matrix_exp"
     if orthogonal_map not in ("matrix_exp", "cayley"):
         raise ValueError(
-            f'orthogonal_map has to be one of "matrix_exp", "cayley" (householder is not supported), got {orthogonal_map}'
+            'orthogonal_map has to be one of "matrix_exp", "cayley" (householder is not supported), got '
+            f"{orthogonal_map}"
         )
     rows = max(weight.shape[-2:])
     base = weight.detach().new_empty((*weight.shape[:-2], rows, rows))

@@ -74,7 +74,8 @@ class ParametrizationList(ModuleList):
         self.is_tensor = isinstance(new, Tensor)
         if not self.is_tensor and not isinstance(new, Sequence):
             raise ValueError(
-                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                f"{type(new).__name__}"
             )
         self.ntensors = 1 if self.is_tensor else len(new)
         self._adopt(original, new)
@@ -96,8 +97,8 @@ class ParametrizationList(ModuleList):
         for i, tensor in enumerate(new):
             if not isinstance(tensor, Tensor):
                 raise ValueError(
-                    f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element {i} of "
-                    f"the sequence with type {type(tensor).__name__}."
+                    f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element {i} "
+                    f"of the sequence with type {type(tensor).__name__}."
                 )
             held: Any = tensor
             if isinstance(original, Parameter):
@@ -202,7 +203,8 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
         module.parametrizations[tensor_name] = listed
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     return module
 
@@ -217,9 +219,9 @@ def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
         for what in ("dtype", "shape"):
             if getattr(computed, what) != getattr(value, what):
                 raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
-                    f"enabled.\nmodule.{name}.{what}: {getattr(value, what)}\nparametrization(module.{name}).{what}: "
-                    f"{getattr(computed, what)}"
+                    f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag "
+                    f"is enabled.\nmodule.{name}.{what}: {getattr(value, what)}\n"
+                    f"parametrization(module.{name}).{what}: {getattr(computed, what)}"
                 )
         if hasattr(parametrization, "right_inverse"):
             listed.right_inverse(_inverted(parametrization, value))

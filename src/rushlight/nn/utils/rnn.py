@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
@@ -119,7 +120,7 @@ def _steps(lengths: list[int]) -> list[int]:
 
 
 def pack_padded_sequence(
-    input: Any,  # noqa: A002
+    input: Any,
     lengths: Any,
     batch_first: bool = False,
     enforce_sorted: bool = True,
@@ -142,7 +143,7 @@ def pack_padded_sequence(
         listed = [listed[i] for i in by_length]
         order = ops.tensor(by_length, dtype=int64, device=padded.device)
         padded = padded.index_select(1, order)
-    elif any(a < b for a, b in zip(listed, listed[1:], strict=False)):
+    elif any(a < b for a, b in itertools.pairwise(listed)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True: pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence."
@@ -198,10 +199,10 @@ def pad_sequence(
 ) -> Tensor:
     """Stack sequences (L_i, *) into (T, B, *), or (B, T, *) with `batch_first`, padded to the longest.
 
-    Raises ValueError for a `padding_side` other than "right" and "left", RuntimeError for what is no sequence.
+    Raises RuntimeError for a `padding_side` other than "right" and "left", and for what is no sequence.
     """
     if padding_side not in ("right", "left"):
-        raise ValueError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)  # type: ignore[attr-defined]
     elif not isinstance(sequences, Sequence):
@@ -235,7 +236,7 @@ def _pad_recorded(sequences: Any, longest: int, batch_first: bool, value: float,
         gap = longest - s.shape[0]
         if gap:
             filler = s.new_full((gap, *s.shape[1:]), value)
-            s = ops.cat((filler, s) if left else (s, filler))  # noqa: PLW2901
+            s = ops.cat((filler, s) if left else (s, filler))
         padded.append(s)
     return ops.stack(padded, 0 if batch_first else 1)
 

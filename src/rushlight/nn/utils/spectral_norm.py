@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.engine.modes import no_grad
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter, is_lazy
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]

@@ -94,8 +94,8 @@ def _check_names(module: Any, given: dict[str, Tensor]) -> None:
     missing, unexpected = sorted(known - set(given)), sorted(set(given) - known)
     if not missing and not unexpected:
         return
-    lines = [f"Error(s) in loading state_dict for {module._get_name()}:"]
+    lines = [f"Error(s) in reparametrizing for {module._get_name()}:"]
     for kind, keys in (("Unexpected", unexpected), ("Missing", missing)):
         if keys:
-            lines.append("{} key(s): {}.".format(kind, ", ".join(f'"{k}"' for k in keys)))
+            lines.append("{} key(s): {}.".format(kind, ", ".join(f"'{k}'" for k in keys)))
     raise RuntimeError("\n\t".join(lines))
