@@ -1,4 +1,4 @@
-"""Arithmetic: addition, subtraction, multiplication, division, negation, conjugation."""
+"""Arithmetic: addition, subtraction, multiplication, negation, conjugation, and products that are added."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
+from rushlight.ops import call, fast
+from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.registry import elementwise, function
+from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
+from rushlight.ops.registry import elementwise, function, publish, publish_inplace
 from rushlight.tensor import Tensor
-
-
-def _conj_forward(be: Any, x: Any) -> Any:
-    return be.conjugate(x) if x.dtype.kind == "c" else x
 
 
 def conj(x: Any) -> Any:
@@ -24,14 +24,41 @@ def conj(x: Any) -> Any:
     return x.conjugate() if isinstance(x, complex) else x
 
 
-@elementwise(ufunc="conjugate", promote="arith", grads={"input": lambda g: conj(g)})
-def conj_physical(input: Array) -> Array:  # noqa: A002
-    """Complex conjugate of each element.  input: (*) -> (*)"""
+def own_conj(t: Any) -> Any:
+    """Complex conjugate of an array that is a temporary of a formula's own, in its memory."""
+    return np.conjugate(t, out=t) if t.__class__ is np.ndarray and t.dtype.kind == "c" else conj(t)
 
 
-@elementwise(ufunc="negative", promote="arith", aliases=("negative",), grads={"input": lambda g: -g})
+def _conjugated(be: Any, x: Any) -> None:
+    if x.dtype.kind == "c":
+        be.conjugate(x, out=x)
+
+
+@elementwise(promote="arith", half=None, grads={"input": lambda g: conj(g)})
+def conj_physical(be: Any, input: Array) -> Array:  # noqa: A002
+    """Complex conjugate of each element, computed.  input: (*) -> (*); real tensors are copied."""
+    return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
+
+
+conj_physical.op.into = _conjugated
+
+
+@elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
+             grads={"input": lambda g: -g})  # fmt: skip
 def neg(input: Array) -> Array:  # noqa: A002
-    """-input.  input: (*) -> (*)"""
+    """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
+
+
+@function(method=True)
+def positive(input: Any) -> Any:  # noqa: A002
+    """`input` itself.  Raises RuntimeError for bool tensors."""
+    require_tensors("positive", input=input)
+    if raw(input).dtype == bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+# Addition --------------------------------------------------------------------------------------------
 
 
 @elementwise(ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g})
@@ -39,9 +66,124 @@ def add(input: Array, other: Array) -> Array:  # noqa: A002
     """input + other, broadcast.  (*), (*) -> (*)"""
 
 
+@elementwise(name="add_scaled", promote="arith", ns=None,
+             grads={"input": lambda g: g, "other": lambda g, alpha: g * conj(alpha)})  # fmt: skip
+def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:  # noqa: A002
+    """input + alpha * other, broadcast.  (*), (*) -> (*)"""
+    scaled = be.multiply(other, cast(alpha, other.dtype))
+    if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
+        return be.add(input, scaled, out=scaled)
+    return be.add(input, scaled)
+
+
+def _add_into(x: Any, other: Any, alpha: Any) -> None:
+    x += other * alpha
+
+
+add_scaled.op.into = in_blocks(add_scaled.op, _add_into)
+
+
+def check_alpha(alpha: Any, *operands: Any) -> Any:
+    """`alpha` as a number.  Raises RuntimeError where its kind is above that of the result."""
+    alpha = number(alpha)
+    category = result_type_of(*operands).category
+    if isinstance(alpha, bool):
+        if category != dtypes.BOOL:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif category <= dtypes.INTEGER and isinstance(alpha, float):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    elif category < dtypes.COMPLEX and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    elif not isinstance(alpha, (int, float, complex)):
+        raise TypeError(f"argument 'alpha' must be Number, not {type(alpha).__name__}")
+    return alpha
+
+
+def _finish(name: str, result: Any, out: Any) -> Any:
+    return result if out is None else call.write_out(name, out, result)
+
+
+def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+    """input + alpha * other, broadcast.  (*), (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=0.5)
+    tensor([ 6., 12.])
+    """
+    if alpha.__class__ is int and alpha == 1:
+        return add(input, other) if out is None else add(input, other, out=out)
+    return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
+
+
+def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+    """input += alpha * other."""
+    if alpha.__class__ is int and alpha == 1:
+        return call.apply_inplace(add.op, (input, other), ())
+    return call.apply_inplace(add_scaled.op, (input, other), (check_alpha(alpha, input, other),))
+
+
+publish(add_public, "add", "", (), True)
+publish_inplace(add_, "add", "", ())
+
+
+# Subtraction -----------------------------------------------------------------------------------------
+
+
+def refuse_bools(operands: Any) -> None:
+    """Raise RuntimeError if any operand is bool: subtraction is not defined there."""
+    bools = [isinstance(x, (bool, np.bool_)) or getattr(x, "dtype", None) == np.bool_ for x in operands]
+    if all(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")  # fmt: skip
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")  # fmt: skip
+
+
 @elementwise(ufunc="subtract", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: -g})
 def sub(input: Array, other: Array) -> Array:  # noqa: A002
     """input - other, broadcast.  (*), (*) -> (*)"""
+
+
+@elementwise(name="rsub", half=None, promote="arith", ns=None, grads={"input": lambda g: -g, "other": lambda g: g})
+def subtracted(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+    """other - input, broadcast.  (*), (*) -> (*)"""
+    return np.subtract(other, input)
+
+
+sub.op.check = subtracted.op.check = refuse_bools
+
+
+def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+    """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
+    if alpha.__class__ is int and alpha == 1:
+        return sub(input, other) if out is None else sub(input, other, out=out)
+    refuse_bools([raw(input), raw(other)])
+    return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
+
+
+def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+    """input -= alpha * other."""
+    if alpha.__class__ is int and alpha == 1:
+        return call.apply_inplace(sub.op, (input, other), ())
+    refuse_bools([raw(input), raw(other)])
+    return call.apply_inplace(add_scaled.op, (input, other), (-check_alpha(alpha, input, other),))
+
+
+publish(sub_public, "sub", "", ("subtract",), True)
+publish_inplace(sub_, "sub", "", ("subtract",))
+
+
+@function(out=True)
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+    """other - alpha * input, broadcast.  (*), (*) -> (*)"""
+    if alpha.__class__ is int and alpha == 1:
+        return subtracted(input, other)
+    refuse_bools([raw(input), raw(other)])
+    return add_scaled(other, input, -check_alpha(alpha, input, other))
+
+
+# Multiplication --------------------------------------------------------------------------------------
 
 
 @elementwise(
@@ -59,38 +201,99 @@ def mul(input: Array, other: Array) -> Array:  # noqa: A002
     """
 
 
-@elementwise(
-    ufunc="true_divide",
-    promote="float",
-    aliases=(),
-    grads={"input": lambda g, other: g / conj(other), "other": lambda g, other, out: -g * conj(out / other)},
-)
-def true_divide(input: Array, other: Array) -> Array:  # noqa: A002
-    """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
+# Products and quotients that are added ---------------------------------------------------------------
 
 
-def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+@elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True,
+             grads={"input": lambda g: g,
+                    "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
+                    "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))})  # fmt: skip
+def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:  # noqa: A002
+    """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    product = np.asarray(be.multiply(tensor1, tensor2))
+    return _added(be, input, product, value)
 
 
-@function(name="add", method=True, out=True, inplace=False)
-def add_scaled(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
-    """input + alpha * other, broadcast.  (*), (*) -> (*)"""
-    return add(input, _scaled(other, alpha))
+def _scaled(x: Any, value: Any) -> Any:
+    return x if value.__class__ is int and value == 1 else x * value
 
 
-for _name, _op in (("__add__", add), ("__mul__", mul), ("__radd__", add), ("__rmul__", mul), ("__sub__", sub),
-                   ("__truediv__", true_divide), ("__neg__", neg)):  # fmt: skip
-    setattr(Tensor, _name, _op)
+def _added(be: Any, input: Any, t: Any, value: Any) -> Any:  # noqa: A002
+    """input + value * t, in the memory of `t` if that is the result's shape."""
+    if value != 1:
+        be.multiply(t, cast(value, t.dtype), out=t)
+    return be.add(input, t, out=t) if input.shape == t.shape else be.add(input, t)
 
 
-def _rsub(self: Any, other: Any) -> Any:
-    return sub(other, self)
+def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
+    t = a * b
+    if value != 1:
+        t *= value
+    x += t
 
 
-def _rtruediv(self: Any, other: Any) -> Any:
-    return true_divide(other, self)
+addcmul_op.op.into = in_blocks(addcmul_op.op, _addcmul_into)
 
 
-Tensor.__rsub__ = _rsub  # type: ignore[attr-defined]
-Tensor.__rtruediv__ = _rtruediv  # type: ignore[attr-defined]
+def _value(value: Any, *tensors: Any) -> Any:
+    """The factor as a number of the result's kind."""
+    require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
+    value = number(value)
+    return int(value) if result_type_of(*tensors).category <= dtypes.INTEGER else value
+
+
+@function(method=True, out=True)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
+
+
+def addcmul_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """input += value * tensor1 * tensor2."""
+    return call.apply_inplace(addcmul_op.op, (input, tensor1, tensor2), (_value(value, input, tensor1, tensor2),))
+
+
+publish_inplace(addcmul_, "addcmul", "", ())
+
+
+@elementwise(name="addcdiv", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+             grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
+                    "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
+                        _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
+def addcdiv_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:  # noqa: A002
+    """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    quotient = np.asarray(be.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
+    return _added(be, input, quotient, value)
+
+
+def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
+    t = a / b
+    if value != 1:
+        t *= value
+    x += t
+
+
+addcdiv_op.op.into = in_blocks(addcdiv_op.op, _addcdiv_into)
+
+
+def _divisible(value: Any, *tensors: Any) -> Any:
+    """The factor as a number.  Raises RuntimeError where the quotient would be one of integers."""
+    require_tensors("addcdiv", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
+    if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
+        raise RuntimeError("addcdiv(): the division of integers is not supported: convert tensor1 or tensor2 to a "
+                           "floating-point dtype, as in tensor1.float()")  # fmt: skip
+    return number(value)
+
+
+@function(method=True, out=True)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
+    return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
+
+
+def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+    """input += value * tensor1 / tensor2."""
+    return call.apply_inplace(addcdiv_op.op, (input, tensor1, tensor2), (_divisible(value, input, tensor1, tensor2),))
+
+
+publish_inplace(addcdiv_, "addcdiv", "", ())

@@ -36,6 +36,8 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Run the forward of `op`; the outputs and the auxiliary results, as arrays."""
+    if op.check is not None:
+        op.check(arrays)
     if op.promote is not None:
         arrays = promoted(op, arrays)
     if op.refuse:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant, SavedOutput
-from rushlight.ops.call import Step, aliases, apply, shape_of, write_out
+from rushlight.ops.call import OPERANDS, Step, aliases, apply, shape_of, write_out
 from rushlight.ops.compute import check_broadcast, compute
 from rushlight.ops.plan import OpNode
 from rushlight.state import special
@@ -112,9 +112,9 @@ def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
     t._storage = storage
     step = Step(op, statics, None)
     if info is None:
-        t._view = ViewInfo(of, (step,), storage.version, "")
+        t._view = ViewInfo(of, (step,), storage.version, "", of._array)
     else:
-        t._view = ViewInfo(info.base, (*info.chain, step), storage.version, info.kind)
+        t._view = ViewInfo(info.base, (*info.chain, step), storage.version, info.kind, info.array)
 
 
 def record_fixed(op: Any, t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: list[Any], mask: int,

@@ -1,0 +1,156 @@
+"""Comparisons, and questions about numbers: eq, lt, isclose, allclose, equal, isnan, isinf, isfinite, isreal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.declare import Array
+from rushlight.ops.pieces import raw, require_tensors
+from rushlight.ops.registry import elementwise, function
+
+ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
+
+
+def _needs_tensor(operands: Any) -> None:
+    if not isinstance(operands[0], (np.ndarray, np.generic)):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
+
+
+@elementwise(promote="compare", ufunc="equal")
+def eq(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
+
+    >>> import rushlight as torch
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+
+
+@elementwise(promote="compare", ufunc="not_equal", aliases=("not_equal",))
+def ne(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", ufunc="less", aliases=("less",), refuse="c")
+def lt(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", ufunc="less_equal", aliases=("less_equal",), refuse="c")
+def le(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", ufunc="greater", aliases=("greater",), refuse="c")
+def gt(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
+def ge(input: Array, other: Array) -> Array:  # noqa: A002
+    """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+# Questions about each element ------------------------------------------------------------------------
+
+
+def _never(x: Any) -> Any:
+    return np.zeros(x.shape, bool)
+
+
+@elementwise(promote="arith", half=None, inplace=False)
+def isnan(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether each element is NaN.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False)
+def isinf(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether each element is infinite.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False)
+def isfinite(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
+    return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+def isposinf(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether each element is +infinity.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
+
+
+@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+def isneginf(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether each element is -infinity.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
+
+
+@elementwise(promote="arith", half=None, inplace=False)
+def isreal(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
+    return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)
+
+
+# Questions about two tensors -------------------------------------------------------------------------
+
+
+def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) -> None:  # noqa: A002
+    require_tensors(name, input=input, other=other)
+    if raw(input).dtype != raw(other).dtype:
+        raise RuntimeError(f"{name}(): expected tensors of one dtype, got {input.dtype} and {other.dtype}: convert one")
+    for argument, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
+
+
+@elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose")
+def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:  # noqa: A002
+    """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
+    close = np.asarray(np.equal(input, other))
+    if equal_nan and input.dtype.kind in "fc":
+        close |= np.isnan(input) & np.isnan(other)
+    if rtol == 0 and atol == 0:
+        return close
+    wide = np.float64 if input.dtype.kind in "biu" else None
+    allowed = np.absolute(other, dtype=wide) if wide is None else np.abs(other.astype(wide))
+    distance = np.absolute(input - other) if wide is None else np.abs(input.astype(wide) - other.astype(wide))
+    close |= np.isfinite(distance) & (distance <= atol + rtol * allowed)
+    return close
+
+
+@function(method=True)
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:  # noqa: A002
+    """Whether |input - other| <= atol + rtol |other|, broadcast.  (*), (*) of one dtype -> (*) bool
+
+    equal_nan: whether two NaNs are close.
+    """
+    _check_close("isclose", input, other, rtol, atol)
+    return isclose_op(input, other, rtol, atol, equal_nan)
+
+
+@function(method=True)
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:  # noqa: A002
+    """Whether all elements are close in the sense of :func:`isclose`."""
+    _check_close("allclose", input, other, rtol, atol)
+    return bool(raw(isclose_op(input, other, rtol, atol, equal_nan)).all())
+
+
+@function(method=True)
+def equal(input: Any, other: Any) -> bool:  # noqa: A002
+    """Whether two tensors have the same shape and equal elements.
+
+    >>> import rushlight as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    require_tensors("equal", input=input, other=other)
+    return bool(raw(input).shape == raw(other).shape and raw(eq(input, other)).all())
+
+
+for _fn in (eq, ne, lt, le, gt, ge):
+    _fn.op.check = _needs_tensor

@@ -1,0 +1,86 @@
+"""Python's operators on tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops import call
+from rushlight.ops.arith import add, mul, neg, positive, sub, subtracted
+from rushlight.ops.compare import eq, ge, gt, le, lt, ne
+from rushlight.ops.divide import divided, floor_divide, remainder, true_divide
+from rushlight.ops.fast import binary, of_operator
+from rushlight.ops.logic import (
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+)
+from rushlight.ops.power import pow_op
+from rushlight.tensor import Tensor
+
+
+def _named(name: str, fn: Any, doc: str) -> None:
+    fn.__name__, fn.__qualname__, fn.__doc__ = name, f"Tensor.{name}", doc
+    setattr(Tensor, name, fn)
+
+
+def _operator(op: Any) -> Any:
+    """A Python operator, which leaves what it does not know to the other operand's class."""
+    if op.elementwise and "f" not in op.refuse:
+        return binary(op, of_operator)
+    return lambda self, other: of_operator(op, (self, other), None)
+
+
+def _reflected(op: Any) -> Any:
+    """The operator with the tensor on its right."""
+
+    def fn(self: Any, other: Any) -> Any:
+        return op.call(other, self) if isinstance(other, call.OPERANDS) else NotImplemented
+
+    return fn
+
+
+def _inplace(op: Any) -> Any:
+    """The operator that changes the tensor on its left."""
+
+    def fn(self: Any, other: Any) -> Any:
+        return call.apply_inplace(op, (self, other), ()) if isinstance(other, call.OPERANDS) else NotImplemented
+
+    return fn
+
+
+# name: operator, operator with its operands exchanged (None: by exchanging them), whether it works in place
+ARITHMETIC: dict[str, tuple[Any, Any, bool]] = {
+    "add": (add, add, True), "sub": (sub, subtracted, True), "mul": (mul, mul, True),
+    "truediv": (true_divide, divided, True), "div": (true_divide, divided, True),
+    "floordiv": (floor_divide, None, True), "mod": (remainder, None, True), "pow": (pow_op, None, True),
+    "and": (bitwise_and, bitwise_and, True), "or": (bitwise_or, bitwise_or, True),
+    "xor": (bitwise_xor, bitwise_xor, True), "lshift": (bitwise_left_shift, None, True),
+    "rshift": (bitwise_right_shift, None, True),
+}  # fmt: skip
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
+         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}  # fmt: skip
+COMPARISONS = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}
+
+for _name, (_fn, _exchanged, _writes) in ARITHMETIC.items():
+    _sign = SIGNS[_name]
+    _named(f"__{_name}__", _operator(_fn.op), f"self {_sign} other, broadcast.")
+    _named(f"__r{_name}__", _reflected(_fn.op) if _exchanged is None else _operator(_exchanged.op),
+           f"other {_sign} self, broadcast.")  # fmt: skip
+    _named(f"__i{_name}__", _inplace(_fn.op), f"self {_sign}= other.")
+for _name, _fn in COMPARISONS.items():
+    _named(f"__{_name}__", _operator(_fn.op), f"Whether each element is {_name}, broadcast: a bool tensor.")
+
+
+def _invert(self: Tensor) -> Any:
+    if self._array.dtype.kind not in "biu":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got "
+                        f"{self.dtype}")  # fmt: skip
+    return bitwise_not(self)
+
+
+Tensor.__neg__ = neg  # type: ignore[attr-defined]
+Tensor.__pos__ = positive  # type: ignore[attr-defined]
+_named("__invert__", _invert, "~self: each bit, or each truth value, the other way round.")

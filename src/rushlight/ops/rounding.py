@@ -1,0 +1,250 @@
+"""Magnitude, sign and rounding: abs, sign, sgn, floor, ceil, round, trunc, frac, copysign, nextafter, frexp, ldexp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops import call
+from rushlight.ops.arith import conj
+from rushlight.ops.declare import Array
+from rushlight.ops.pieces import keep, nothing, times
+from rushlight.ops.power import pow_op
+from rushlight.ops.registry import elementwise, function, op, publish_inplace
+from rushlight.ops.results import named
+from rushlight.tensor import Tensor
+
+# Magnitude and sign ----------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False)
+def abs(be: Any, input: Array) -> Array:  # noqa: A001, A002
+    """Absolute value; of complex tensors, real.  input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.abs(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return np.absolute(input)
+
+
+abs.grad("input", raw=lambda be, g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
+
+
+def _sign(x: Any) -> Any:
+    """The sign of real numbers (0 for NaN), x / |x| of complex ones, 0 for 0; bools as they are."""
+    if x.dtype.kind == "c":
+        size = np.asarray(np.absolute(x))
+        out = np.asarray(np.true_divide(x, size, where=size != 0, out=np.zeros(size.shape, x.dtype)))
+        return out
+    if x.dtype.kind in "iu":
+        return np.sign(x)
+    if x.dtype.kind == "b":
+        return x.copy()
+    out = np.asarray(np.greater(x, 0)).astype(x.dtype)
+    return np.subtract(out, np.less(x, 0), out=out)
+
+
+def _abs_inplace(input: Any) -> Any:  # noqa: A002
+    if isinstance(input, Tensor) and input._array.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real; use abs()")
+    return call.apply_inplace(abs.op, (input,), ())
+
+
+publish_inplace(_abs_inplace, "abs", "", ("absolute",))
+abs.op.into = lambda be, x: np.absolute(x, out=x)
+Tensor.__abs__ = abs  # type: ignore[attr-defined]
+
+
+@elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
+def sign(be: Any, input: Array) -> Array:  # noqa: A002
+    """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
+    return _sign(input)
+
+
+@elementwise(promote="arith", half="float32")
+def sgn(be: Any, input: Array) -> Array:  # noqa: A002
+    """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
+    return _sign(input)
+
+
+@sgn.grad("input")
+def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
+    if (input._array if isinstance(input, Tensor) else input).dtype.kind != "c":
+        return nothing(g)
+    along = (g * conj(out)).real
+    return keep((g - out * along) / abs(input), input != 0)
+
+
+@elementwise(promote="arith", half=None, refuse="c")
+def signbit(be: Any, input: Array) -> Array:  # noqa: A002
+    """Whether the sign bit is set: True for -0.0 too.  input: (*) -> (*) bool"""
+    return np.signbit(input) if input.dtype.kind in "fV" else np.less(input, 0)
+
+
+# Rounding --------------------------------------------------------------------------------------------
+
+
+def _rounded(ufunc: str) -> Any:
+    fn = getattr(np, ufunc)
+
+    def forward(be: Any, x: Any) -> Any:
+        return x.copy() if x.dtype.kind in "iu" else fn(x)
+
+    return forward
+
+
+def _into(ufunc: Any) -> Any:
+    def into(be: Any, x: Any) -> None:
+        if x.dtype.kind not in "iu":
+            ufunc(x, out=x)
+
+    return into
+
+
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+def floor(be: Any, input: Array) -> Array:  # noqa: A002
+    """The largest whole number not above each element.  input: (*) -> (*)"""
+    return _floor(be, input)
+
+
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+def ceil(be: Any, input: Array) -> Array:  # noqa: A002
+    """The smallest whole number not below each element.  input: (*) -> (*)"""
+    return _ceil(be, input)
+
+
+@elementwise(promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)})
+def trunc(be: Any, input: Array) -> Array:  # noqa: A002
+    """The whole part: rounded toward zero.  input: (*) -> (*)"""
+    return _trunc(be, input)
+
+
+_floor, _ceil, _trunc = _rounded("floor"), _rounded("ceil"), _rounded("trunc")
+floor.op.into, ceil.op.into, trunc.op.into = _into(np.floor), _into(np.ceil), _into(np.trunc)
+
+
+@elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
+def frac(be: Any, input: Array) -> Array:  # noqa: A002
+    """input - trunc(input).  input: (*) -> (*)"""
+    whole = np.asarray(np.trunc(input))
+    return np.subtract(input, whole, out=whole)
+
+
+@elementwise(promote="arith", refuse="bc", ns=None, name="round", inplace=False, grads={"input": lambda g: nothing(g)})
+def round_op(be: Any, input: Array, decimals: int) -> Array:  # noqa: A002
+    """`input` rounded to `decimals` places, halves to even.  (*) -> (*)"""
+    if input.dtype.kind in "iu":
+        if decimals:
+            raise NotImplementedError("round(): decimals are supported for floating-point tensors alone, got "
+                                      f"{input.dtype} and decimals={decimals}")  # fmt: skip
+        return input.copy()
+    if not decimals:
+        return np.rint(input)
+    scale = input.dtype.type(10.0 ** np.abs(decimals))
+    out = np.asarray(input * scale if decimals > 0 else input / scale)
+    np.rint(out, out=out)
+    return np.divide(out, scale, out=out) if decimals > 0 else np.multiply(out, scale, out=out)
+
+
+@function(name="round", method=True, out=True)
+def round_(input: Any, *, decimals: int = 0) -> Any:  # noqa: A002
+    """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.7]))
+    tensor([0., 2., 3.])
+    """
+    return round_op(input, decimals)
+
+
+def _round_inplace(input: Any, *, decimals: int = 0) -> Any:  # noqa: A002
+    return call.apply_inplace(round_op.op, (input,), (decimals,))
+
+
+publish_inplace(_round_inplace, "round", "", ())
+
+
+# Parts of floating-point numbers ---------------------------------------------------------------------
+
+
+@elementwise(promote="float", half=None, refuse="c")
+def copysign(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+    """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
+    return np.copysign(input, other)
+
+
+@copysign.grad("input")
+def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
+    return keep(g * (out / input), input != 0)
+
+
+copysign.grad("other")(lambda g: nothing(g))
+
+
+def _not_derived(name: str) -> Any:
+    def formula(g: Any) -> Any:
+        raise RuntimeError(f"the derivative for {name} is not implemented: detach() its arguments where they are "
+                           "constants")  # fmt: skip
+
+    return formula
+
+
+@elementwise(promote="arith", half=None, refuse="bic", strict=True,
+             grads={"input": _not_derived("nextafter"), "other": _not_derived("nextafter")})  # fmt: skip
+def nextafter(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+    """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
+    return np.nextafter(input, other)
+
+
+def _same_kind(operands: Any) -> None:
+    a, b = operands
+    kinds = {x.dtype for x in (a, b) if isinstance(x, (np.ndarray, np.generic))}
+    if len(kinds) > 1:
+        raise RuntimeError(f"heaviside is not yet implemented for tensors with different dtypes, got {a.dtype} and "
+                           f"{b.dtype}: convert one of them")  # fmt: skip
+
+
+@elementwise(promote="arith", half=None, refuse="c", refusal=RuntimeError, strict=True,
+             grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
+def heaviside(be: Any, input: Array, values: Array) -> Array:  # noqa: A002
+    """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
+    return np.where(input == 0, values, (input > 0).astype(input.dtype))
+
+
+heaviside.op.check = _same_kind
+
+
+FREXP = named("frexp", "mantissa", "exponent")
+
+
+@op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
+    refuse="bic", refusal=RuntimeError)  # fmt: skip
+def frexp_op(be: Any, input: Array) -> Array:  # noqa: A002
+    """Mantissa and exponent.  (*) -> (*), (*) int32"""
+    mantissa, exponent = np.frexp(input)
+    return mantissa, exponent
+
+
+frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
+
+
+@function(method=True, out=True)
+def frexp(input: Any) -> Any:  # noqa: A002
+    """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
+    return FREXP(*frexp_op(input))
+
+
+@function(method=True, out=True)
+def ldexp(input: Any, other: Any) -> Any:  # noqa: A002
+    """input * 2^other, broadcast.  (*), (*) -> (*)"""
+    return input * pow_op(2.0, other)
+
+
+def ldexp_(input: Any, other: Any) -> Any:  # noqa: A002
+    """input *= 2^other."""
+    return input.mul_(pow_op(2.0, other))
+
+
+publish_inplace(ldexp_, "ldexp", "", ())
