@@ -5,6 +5,7 @@ sub-layer, learned positions, GELU; the last layer shares the embedding's matrix
 """
 
 import math
+from typing import Any
 
 from rushlight import nn
 from rushlight.nn import functional as F
@@ -32,12 +33,14 @@ class GPTBlock(nn.Module):
         batch, length, width = x.shape
         query, key, value = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         out = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.proj(out.transpose(1, 2).reshape(batch, length, width))
+        x = self.proj(out.transpose(1, 2).reshape(batch, length, width))
+        return x
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """Applies the block to tokens (N, L, C)."""
         x = x + self.dropout(self.attend(self.ln_1(x)))
-        return x + self.dropout(self.mlp(self.ln_2(x)))
+        result: Tensor = x + self.dropout(self.mlp(self.ln_2(x)))
+        return result
 
 
 class GPT(nn.Module):
@@ -67,14 +70,14 @@ class GPT(nn.Module):
 
     def _initialise(self, layers: int) -> None:
         for name, parameter in self.named_parameters():
-            if parameter.dim() > 1:
+            if parameter.ndim > 1:
                 # The residual stream adds 2 * layers outputs up; their scale keeps its variance.
                 residual = name.endswith(("proj.weight", "mlp.2.weight"))
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers) if residual else 0.02)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(self, tokens: Any, targets: Any = None) -> Any:
         """Logits (N, L, vocabulary) of ``tokens`` (N, L), L at most ``length``."""
         x = self.token(tokens) + self.position(arange(tokens.shape[1]))
         logits = self.head(self.ln(self.blocks(x)))

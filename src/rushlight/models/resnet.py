@@ -73,10 +73,11 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Applies the block."""
-        out = self.relu(self.bn1(self.conv1(x)))
+        out: Any = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         out += x if self.downsample is None else self.downsample(x)
-        return self.relu(out)
+        result: Tensor = self.relu(out)
+        return result
 
 
 class Bottleneck(nn.Module):
@@ -110,11 +111,12 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Applies the block."""
-        out = self.relu(self.bn1(self.conv1(x)))
+        out: Any = self.relu(self.bn1(self.conv1(x)))
         out = self.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
         out += x if self.downsample is None else self.downsample(x)
-        return self.relu(out)
+        result: Tensor = self.relu(out)
+        return result
 
 
 class ResNet(nn.Module):
@@ -199,7 +201,8 @@ class ResNet(nn.Module):
         """Logits (N, num_classes) of images ``x`` (N, 3, H, W)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(self.avgpool(x).flatten(1))
+        x = self.fc(self.avgpool(x).flatten(1))
+        return x
 
 
 class ResNet18_Weights(WeightsEnum):

@@ -77,7 +77,8 @@ class EncoderBlock(nn.Module):
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
         x = self.dropout(x) + input
-        return x + self.mlp(self.ln_2(x))
+        result: Tensor = x + self.mlp(self.ln_2(x))
+        return result
 
 
 class Encoder(nn.Module):
@@ -108,7 +109,8 @@ class Encoder(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the encoder to tokens (N, L, C)."""
-        return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
+        x: Tensor = self.ln(self.layers(self.dropout(input + self.pos_embedding)))
+        return x
 
 
 class VisionTransformer(nn.Module):
@@ -182,13 +184,15 @@ class VisionTransformer(nn.Module):
             raise ValueError(
                 f"VisionTransformer expects images of {self.image_size} x {self.image_size}, got {tuple(x.shape)}"
             )
-        return self.conv_proj(x).flatten(2).transpose(1, 2)
+        x = self.conv_proj(x).flatten(2).transpose(1, 2)
+        return x
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (N, num_classes) of images ``x`` (N, 3, image_size, image_size)."""
         x = self._process_input(x)
         x = cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
-        return self.heads(self.encoder(x)[:, 0])
+        x = self.heads(self.encoder(x)[:, 0])
+        return x
 
 
 class ViT_B_16_Weights(WeightsEnum):
@@ -231,7 +235,7 @@ class ViT_H_14_Weights(WeightsEnum):
     DEFAULT = IMAGENET1K_SWAG_E2E_V1
 
 
-def _vit(weights: WeightsEnum | None, options: dict[str, Any], **sizes: int) -> VisionTransformer:
+def _vit(weights: WeightsEnum | None, options: dict[str, Any], **sizes: Any) -> VisionTransformer:
     def make(image_size: int = 224, **kwargs: Any) -> VisionTransformer:
         return VisionTransformer(image_size, **sizes, **kwargs)
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def agreement(results: list[dict[str, Any]]) -> float:
     """The largest difference between the losses of any two runs at the same step."""
-    columns = zip(*(result["losses"] for result in results), strict=True)
+    columns: Iterable[tuple[float, ...]] = zip(*(result["losses"] for result in results), strict=True)
     return max(max(column) - min(column) for column in columns)
 
 

@@ -27,7 +27,7 @@ def draw(results: list[dict[str, Any]]) -> str:
         f'aria-label="Memory over time of three ways of training">',
         f"<style>{STYLE}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        f'<text class="title" x="{LEFT}" y="28">Resident memory: the first pass over the data, and its evaluation</text>',
+        f'<text class="title" x="{LEFT}" y="28">Resident memory in the first pass over the data</text>',
         *_axes(end, top),
         *(part for result in results for part in _run(result, end, top)),
         *_legend(results, top),

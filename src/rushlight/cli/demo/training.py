@@ -15,10 +15,9 @@ import numpy.typing as npt
 from rushlight import datasets, optim
 from rushlight.cli.demo.memory import ResidentMemory
 from rushlight.engine.modes import no_grad
-from rushlight.generator import manual_seed
 from rushlight.models import VisionTransformer
 from rushlight.nn import functional as F
-from rushlight.ops import from_numpy
+from rushlight.ops import from_numpy, manual_seed
 from rushlight.tensor import Tensor
 
 HELD_OUT = 360
@@ -66,7 +65,7 @@ class InBackward:
     """An optimizer per parameter, stepped as soon as that parameter's gradient is complete."""
 
     def __init__(self, model: VisionTransformer) -> None:
-        of = {parameter: optim.Adam([parameter], lr=RATE, foreach=False) for parameter in model.parameters()}
+        of: dict[Any, optim.Adam] = {p: optim.Adam([p], lr=RATE, foreach=False) for p in model.parameters()}
 
         def hook(parameter: Tensor) -> None:
             of[parameter].step()
