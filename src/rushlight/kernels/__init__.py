@@ -7,6 +7,16 @@ the first call that can use it.
 from __future__ import annotations
 
 from rushlight.kernels.attention import sdpa, sdpa_backward
+from rushlight.kernels.convolution import (
+    conv,
+    conv_input,
+    conv_weight,
+    max_pool,
+    pool_gather,
+    pool_scatter,
+    window_spread,
+    window_sum,
+)
 from rushlight.kernels.elementwise import (
     erf,
     exp,
@@ -50,6 +60,14 @@ from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax
 from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd
 
 __all__ = [
+    "conv",
+    "conv_input",
+    "conv_weight",
+    "max_pool",
+    "pool_gather",
+    "pool_scatter",
+    "window_spread",
+    "window_sum",
     "adagrad",
     "adam",
     "batch_apply",

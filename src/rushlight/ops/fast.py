@@ -210,6 +210,8 @@ def unary(op: Any) -> Any:
 
 def of_operator(op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
     """The general path of a Python operator, which leaves foreign operands to their own class."""
+    if not isinstance(inputs[0], Tensor):
+        raise TypeError(f"the operator of Tensor does not apply to a {type(inputs[0]).__name__!r} object")
     if isinstance(inputs[1], OPERANDS):
         return apply(op, inputs, ())
     return NotImplemented
