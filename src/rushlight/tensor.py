@@ -25,12 +25,15 @@ LEAF: Any = _Leaf()
 
 
 class ViewInfo:
-    """How a view came from its base: the operators to replay, and the version of the base that its edge knows."""
+    """How a view came from its base: the operators to replay, and the version of the base that its edge knows.
 
-    __slots__ = ("base", "chain", "kind", "version")
+    array: the base's array when the chain began, which `transpose_` and its like replace.
+    """
 
-    def __init__(self, base: Tensor, chain: tuple[Any, ...], version: int, kind: str):
-        self.base, self.chain, self.version = base, chain, version
+    __slots__ = ("array", "base", "chain", "kind", "version")
+
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], version: int, kind: str, array: Any):
+        self.base, self.chain, self.version, self.array = base, chain, version, array
         self.kind = kind  # "" or why in-place changes are refused: "no_grad", "multi", "function"
 
 

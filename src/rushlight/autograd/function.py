@@ -302,7 +302,7 @@ def place(ctx: FunctionCtx, args: tuple[Any, ...], out: Any, k: int, recorded: b
             make_view(out, of, None, "function")
     elif out._view is not None and recorded and differentiable:
         info = out._view
-        out._view = ViewInfo(info.base, info.chain, info.version, "function")
+        out._view = ViewInfo(info.base, info.chain, info.version, "function", info.array)
     if recorded and differentiable:
         out._edge = ctx.port(k)
     return out

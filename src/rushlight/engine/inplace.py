@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.engine import anomaly
 from rushlight.engine.node import Node, edge_of, next_seq
-from rushlight.engine.views import replay
+from rushlight.engine.views import chain_of, replay
 from rushlight.state import Setting, modes
 from rushlight.storage import bump
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -68,7 +68,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         tensor._edge = edge
         return
     base = info.base
-    base._edge = CopySlices(base, info.chain, edge.node)
+    base._edge = CopySlices(base, chain_of(info), edge.node)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.
     info.version = -1
 

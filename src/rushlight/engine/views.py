@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.engine.conform import tensor_functions
 from rushlight.state import Setting
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
@@ -15,9 +16,16 @@ def make_view(view: Tensor, of: Tensor, replay: Any, kind: str) -> None:
     storage = storage_of(of)
     view._storage = storage
     if info is None:
-        view._view = ViewInfo(of, (replay,), storage.version, kind)
+        view._view = ViewInfo(of, (replay,), storage.version, kind, of._array)
     else:
-        view._view = ViewInfo(info.base, (*info.chain, replay), storage.version, kind or info.kind)
+        view._view = ViewInfo(info.base, (*info.chain, replay), storage.version, kind or info.kind, info.array)
+
+
+def chain_of(info: ViewInfo) -> tuple[Any, ...]:
+    """The operators that make a view from its base as the base is now."""
+    if info.array is info.base._array:
+        return info.chain
+    return (tensor_functions["restride"](info.array, info.base._array), *info.chain)
 
 
 def replay(chain: tuple[Any, ...], base: Any) -> Any:
@@ -39,7 +47,7 @@ def refresh(view: Tensor) -> None:
     if base._edge is None or base._edge is LEAF or info.kind in ("no_grad", "function"):
         return
     with Setting("grad", True), Setting("saved_hooks", ()):
-        view._edge = replay(info.chain, base)._edge
+        view._edge = replay(chain_of(info), base)._edge
 
 
 Tensor._refresh = staticmethod(refresh)

@@ -1,0 +1,85 @@
+"""Views in place: transpose_, squeeze_ and their like change what a tensor sees of its memory, not the memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from rushlight.engine import inplace
+from rushlight.engine.conform import tensor_functions
+from rushlight.engine.node import edge_of
+from rushlight.ops.registry import function
+from rushlight.ops.strided import as_strided_op, geometry
+from rushlight.ops.views import squeeze, t, transpose, unsqueeze
+from rushlight.storage import storage_of
+from rushlight.tensor import Tensor
+
+
+def become(tensor: Tensor, made: Any) -> Tensor:
+    """Make `tensor` what the view `made` of it is."""
+    inplace.check(tensor, tensor.requires_grad)
+    result = made(tensor)
+    if result is not tensor:
+        storage_of(tensor)
+        if tensor._view is not None:
+            tensor._view = result._view
+        edge = edge_of(result)
+        tensor._array, tensor._edge = result._array, edge
+        if tensor._view is not None:
+            tensor._view.version = tensor._version + 1
+    inplace.written(tensor, "a view in place")
+    return tensor
+
+
+def restride(array: Any, now: Any) -> Any:
+    """A step that shows the memory of an array like `now` as `array` lies in it."""
+    unit = array.itemsize
+    offset = (array.__array_interface__["data"][0] - now.__array_interface__["data"][0]) // unit if array.size else 0
+    stride, own = (tuple([s // unit for s in a.strides]) for a in (array, now))
+    return partial(as_strided_op.op.call, size=array.shape, stride=stride, offset=offset, own=own)
+
+
+tensor_functions["restride"] = restride
+
+
+@function(method=True)
+def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """In-place version of :func:`transpose`."""
+    return become(input, lambda x: transpose(x, dim0, dim1))
+
+
+@function(method=True)
+def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """In-place version of :func:`swapaxes`."""
+    return transpose_(input, axis0, axis1)
+
+
+@function(method=True)
+def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """In-place version of :func:`swapdims`."""
+    return transpose_(input, dim0, dim1)
+
+
+@function(method=True)
+def t_(input: Tensor) -> Tensor:
+    """In-place version of :func:`t`."""
+    return become(input, t)
+
+
+@function(method=True)
+def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
+    """In-place version of :func:`squeeze`."""
+    return become(input, lambda x: squeeze(x, dim))
+
+
+@function(method=True)
+def unsqueeze_(input: Tensor, dim: int) -> Tensor:
+    """In-place version of :func:`unsqueeze`."""
+    return become(input, lambda x: unsqueeze(x, dim))
+
+
+@function(method=True)
+def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """In-place version of :func:`as_strided`."""
+    found = geometry("as_strided_", input, size, stride, storage_offset)
+    return become(input, lambda x: as_strided_op(x, *found))
