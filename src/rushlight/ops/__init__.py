@@ -7,10 +7,12 @@ from typing import Any
 from rushlight.ops import (
     activation,
     arith,
+    batch_norm,
     compare,
     convert,
     convolution,
     create,
+    diagonal,
     divide,
     dropout,
     embedding,
@@ -27,6 +29,7 @@ from rushlight.ops import (
     logic,
     masked,
     matmul,
+    normalization,
     operators,
     padding,
     power,
@@ -47,6 +50,7 @@ from rushlight.ops import (
     unique,
     views,
     views_inplace,
+    views_more,
     views_split,
 )
 from rushlight.ops.registry import NAMESPACES

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import ops
 from rushlight.kernels.dispatch import up
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.named import named as ops
 from rushlight.ops.rectifier import require
 from rushlight.ops.registry import elementwise, function, inplace_of, op
 
@@ -95,7 +95,7 @@ def _tanh_softplus(be: Any, x: Any) -> Any:
 def _mish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
     g, x = up(g, input)
     t = _tanh_softplus(be, x)
-    slope = t * t
+    slope = np.multiply(t, t, out=np.empty_like(t))
     np.subtract(1, slope, out=slope)
     slope *= x
     slope *= be.sigmoid(x)
@@ -142,13 +142,15 @@ def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:  # noqa: A002
 def logsigmoid(be: Any, input: Array) -> Array:  # noqa: A002
     """log(sigmoid(input)), without overflow.  (*) -> (*)"""
     require(input.dtype.kind == "f", "logsigmoid", input)
-    out = be.softplus(-input, 1.0, math.inf)
+    out = np.negative(input, out=np.empty_like(input))
+    out = be.softplus(out, 1.0, math.inf, out=out)
     return np.negative(out, out=out)
 
 
 def _logsigmoid_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
     g, x = up(g, input)
-    out = be.sigmoid(-x)
+    out = np.negative(x, out=np.empty_like(x))
+    out = be.sigmoid(out, out=out)
     return np.multiply(out, g, out=out)
 
 
@@ -161,7 +163,7 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 @elementwise(ns=F, name="softsign", method=False, inplace=False)
 def softsign(be: Any, input: Array) -> Array:  # noqa: A002
     """input / (1 + |input|).  (*) -> (*)"""
-    out = np.abs(input)
+    out = np.asarray(np.abs(input))
     out += 1
     return input / out
 

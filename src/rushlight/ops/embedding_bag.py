@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import ops
 from rushlight.ops.declare import Array
 from rushlight.ops.embedding import check_table, embedding_backward, embedding_op, embedding_renorm_
 from rushlight.ops.embedding import refuse_sparse, rows_of, wrapped_padding
+from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap
 

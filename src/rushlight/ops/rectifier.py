@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import ops
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
+from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, op
 from rushlight.tensor import Tensor, wrap
 
@@ -22,9 +22,9 @@ F = "nn.functional"
 
 
 def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
-    """Raise RuntimeError, as PyTorch does, for a dtype that an operator does not compute."""
+    """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
     if not fits:
-        raise RuntimeError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in "
+        raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in "
                            "input.float()")  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def gated(be: Any, grad: Array, gate: Array) -> Array:
 @op(ns=None)
 def outside(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
-    inside = input >= low
+    inside = np.asarray(input >= low)
     inside &= input <= high
     return np.logical_not(inside, out=inside)
 
@@ -56,7 +56,7 @@ def outside(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A
 @op(ns=None)
 def between(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
-    beyond = input <= low
+    beyond = np.asarray(input <= low)
     beyond |= input >= high
     return np.logical_not(beyond, out=beyond)
 
@@ -70,7 +70,7 @@ def relu_backward(be: Any, grad: Array, output: Array) -> Array:
 @op(ns=None, grads={"grad": lambda g, output, slope: leaky_relu_backward(g, output, slope)})
 def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
-    out = grad * slope
+    out = np.multiply(grad, slope, out=np.empty_like(grad))
     np.copyto(out, grad, where=output > 0)
     return out
 
@@ -106,7 +106,7 @@ def _leaky(be: Any, x: Any, slope: float) -> Any:
     require(x.dtype.kind == "f", "leaky_relu", x)
     # Scaling by a slope under 1 leaves the larger of both where it should be.
     if 0 <= slope <= 1:
-        out = x * slope
+        out = np.multiply(x, slope, out=np.empty_like(x))
         return np.maximum(out, x, out=out)
     return np.where(x > 0, x, x * x.dtype.type(slope))
 
@@ -152,7 +152,7 @@ publish_inplace("leaky_relu_", leaky_relu_, F)
 @op(ns=None, name="prelu_kernel")
 def prelu_op(be: Any, input: Array, weight: Array) -> Array:  # noqa: A002
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
-    out = input * weight
+    out = np.asarray(input * weight)
     np.copyto(out, input, where=input > 0)
     return out
 
@@ -162,7 +162,7 @@ def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:  # 
     positive = x > 0
     of_weight = np.multiply(g, x, where=~positive, out=np.zeros(g.shape, g.dtype)) if needs[1] else None
     if needs[0]:
-        of_input = g * w
+        of_input = np.asarray(g * w)
         np.copyto(of_input, g, where=positive)
         return of_input, of_weight
     return None, of_weight
@@ -224,10 +224,10 @@ def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
 def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,  # noqa: A002
           inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
     """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
     noise = wrap(_slopes(input._array, lower, upper, generator))
     return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
 
@@ -312,7 +312,7 @@ def hardswish_op(be: Any, input: Array) -> Array:  # noqa: A002
 
 def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
     g, x = up(g, input)
-    out = x * (1 / 3)
+    out = np.multiply(x, 1 / 3, out=np.empty_like(x))
     out += 0.5
     out[x > 3] = 1
     out[x < -3] = 0
@@ -381,7 +381,7 @@ def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A00
     require(input.dtype.kind == "f", "softshrink", input)
     if not lambd >= 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
-    out = np.clip(input, -lambd, lambd)
+    out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
     return np.subtract(input, out, out=out)
 
 
@@ -390,7 +390,7 @@ def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A00
 
 def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     require(x.dtype.kind == "f", "elu", x)
-    negative = np.minimum(x, 0)  # keeps NaN
+    negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
     if input_scale != 1:
         negative *= input_scale
     np.expm1(negative, out=negative)
@@ -407,7 +407,7 @@ def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float
 
 def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
     g, y = up(g, out)
-    slope = y + alpha * scale
+    slope = np.add(y, alpha * scale, out=np.empty_like(y))
     if input_scale != 1:
         slope *= input_scale
     np.copyto(slope, scale, where=y > 0)

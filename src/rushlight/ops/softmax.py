@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight import dtypes, ops
+from rushlight import dtypes
 from rushlight.generator import default_generator
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.named import named as ops
 from rushlight.ops.rectifier import require
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap

@@ -1,0 +1,204 @@
+"""Batch and instance normalisation, and their running statistics.
+
+What is saved: the input, and mean and variance by channel, in float32 for 16-bit inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine import inplace
+from rushlight.ops.declare import Array
+from rushlight.ops.named import named as ops
+from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch
+from rushlight.ops.rectifier import require
+from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def reciprocal_deviation(var: Any, eps: float) -> Any:
+    """1 / sqrt(var + eps) of an array."""
+    return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
+
+
+@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,))
+def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:  # noqa: A002
+    """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
+    mean, var = be.batch_stats(input)
+    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
+
+
+def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:  # noqa: A002
+    return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
+
+
+@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw)
+def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+    dims = (0, *range(2, input.ndim))
+    hat, rstd = standardized(input, dims, eps)
+    t = g if weight is None else g * by_feature(weight, input.ndim)
+    gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
+    gw = ops.sum(g * hat, dims) if needs[1] else None
+    return gx, gw, ops.sum(g, dims) if needs[2] else None
+
+
+@op(ns=None, name="native_batch_norm_eval")
+def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,  # noqa: A002
+                       eps: float) -> Array:  # fmt: skip
+    """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
+    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
+
+
+def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:  # noqa: A002
+    wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
+    return be.batch_norm_backward(g, input, mean.astype(wide.dtype, copy=False), reciprocal_deviation(wide, eps), weight,
+                                  needs, False)  # fmt: skip
+
+
+@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw)
+def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+    dims, n = (0, *range(2, input.ndim)), input.ndim
+    rstd = by_feature(ops.rsqrt(var + eps), n)
+    gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
+    gw = ops.sum(g * ((input - by_feature(mean, n)) * rstd), dims) if needs[1] else None
+    return gx, gw, ops.sum(g, dims) if needs[2] else None
+
+
+def check_batch(input: Any, **features: Any) -> None:  # noqa: A002
+    """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    array = input._array
+    if array.ndim < 2:
+        raise IndexError(f"batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), got "
+                         f"{array.ndim}")  # fmt: skip
+    require(input.dtype.is_floating_point, "batch_norm", input)
+    channels = array.shape[1]
+    for name, x in features.items():
+        if x is not None and x.numel() != channels:
+            raise RuntimeError(f"batch_norm: {name} should contain {channels} elements not {x.numel()}")
+
+
+def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """Move running statistics towards the batch's mean and unbiased variance, in place."""
+    with np.errstate(all="ignore"):
+        unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
+    for running, new in ((running_mean, mean), (running_var, unbiased)):
+        if running is not None:
+            inplace.check(running, False)
+            array = running._array
+            array[...] = array * (1 - momentum) + momentum * new
+            inplace.written(running, "batch_norm")
+
+
+def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,  # noqa: A002
+               momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
+    check_batch(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if not training:
+        for name, x in (("running_mean", running_mean), ("running_var", running_var)):
+            if x is None:
+                raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
+        return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
+    out, mean, var = batch_norm_op(input, weight, bias, eps)
+    if running_mean is not None or running_var is not None:
+        shape = input._array.shape
+        count = shape[0] * math.prod(shape[2:])
+        update_running(running_mean, running_var, mean._array, var._array, count, momentum)
+    return out, mean, var
+
+
+@function(ns=F)
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,  # noqa: A002
+               training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+    """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
+
+    training: take mean and variance of the batch, and move running_mean and running_var by `momentum` towards them, in
+    place; otherwise take the running ones. Raises ValueError for one value a channel in training.
+    Source: Ioffe and Szegedy, Batch Normalization (2015).
+    """
+    if training:
+        shape = list(input.shape)
+        verify_batch(shape, shape[0] * math.prod(shape[2:]) if shape else 0)
+        if (running_mean is None) != (running_var is None):
+            raise ValueError("batch_norm: running_mean and running_var must either both be None or neither be None")
+    return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,  # noqa: A002
+                     momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.batch_norm, parameters before statistics."""
+    return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+torch_batch_norm.__name__ = torch_batch_norm.__qualname__ = "batch_norm"
+NAMESPACES[""]["batch_norm"] = torch_batch_norm
+
+
+@function()
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,  # noqa: A002
+                      momentum: float, eps: float) -> Any:  # fmt: skip
+    """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
+    out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
+    return out, mean, wrap(reciprocal_deviation(var._array, eps))
+
+
+# Instance norm ------------------------------------------------------------------------------------------------
+
+
+def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **features: Any) -> None:  # noqa: A002
+    """Raise RuntimeError where statistics lack or shapes do not fit."""
+    if input.ndim < 2:
+        raise RuntimeError(f"instance_norm: Expected an input of at least 2 dimensions (N, C, *), got {input.ndim}")
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("instance_norm: Expected running_mean and running_var to be defined when use_input_stats is "
+                           "false")  # fmt: skip
+    channels = input.shape[1]
+    for name, x in {"running_mean": running_mean, "running_var": running_var, **features}.items():
+        if x is not None and x.numel() != channels:
+            raise RuntimeError(f"instance_norm: {name} should contain {channels} elements not {x.numel()}")
+
+
+def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:  # noqa: A002
+    """Update running statistics with the mean over the batch of every instance's."""
+    n, c = input._array.shape[:2]
+    rows = input._array.reshape(1, n * c, -1)
+    mean, var = batch_norm_op.op.backend.batch_stats(rows)
+    update_running(running_mean, running_var, mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0), rows.shape[2], momentum)
+
+
+@function(ns=F)
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,  # noqa: A002
+                  bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+    """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
+
+    use_input_stats: take the statistics of the input (and update running ones), otherwise the running ones.
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization (2016).
+    """
+    if use_input_stats:
+        shape = list(input.shape)
+        if math.prod(shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
+    if not use_input_stats:
+        return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
+    if running_mean is not None or running_var is not None:
+        instance_stats(input, running_mean, running_var, momentum)
+    return group_norm_op(input, weight, bias, input.shape[1], eps)
+
+
+def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,  # noqa: A002
+                        use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.instance_norm, parameters before statistics."""
+    return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+torch_instance_norm.__name__ = torch_instance_norm.__qualname__ = "instance_norm"
+NAMESPACES[""]["instance_norm"] = torch_instance_norm
