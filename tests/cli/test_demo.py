@@ -1,0 +1,90 @@
+"""The demo: its parts, and a short run of the whole."""
+
+import json
+import xml.etree.ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rushlight.cli import demo
+from rushlight.cli.demo import chart, memory, table, training, ways
+
+
+@pytest.fixture
+def results() -> list[dict]:
+    """Figures of three runs as the processes report them."""
+    sizes = {"adam": 171_000_000, "loop": 170_000_000, "fused": 130_000_000}
+    return [
+        {
+            "way": way,
+            "name": ways.WAYS[way],
+            "peak": peak,
+            "parameters": 38_000_000,
+            "gradients": 0 if way == "fused" else 38_000_000,
+            "state": 76_000_000,
+            "seconds_per_step": 0.05,
+            "accuracy": 0.97,
+            "losses": [2.0, 1.0, 0.5],
+            "window": 0.9,
+            "series": [(i / 1000, peak // 2 + (i % 7) * 1_000_000) for i in range(1000)],
+        }
+        for way, peak in sizes.items()
+    ]
+
+
+def test_table_and_verdict(results: list[dict]) -> None:
+    text = table.render(results)
+    assert "Adam in backward peaks 41.0 MB lower (24 %)" in text and "agree to 0.0e+00" in text
+    rows = text.splitlines()[1:6]
+    assert len({len(row) for row in rows}) == 1
+
+
+def test_chart_is_svg_with_a_line_for_each_run(results: list[dict]) -> None:
+    root = xml.etree.ElementTree.fromstring(chart.draw(results))
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.tag == space + "svg"
+    lines = root.findall(space + "polyline")
+    assert len(lines) == 3
+    for line in lines:
+        points = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        assert all(0 <= x <= chart.WIDTH and 0 <= y <= chart.HEIGHT for x, y in points)
+        assert points == sorted(points, key=lambda point: point[0])
+
+
+def test_agreement(results: list[dict]) -> None:
+    results[1]["losses"][2] += 0.25
+    assert demo.agreement(results) == 0.25
+
+
+def test_split_is_of_whole_data() -> None:
+    (images, labels), (held, held_labels) = training.split(0)
+    assert images.shape == (1437, 3, 8, 8) and held.shape == (360, 3, 8, 8)
+    assert len(labels) == 1437 and len(held_labels) == 360
+    assert images.dtype == np.float32 and abs(float(images.mean())) < 0.05 and abs(float(images.std()) - 1) < 0.05
+    other, _ = training.split(1)
+    assert not np.array_equal(labels, other[1])
+
+
+def test_resident_memory_sees_an_array() -> None:
+    with memory.ResidentMemory() as resident:
+        array = np.ones(4_000_000)
+        array += 1
+    assert resident.peak > 0.9 * array.nbytes
+    assert resident.elapsed() > 0 and all(seconds > 0 for seconds, _ in resident.series)
+
+
+@pytest.mark.slow
+def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One pass over the data: the fused run peaks lower by the gradients, the losses are the same."""
+    figures = tmp_path / "figures.json"
+    assert demo.main(["--epochs", "1", "-o", str(tmp_path / "chart.svg"), "--json", str(figures)]) == 0
+    assert "Adam in backward" in capsys.readouterr().out
+    found = json.loads(figures.read_text())
+    plain, loop, fused = found["runs"]
+    assert found["largest_loss_difference"] <= 1e-5
+    assert plain["gradients"] == plain["parameters"] and fused["gradients"] == 0
+    assert plain["state"] == fused["state"] >= 2 * plain["parameters"]
+    assert plain["peak"] - fused["peak"] >= 0.95 * plain["gradients"]
+    assert plain["peak"] == pytest.approx(loop["peak"], rel=0.1)
+    xml.etree.ElementTree.parse(tmp_path / "chart.svg")
