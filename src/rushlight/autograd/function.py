@@ -219,7 +219,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record it: one tensor, or the tuple that forward returned."""
-        if "_node_class" not in cls.__dict__:
+        if cls.__dict__.get("_node_class") is None:
             cls._node_class = type(f"{cls.__name__}Backward", (FunctionCtx,), {})
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
             args, kwargs = with_defaults(cls.forward, args, kwargs), {}

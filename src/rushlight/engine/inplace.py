@@ -47,7 +47,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
         return
     if view.base._edge is LEAF and (needs or requires_grad):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if view.kind and (needs or requires_grad):
+    if view.kind and (needs or requires_grad or view.base.requires_grad):
         fn = tensor.grad_fn
         of = f" of {fn.name()}" if fn is not None else ""
         raise RuntimeError(f"Output {tensor.output_nr}{of} is a view and is being modified inplace. {REFUSED[view.kind]}")

@@ -12,7 +12,7 @@ from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
-from rushlight.ops.shape import reshape_op
+from rushlight.ops.shape import reshape_op, slice_op
 
 
 def _channel_sum(g: Any) -> Any:
@@ -49,9 +49,16 @@ def conv_input_op(be: Any, input: Array, weight: Array, shape: Any, stride: Any,
     return be.conv_input(input, weight, shape, stride, padding, dilation, groups)
 
 
+def conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The convolution of x and w, cut to `shape`."""
+    y = conv_op(x, w, None, stride, padding, dilation, groups)
+    # An output padding as large as the stride makes room for windows that the operand never had.
+    return y if tuple(y.shape) == tuple(shape) else slice_op(y, tuple(slice(n) for n in shape))
+
+
 conv_input_op.grad("input")(
-    lambda g, weight, stride, padding, dilation, groups: conv_op(
-        g, conj(weight), None, stride, padding, dilation, groups
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_to(
+        input_shape, g, conj(weight), stride, padding, dilation, groups
     )
 )
 conv_input_op.grad("weight")(
@@ -69,7 +76,9 @@ def conv_weight_op(be: Any, input: Array, other: Array, shape: Any, stride: Any,
 
 
 conv_weight_op.grad("input")(
-    lambda g, other, stride, padding, dilation, groups: conv_op(conj(other), g, None, stride, padding, dilation, groups)
+    lambda g, input_shape, other, stride, padding, dilation, groups: conv_to(
+        input_shape, conj(other), g, stride, padding, dilation, groups
+    )
 )
 conv_weight_op.grad("other")(
     lambda g, input, other_shape, stride, padding, dilation, groups: conv_input_op(

@@ -11,6 +11,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.formats import contiguous_format, has_format, is_format
 from rushlight.ops.options import strides_of
 from rushlight.ops.registry import function
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 
@@ -156,7 +157,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
     Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16.
     """
-    if not force and edge_of(self) is not None:
+    if not force and modes.grad and edge_of(self) is not None:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Use tensor.float().numpy().")
