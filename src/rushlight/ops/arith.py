@@ -177,6 +177,7 @@ publish_inplace(sub_, "sub", "", ("subtract",))
 @function(out=True)
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
+    require_tensors("rsub", input=input)
     if alpha.__class__ is int and alpha == 1:
         return subtracted(input, other)
     refuse_bools([raw(input), raw(other)])

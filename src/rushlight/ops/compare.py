@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import raw, require_tensors
+from rushlight.ops.pieces import raw, require_tensors, tensor_first
 from rushlight.ops.registry import elementwise, function
 
 ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
-
-
-def _needs_tensor(operands: Any) -> None:
-    if not isinstance(operands[0], (np.ndarray, np.generic)):
-        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
 
 
 @elementwise(promote="compare", ufunc="equal")
@@ -153,4 +148,4 @@ def equal(input: Any, other: Any) -> bool:  # noqa: A002
 
 
 for _fn in (eq, ne, lt, le, gt, ge):
-    _fn.op.check = _needs_tensor
+    _fn.op.check = tensor_first

@@ -40,6 +40,8 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
         op.check(arrays)
     if op.promote is not None:
         arrays = promoted(op, arrays)
+    else:
+        arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
     if op.refuse:
         check_kind(op, arrays)
     half = None

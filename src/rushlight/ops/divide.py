@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.ops import call
 from rushlight.ops.arith import conj, own_conj
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import nothing, times
+from rushlight.ops.pieces import floating_into, nothing, tensor_first, times
 from rushlight.ops.registry import elementwise, publish, publish_inplace
 
 
@@ -55,11 +55,7 @@ def reciprocal(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 reciprocal.grad("input", raw=_reciprocal_raw)(lambda g, out: -g * conj(out * out))
-reciprocal.op.into = lambda be, x: be.true_divide(1, x, out=x) if x.dtype.kind == "f" else _whole(x)
-
-
-def _whole(x: Any) -> None:
-    x[...] = 1 / x
+reciprocal.op.into = floating_into(reciprocal.op, lambda be, x: be.true_divide(1, x, out=x))
 
 
 # Rounded division ------------------------------------------------------------------------------------
@@ -175,3 +171,6 @@ def fmod(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
     """
     refuse_zero("fmod", input, other)
     return be.fmod(input, other)
+
+
+fmod.op.check = tensor_first

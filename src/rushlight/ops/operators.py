@@ -37,6 +37,8 @@ def _reflected(op: Any) -> Any:
     """The operator with the tensor on its right."""
 
     def fn(self: Any, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(f"the operator of Tensor does not apply to a {type(self).__name__!r} object")
         return op.call(other, self) if isinstance(other, call.OPERANDS) else NotImplemented
 
     return fn

@@ -81,6 +81,25 @@ def require_tensors(name: str, **operands: Any) -> None:
             raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {type(x).__name__}")
 
 
+def floating_into(of: Any, fn: Any) -> Any:
+    """An `into` for operator `of` on one tensor: `fn(be, x)` changes floating-point and complex `x` in place."""
+
+    def into(be: Any, x: Any, *statics: Any) -> Any:
+        if x.dtype.kind in "fc":
+            fn(be, x, *statics)
+        else:
+            outs, _ = compute(of, [x], statics)
+            call.write(of.name, x, outs[0])
+
+    return into
+
+
+def tensor_first(operands: Any) -> None:
+    """Raise TypeError if the first of an operator's operands is a number."""
+    if not isinstance(operands[0], (ndarray, np.generic)):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
+
+
 def in_blocks(of: Any, fn: Any) -> Any:
     """An `into` for operator `of`: `fn(x, *others, *statics)` changes x in place, with temporaries of its size.
 

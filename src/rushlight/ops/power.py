@@ -13,7 +13,7 @@ from rushlight.ops import call
 from rushlight.ops.arith import conj, own_conj
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import dtype_of, keep, nothing, over, raw, result_type_of, times
+from rushlight.ops.pieces import dtype_of, floating_into, keep, nothing, over, raw, result_type_of, times
 from rushlight.ops.registry import elementwise, function, publish_inplace
 from rushlight.ops.unary import log
 from rushlight.tensor import Tensor
@@ -41,7 +41,7 @@ def square(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 square.grad("input", raw=_square_raw)(lambda g, input: g * conj(input * 2))
-square.op.into = lambda be, x: be.multiply(x, x, out=x)
+square.op.into = floating_into(square.op, lambda be, x: be.multiply(x, x, out=x))
 
 
 def _sqrt_raw(be: Any, g: Any, out: Any) -> Any:
@@ -83,7 +83,7 @@ def _rsqrt_into(be: Any, x: Any) -> None:
     be.true_divide(1, x, out=x)
 
 
-rsqrt.op.into = _rsqrt_into
+rsqrt.op.into = floating_into(rsqrt.op, _rsqrt_into)
 
 
 # pow -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight import ops
 from rushlight.ops.arith import conj, own_conj
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep, over, times
+from rushlight.ops.pieces import floating_into, keep, over, times
 from rushlight.ops.registry import elementwise
 
 ndarray = np.ndarray
@@ -30,9 +30,9 @@ def kernel(name: str) -> Any:
     return run
 
 
-def inplace_kernel(fn: Any) -> Any:
-    """An `into` from a forward that takes `out`."""
-    return lambda be, x: fn(be, x, out=x)
+def inplace_kernel(of: Any, fn: Any) -> Any:
+    """An `into` of operator `of` from a forward that takes `out`."""
+    return floating_into(of, lambda be, x: fn(be, x, out=x))
 
 
 # Exponentials ----------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def exp(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 exp.grad("input")(lambda g, out: g * conj(out))
-exp.op.into = inplace_kernel(_exp)
+exp.op.into = inplace_kernel(exp.op, _exp)
 
 
 
@@ -86,7 +86,7 @@ def log(be: Any, input: Array) -> Array:  # noqa: A002
     return _log(be, input)
 
 
-log.op.into = inplace_kernel(_log)
+log.op.into = inplace_kernel(log.op, _log)
 
 
 @elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))})
@@ -182,7 +182,7 @@ def _tanh_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 tanh.grad("input", raw=_tanh_raw)(lambda g, out: g * conj(1 - out * out))
-tanh.op.into = inplace_kernel(_tanh)
+tanh.op.into = inplace_kernel(tanh.op, _tanh)
 
 
 @elementwise(ufunc="arcsinh", aliases=("arcsinh",),
@@ -245,7 +245,7 @@ def _sigmoid_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 sigmoid.grad("input", raw=_sigmoid_raw)(lambda g, out: g * conj((1 - out) * out))
-sigmoid.op.into = inplace_kernel(_sigmoid)
+sigmoid.op.into = inplace_kernel(sigmoid.op, _sigmoid)
 
 
 @elementwise(refuse="c")

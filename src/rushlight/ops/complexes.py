@@ -1,0 +1,209 @@
+"""Complex numbers: their parts as views, making them, angle, conjugation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.arith import conj, conj_physical
+from rushlight.ops.declare import Array
+from rushlight.ops.pieces import keep, nothing, raw, require_tensors
+from rushlight.ops.registry import elementwise, function, op
+from rushlight.tensor import Tensor
+
+PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+WHOLES = {part: whole for whole, part in PARTS.items()}
+
+
+# Parts -----------------------------------------------------------------------------------------------
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
+def real_part(be: Any, input: Array) -> Array:  # noqa: A002
+    """The real part, a view.  (*) complex -> (*) real"""
+    return input.real
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
+def imag_part(be: Any, input: Array) -> Array:  # noqa: A002
+    """The imaginary part, a view.  (*) complex -> (*) real"""
+    return input.imag
+
+
+@function()
+def real(input: Any) -> Any:  # noqa: A002
+    """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
+    require_tensors("real", input=input)
+    return real_part(input) if raw(input).dtype.kind == "c" else input
+
+
+@function()
+def imag(input: Any) -> Any:  # noqa: A002
+    """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
+    require_tensors("imag", input=input)
+    if raw(input).dtype.kind != "c":
+        raise RuntimeError(f"imag is not implemented for tensors with non-complex dtypes, got {input.dtype}")
+    return imag_part(input)
+
+
+def _set_part(part: Any) -> Any:
+    def setter(self: Tensor, value: Any) -> None:
+        part(self).copy_(value) if isinstance(value, Tensor) else part(self).fill_(value)
+
+    return setter
+
+
+Tensor.real = property(real, _set_part(real), doc="The real part: a view, or this tensor where it is real.")  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[attr-defined]
+
+
+@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(g)})
+def view_as_real(be: Any, input: Array) -> Array:  # noqa: A002
+    """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real"""
+    if input.dtype.kind != "c":
+        raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtypes.of(input.dtype)}")
+    part = input.real
+    step = part.dtype.itemsize
+    return np.lib.stride_tricks.as_strided(part, (*part.shape, 2), (*part.strides, step), writeable=part.flags.writeable)
+
+
+@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
+def view_as_complex(be: Any, input: Array) -> Array:  # noqa: A002
+    """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float32 or float64 -> (*) complex
+
+    Raises RuntimeError for other dtypes, sizes, and where the strides do not allow it.
+    """
+    if input.dtype not in WHOLES:
+        raise RuntimeError("view_as_complex is only supported for float32 and float64 tensors, but got a tensor of "
+                           f"{dtypes.of(input.dtype)}")  # fmt: skip
+    if input.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
+        raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
+    step = input.itemsize
+    if input.strides[-1] != step and input.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1: use contiguous() first")
+    if any(s % (2 * step) for s, n in zip(input.strides[:-1], input.shape[:-1], strict=True) if n > 1):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension: use contiguous() first")
+    return input.view(WHOLES[input.dtype])[..., 0]
+
+
+# Making complex numbers ------------------------------------------------------------------------------
+
+
+def _same_floats(name: str) -> Any:
+    def check(operands: Any) -> None:
+        a, b = operands
+        known = all(getattr(x, "dtype", None) in WHOLES for x in operands)
+        if not known or a.dtype != b.dtype:
+            got = " and ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+            raise RuntimeError(f"{name}(): expected both inputs to be float32 or float64 tensors of one dtype, got {got}")
+
+    return check
+
+
+def _whole(a: Any, b: Any) -> Any:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return np.empty(shape, WHOLES[a.dtype])
+
+
+@elementwise(promote="compare", half=None, method=False, inplace=False, strict=True,
+             grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
+def complex(be: Any, real: Array, imag: Array) -> Array:  # noqa: A001
+    """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex"""
+    out = _whole(real, imag)
+    out.real, out.imag = real, imag
+    return out
+
+
+@elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
+def polar(be: Any, abs: Array, angle: Array) -> Array:  # noqa: A002
+    """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
+    out = _whole(abs, angle)
+    np.multiply(abs, np.cos(angle), out=out.real)
+    np.multiply(abs, np.sin(angle), out=out.imag)
+    return out
+
+
+complex.op.check, polar.op.check = _same_floats("complex"), _same_floats("polar")
+
+
+@polar.grad("abs")
+def _(g: Any, abs: Any, angle: Any) -> Any:  # noqa: A002
+    from rushlight.ops.unary import cos, sin
+
+    return real(g) * cos(angle) + imag(g) * sin(angle)
+
+
+@polar.grad("angle")
+def _(g: Any, out: Any) -> Any:
+    return imag(g) * real(out) - real(g) * imag(out)
+
+
+# Angle and conjugation -------------------------------------------------------------------------------
+
+
+@elementwise(promote="float", inplace=False)
+def angle(be: Any, input: Array) -> Array:  # noqa: A002
+    """The angle of complex numbers in radians; of real ones, 0 or pi, NaN for NaN.  input: (*) -> (*) real"""
+    if input.dtype.kind == "c":
+        return np.arctan2(input.imag, input.real)
+    out = np.asarray(np.where(np.less(input, 0), input.dtype.type(math.pi), input.dtype.type(0)))
+    np.copyto(out, input, where=np.isnan(input))
+    return out
+
+
+@angle.grad("input")
+def _(g: Any, input: Any) -> Any:  # noqa: A002
+    if raw(input).dtype.kind != "c":
+        return nothing(g)
+    size = real(input) * real(input) + imag(input) * imag(input)
+    zero = size == 0
+    scaled = keep(g / (size + _as_number(zero)), ~zero)
+    return input * scaled * 1j
+
+
+def _as_number(mask: Any) -> Any:
+    """A mask as a factor or summand: 1 where True."""
+    return mask * 1.0
+
+
+@function(name="conj", method=True)
+def conj_public(input: Any) -> Any:  # noqa: A002
+    """The complex conjugate.  input: (*) -> (*); a real tensor itself."""
+    require_tensors("conj", input=input)
+    return conj(input)
+
+
+@function(method=True)
+def resolve_conj(input: Any) -> Any:  # noqa: A002
+    """`input` itself: conjugates are computed at once here, never postponed."""
+    require_tensors("resolve_conj", input=input)
+    return input
+
+
+@function(method=True)
+def resolve_neg(input: Any) -> Any:  # noqa: A002
+    """`input` itself: negatives are computed at once here, never postponed."""
+    require_tensors("resolve_neg", input=input)
+    return input
+
+
+@function()
+def is_conj(input: Any) -> bool:  # noqa: A002
+    """Whether a conjugation is postponed: never."""
+    require_tensors("is_conj", input=input)
+    return False
+
+
+@function()
+def is_neg(input: Any) -> bool:  # noqa: A002
+    """Whether a negation is postponed: never."""
+    require_tensors("is_neg", input=input)
+    return False
+
+
+__all__ = ["conj_physical"]
