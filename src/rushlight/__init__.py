@@ -62,7 +62,8 @@ _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serializatio
 
 
 # Functions that are loaded when they are first asked for.
-_FUNCTIONS = {"save": "rushlight.serialization", "load": "rushlight.serialization"} | dict.fromkeys(
+_FUNCTIONS = {"autocast": "rushlight.amp", "load": "rushlight.serialization", "save": "rushlight.serialization"}
+_FUNCTIONS |= dict.fromkeys(
     ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
      "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",
      "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms"),

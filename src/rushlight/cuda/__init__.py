@@ -6,8 +6,10 @@ Under ``rushlight run`` "cuda" devices mean the CPU; waiting for one then return
 from typing import Any
 
 from rushlight import devices
+from rushlight.cuda import amp
 
 __all__ = [
+    "amp",
     "current_device",
     "device_count",
     "empty_cache",

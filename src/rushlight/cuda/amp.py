@@ -1,0 +1,28 @@
+"""``torch.cuda.amp``: the older names of :mod:`rushlight.amp`, for CUDA alone."""
+
+from typing import Any
+
+from rushlight import amp
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(amp.autocast):  # noqa: N801  (PyTorch's name)
+    """``torch.autocast("cuda")``."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """``torch.amp.GradScaler("cuda")``."""
+
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

@@ -1,0 +1,104 @@
+"""What scripts say at the top of torch about devices and settings, where there is no GPU."""
+
+import pytest
+
+import rushlight as torch
+
+
+def test_cuda_answers_questions() -> None:
+    cuda = torch.cuda
+    assert not cuda.is_available() and not cuda.is_initialized() and not cuda.is_bf16_supported()
+    assert cuda.device_count() == cuda.memory_allocated() == cuda.max_memory_allocated() == 0
+    assert cuda.memory_reserved() == cuda.max_memory_reserved() == 0
+    cuda.manual_seed(1), cuda.manual_seed_all(1), cuda.empty_cache(), cuda.ipc_collect(), cuda.reset_peak_memory_stats()
+    assert torch.version.cuda is None
+
+
+@pytest.mark.parametrize(
+    "call", ["current_device", "set_device", "synchronize", "get_device_name", "get_device_capability", "mem_get_info"]
+)
+def test_cuda_refuses_what_needs_a_device(call: str) -> None:
+    arguments = (0,) if call == "set_device" else ()
+    with pytest.raises(RuntimeError, match="no CUDA device"):
+        getattr(torch.cuda, call)(*arguments)
+
+
+def test_settings_are_kept() -> None:
+    cudnn = torch.backends.cudnn
+    with cudnn.flags(enabled=False, benchmark=True):
+        assert cudnn.benchmark and not cudnn.enabled
+    assert not cudnn.benchmark and cudnn.enabled
+    assert not cudnn.is_available() and cudnn.version() is None
+    assert not torch.backends.cuda.is_built() and not torch.backends.mkl.is_available()
+    assert not torch.backends.mps.is_built() and not torch.backends.mkldnn.is_available()
+    assert torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    assert torch.backends.openmp.is_available() in (True, False)
+    assert not torch.backends.opt_einsum.is_available()
+
+
+def test_precision_and_determinism_are_accepted() -> None:
+    assert torch.get_float32_matmul_precision() == "highest"
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    with pytest.raises(ValueError, match="precision"):
+        torch.set_float32_matmul_precision("low")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert torch.are_deterministic_algorithms_enabled() and torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_threads() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+    with pytest.raises(RuntimeError, match="positive"):
+        torch.set_num_threads(0)
+    with pytest.warns(UserWarning, match="no effect"):
+        torch.set_num_interop_threads(2)
+    assert torch.get_num_interop_threads() == 2
+
+
+def test_compile_returns_its_argument() -> None:
+    def function() -> None: ...
+
+    assert torch.compile(function) is function
+    assert torch.compile(mode="default")(function) is function
+
+
+def test_autocast_switched_off() -> None:
+    with torch.autocast("cpu", enabled=False), torch.amp.autocast("cuda", enabled=False):
+        assert (torch.ones(1) * 2).dtype is torch.float32
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        torch.autocast("cuda", dtype=torch.float16)
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        decorate = torch.cuda.amp.autocast()
+    assert decorate(lambda x: x + 1)(1) == 2
+    with pytest.raises(NotImplementedError, match="enabled=False"):
+        torch.autocast("cpu", dtype=torch.bfloat16)
+    with pytest.raises(RuntimeError, match="device_type"):
+        torch.autocast("tpu")
+    assert not torch.amp.is_autocast_available("cpu")
+
+
+def test_scaler_switched_off() -> None:
+    scaler = torch.cuda.amp.GradScaler(enabled=False)
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scaler.scale((2 * weight).sum()).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    assert weight.item() == -1 and not scaler.is_enabled() and scaler.get_scale() == 1.0
+    scaler.load_state_dict(scaler.state_dict())
+
+
+def test_cuda_fails_outside_of_run() -> None:
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.ones(1).cuda()
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.ones(1, device="cuda")
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.ones(1).to("cuda:0")
