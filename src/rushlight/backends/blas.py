@@ -7,7 +7,11 @@ processors newer than itself it may fall back to AVX2 where AVX-512 is there, at
 - before NumPy is imported, names the core type in the environment for as long as NumPy's import takes;
 - afterwards, where OpenBLAS chose a lesser one, makes it choose again, which its DYNAMIC_ARCH builds can.
 
-``OPENBLAS_CORETYPE`` in the environment is left alone.  Importing this module imports nothing heavy.
+It also shortens, before NumPy's import, how long OpenBLAS's idle threads keep a core busy (2^26 cycles by
+default): the other kernels' threads want that core.
+
+What the user set of ``OPENBLAS_CORETYPE`` and ``OPENBLAS_THREAD_TIMEOUT`` is left alone, and nothing stays in the
+environment for child processes.  Importing this module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -19,11 +23,14 @@ from typing import Any
 from rushlight import cpu
 
 _VARIABLE = "OPENBLAS_CORETYPE"
+_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
+_IDLE_CYCLES = "20"  # as a power of two: half a millisecond, longer than most pauses between two products
 # What OpenBLAS calls its core types, those with AVX-512 kernels and those without.
 _WIDE = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
 _NARROW = frozenset({"haswell", "zen", "sandybridge", "nehalem", "prescott", "core2", "penryn", "dunnington"})
 
-_how = "rushlight.backends.blas.prepare was not called"
+_NOT_CALLED = "rushlight.backends.blas.prepare was not called"
+_how = _NOT_CALLED
 _library: Any = None
 
 
@@ -37,26 +44,27 @@ def wanted_core() -> str | None:
 def prepare() -> None:
     """Choose the core type; imports NumPy under it, or corrects the one that a NumPy imported before chose."""
     global _how
+    core = None if os.environ.get(_VARIABLE) else wanted_core()
+    if "numpy" not in sys.modules:
+        _import_numpy_under({_TIMEOUT: _IDLE_CYCLES} | ({} if core is None else {_VARIABLE: core}))
+        _how = "chosen from the processor's flags before NumPy loaded it"
     if os.environ.get(_VARIABLE):
         _how = f"{_VARIABLE} was set by the user"
-        return
-    core = wanted_core()
-    if core is None:
+    elif core is None:
         _how = "left to the library"
-    elif "numpy" not in sys.modules:
-        _import_under(core)
-    else:
+    elif _how == _NOT_CALLED:
         _how = _correct(core)
 
 
-def _import_under(core: str) -> None:
-    global _how
-    os.environ[_VARIABLE] = core
+def _import_numpy_under(settings: dict[str, str]) -> None:
+    """Import NumPy with ``settings`` in the environment where the user set none, and take them out again."""
+    fresh = {name: value for name, value in settings.items() if name not in os.environ}
+    os.environ.update(fresh)
     try:
         import numpy  # noqa: F401
     finally:
-        del os.environ[_VARIABLE]  # child processes choose for themselves
-    _how = "chosen from the processor's flags before NumPy loaded it"
+        for name in fresh:
+            del os.environ[name]
 
 
 def _correct(core: str) -> str:
@@ -111,7 +119,7 @@ def library_path() -> str | None:
         return None
     named = [path for path in dict.fromkeys(paths) if path.startswith("/")]
     numpys = [path for path in named if "/numpy" in path]
-    return (numpys or named or [None])[0]
+    return next(iter(numpys or named), None)
 
 
 def _function(name: str) -> Any:
@@ -157,7 +165,7 @@ def info() -> dict[str, Any]:
     """Library, version, core type, the one the processor calls for, threads, and how the choice came about."""
     import numpy as np
 
-    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})  # type: ignore[union-attr]
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
     core, wanted = core_type(), wanted_core()
     return {
         "library": blas.get("name", "unknown"),

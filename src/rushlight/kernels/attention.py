@@ -104,7 +104,8 @@ def sdpa(
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
     if is_half(q.dtype):
-        out, lse = sdpa(*up(q, k, v, mask), is_causal, scale)
+        q32, k32, v32, m32 = up(q, k, v, mask)
+        out, lse = sdpa(q32, k32, v32, m32, is_causal, scale)
         return out.astype(q.dtype), lse
     scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
@@ -137,7 +138,8 @@ def sdpa_backward(
     With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
     """
     if is_half(q.dtype):
-        wide = sdpa_backward(*up(g, q, k, v, out, lse, mask), is_causal, scale, mask_grad)
+        g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
+        wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad)
         return tuple(a if a is None else a.astype(q.dtype) for a in wide)
     scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
     grads = [_heads_last(a.shape, q.dtype) for a in (q, k, v)]

@@ -5,6 +5,9 @@ calls it; without one (no compiler, or another dtype) it calls its NumPy twin in
 are computed in float32 and rounded once at the end.
 """
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from collections.abc import Callable

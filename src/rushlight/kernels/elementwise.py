@@ -5,6 +5,9 @@ shape and dtype, or writes into ``out`` (same shape and dtype; it may be one of 
 Other dtypes go the way NumPy takes them.
 """
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any

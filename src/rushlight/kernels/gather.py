@@ -1,5 +1,8 @@
 """Rows added by index, cross entropy from logits, dropout."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any
@@ -61,7 +64,8 @@ def cross_entropy(
     """
     target = _targets(target, logits.shape[1], ignore_index)
     if is_half(logits.dtype):
-        loss, lse = _cross_entropy(*up(logits), target, *up(weight), ignore_index, label_smoothing)
+        wide, w = up(logits, weight)
+        loss, lse = _cross_entropy(wide, target, w, ignore_index, label_smoothing)
         return loss.astype(logits.dtype), lse
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
@@ -89,8 +93,8 @@ def cross_entropy_backward(
     target = _targets(target, logits.shape[1], ignore_index)
     rest: tuple[Any, ...] = (ignore_index, label_smoothing)
     if is_half(logits.dtype):
-        wide = up(g, logits, lse)
-        return cross_entropy_backward(*wide, target, *up(weight), *rest).astype(logits.dtype)
+        d, wide, sums, w = up(g, logits, lse, weight)
+        return cross_entropy_backward(d, wide, sums, target, w, *rest).astype(logits.dtype)
     table = native(logits.dtype)
     if table is None or any(a is not None and a.dtype != logits.dtype for a in (g, lse, weight)):
         return reference.cross_entropy_backward(g, logits, lse, target, weight, *rest)

@@ -5,6 +5,9 @@ go from forward to backward; outputs and gradients have their input's dtype.  Gr
 ``needs`` are None.  Weights and biases may be None.
 """
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 import math
@@ -44,7 +47,8 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
     Returns out (R, C), mean (R,) and rstd (R,) = 1 / sqrt(var + eps).
     """
     if is_half(x.dtype):
-        out, mean, rstd = layer_norm(*up(x, weight, bias), eps)
+        wide, w, b = up(x, weight, bias)
+        out, mean, rstd = layer_norm(wide, w, b, eps)
         return out.astype(x.dtype), mean, rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight, bias):
@@ -60,7 +64,8 @@ def layer_norm_backward(
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
     if is_half(x.dtype):
-        grads = layer_norm_backward(*up(g, x), mean, rstd, *up(weight), needs)
+        d, wide, w = up(g, x, weight)
+        grads = layer_norm_backward(d, wide, mean, rstd, w, needs)
         return _lowered((x, weight, weight), grads)
     table = native(x.dtype)
     if table is None or not _one_dtype(x, g, mean, rstd, weight):
@@ -73,7 +78,8 @@ def layer_norm_backward(
 def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
     """x / sqrt(mean(x^2) + eps) * weight by row.  x: (R, C).  Returns out (R, C) and rstd (R,)."""
     if is_half(x.dtype):
-        out, rstd = rms_norm(*up(x, weight), eps)
+        wide, w = up(x, weight)
+        out, rstd = rms_norm(wide, w, eps)
         return out.astype(x.dtype), rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight):
@@ -88,7 +94,8 @@ def rms_norm_backward(
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
     if is_half(x.dtype):
-        return _lowered((x, weight), rms_norm_backward(*up(g, x), rstd, *up(weight), needs))
+        d, wide, w = up(g, x, weight)
+        return _lowered((x, weight), rms_norm_backward(d, wide, rstd, w, needs))
     table = native(x.dtype)
     if table is None or not _one_dtype(x, g, rstd, weight):
         return reference.rms_norm_backward(g, x, rstd, weight, needs)
@@ -108,7 +115,8 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
     Returns out (N, C, *S), mean (N, groups) and rstd (N, groups).
     """
     if is_half(x.dtype):
-        out, mean, rstd = group_norm(up(x)[0], groups, *up(weight, bias), eps)
+        wide, w, b = up(x, weight, bias)
+        out, mean, rstd = group_norm(wide, groups, w, b, eps)
         return out.astype(x.dtype), mean, rstd
     table = native(x.dtype)
     flat = _planes(x)
@@ -126,7 +134,8 @@ def group_norm_backward(
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
     if is_half(x.dtype):
-        return _lowered((x, weight, weight), group_norm_backward(*up(g, x), mean, rstd, *up(weight), needs))
+        d, wide, w = up(g, x, weight)
+        return _lowered((x, weight, weight), group_norm_backward(d, wide, mean, rstd, w, needs))
     table = native(x.dtype)
     flat, d = _planes(x), _planes(g)
     n, c, s = flat.shape
@@ -188,7 +197,8 @@ def batch_norm_backward(
     With ``training`` mean and rstd are the batch's and depend on x, otherwise they are constants.
     """
     if is_half(x.dtype):
-        grads = batch_norm_backward(*up(g, x, mean, rstd, weight), needs, training)
+        d, wide, m, r, w = up(g, x, mean, rstd, weight)
+        grads = batch_norm_backward(d, wide, m, r, w, needs, training)
         return _lowered((x, weight, weight), grads)
     flat, d = _planes(x), _planes(g)
     table = native(x.dtype)

@@ -65,9 +65,9 @@ def adam(
     ``step`` counts from 1 and includes this step.
     """
     decay, shrink = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
-    numbers = (
-        lr / (1.0 - beta1**step), beta1, beta2, math.sqrt(1.0 - beta2**step), eps, decay, shrink, -1.0 if maximize else 1.0,
-    )  # fmt: skip
+    sign = -1.0 if maximize else 1.0
+    step_size, root = lr / (1.0 - beta1**step), math.sqrt(1.0 - beta2**step)
+    numbers = (step_size, beta1, beta2, root, eps, decay, shrink, sign)
     _run("adam", (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq), numbers)
 
 

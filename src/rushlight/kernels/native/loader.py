@@ -39,7 +39,14 @@ _COMMON = (
 # meaning, and linking with it would flush subnormals to zero in the whole process.
 _FAST = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
 # With GCC as fast as -O3 and compiled in half the time; other compilers refuse it and get -O3.
-_GCC = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "--param", "vect-epilogues-nomask=0")
+_GCC = (
+    "-O2",
+    "-ftree-vectorize",
+    "-funswitch-loops",
+    "-fvect-cost-model=dynamic",
+    "--param",
+    "vect-epilogues-nomask=0",
+)
 _MARCH: dict[int, tuple[tuple[str, ...], ...]] = {
     4: (("-march=x86-64-v4", "-mprefer-vector-width=512"), ("-march=skylake-avx512",)),
     3: (("-march=x86-64-v3",), ("-march=haswell",)),

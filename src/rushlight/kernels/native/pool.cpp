@@ -1,11 +1,12 @@
 // A small pool of threads.
 //
 // Not OpenMP, for three reasons: a forked child may use it (libgomp hangs there), a caller never waits for
-// a worker that is still waking up (it takes the pieces itself), and workers sleep when there is nothing to
-// do, so that they leave the cores to BLAS.
+// a worker that is still waking up (it takes the pieces itself), and workers go to sleep soon after the last
+// piece, so that they leave the cores to BLAS.
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -16,6 +17,23 @@ const void *rl_none = nullptr;
 
 namespace rl {
 namespace {
+
+constexpr long kSpinMicroseconds = 40;  // about what sleeping and waking costs
+
+// Waits for `done` for a short while without sleeping; whether it came true.
+template <class F> bool spin(F done) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point end = Clock::now() + std::chrono::microseconds(kSpinMicroseconds);
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (done()) return true;
+#if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+#endif
+        }
+    } while (Clock::now() < end);
+    return false;
+}
 
 struct Job {
     Body body;
@@ -36,16 +54,21 @@ struct Pool {
     std::mutex lock;  // guards what follows
     std::condition_variable wake, idle;
     Job *job = nullptr;
-    long generation = 0;
-    int active = 0, workers = 0;
+    std::atomic<long> generation{0};
+    std::atomic<int> active{0}, awake{0};
+    int workers = 0;
 
     void serve() {
         long seen = 0;
-        std::unique_lock<std::mutex> hold(lock);
         for (;;) {
-            wake.wait(hold, [&] { return job && generation != seen; });
+            ++awake;
+            spin([&] { return generation != seen; });
+            --awake;
+            std::unique_lock<std::mutex> hold(lock);
+            wake.wait(hold, [&] { return generation != seen; });
             seen = generation;
             Job *mine = job;
+            if (!mine) continue;  // came too late
             ++active;
             hold.unlock();
             mine->work();
@@ -71,9 +94,14 @@ struct Pool {
         ++generation;
     }
 
+    // No worker may join from here on; those that have are waited for.
     void finish() {
+        {
+            std::lock_guard<std::mutex> hold(lock);
+            job = nullptr;
+        }
+        if (spin([&] { return active == 0; })) return;
         std::unique_lock<std::mutex> hold(lock);
-        job = nullptr;
         idle.wait(hold, [&] { return active == 0; });
     }
 };
@@ -106,8 +134,7 @@ void run(long count, long grain, Body body, void *context) {
     int helpers = threads() - 1;
     if (helpers > job.pieces - 1) helpers = (int)(job.pieces - 1);
     mine.publish(&job, helpers);
-    if (helpers == 1 && mine.workers == 1) mine.wake.notify_one();
-    else mine.wake.notify_all();
+    if (mine.awake < mine.workers) mine.wake.notify_all();
     job.work();
     mine.finish();
 }

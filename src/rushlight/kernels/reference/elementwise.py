@@ -1,5 +1,8 @@
 """Activations and their gradients, in NumPy.  See ``kernels.elementwise`` for what each computes."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,8 @@
 """Rows added by index, cross entropy from logits, dropout, in NumPy.  See ``kernels.gather``."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any

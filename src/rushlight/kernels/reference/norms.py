@@ -1,5 +1,8 @@
 """Layer, RMS, group and batch normalisation with gradients, in NumPy.  See ``kernels.norms``."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any

@@ -92,7 +92,7 @@ def adam(
             np.divide(bm, d, out=d)
             d *= step_size
             bp -= d
-            _store(list(zip(block, (bp, None, bm, bv, bt), strict=True))[::2] + [(block[3], bv)])
+            _store([(block[0], bp), (block[2], bm), (block[3], bv), (block[4], bt)])
 
 
 def sgd(

@@ -1,5 +1,8 @@
 """Softmax and its logarithm along an axis, in NumPy."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,8 @@
 """erf in NumPy: blockwise, so that its temporaries stay in cache."""
 
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
