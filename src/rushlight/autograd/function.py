@@ -88,6 +88,8 @@ class FunctionCtx(Node):
         if entry is None:
             return None
         kept, edge, version = entry
+        if edge.__class__ is int:  # an output, whose edge is this node: to hold that would close a cycle
+            edge = self.port(edge)
         if isinstance(kept, Packed):
             return kept.tensor(edge)
         storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
@@ -107,7 +109,7 @@ class FunctionCtx(Node):
                 saved.append(None)
             elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is self:
                 kept: Any = Packed(t, hooks) if hooks else SavedOutput(t, nr)
-                saved.append((kept, self.port(nr), t._version))
+                saved.append((kept, nr, t._version))
             elif hooks:
                 packed = Packed(t, hooks)
                 saved.append((packed, edge_of(t), 0))
