@@ -34,3 +34,13 @@ def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:
         twice = next(d for d in found if found.count(d) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims {tuple(dims)}")
     return found
+
+
+def by_keyword(name: str, keyword: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Sizes given by keyword instead of one by one, as the function `name` got them.  Raises TypeError for others."""
+    value = named.pop(keyword, None)
+    if named:
+        raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
+    if given and value is not None:
+        raise TypeError(f"{name}() got multiple values for argument {keyword!r}")
+    return given if value is None else (value,)

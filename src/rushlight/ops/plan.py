@@ -200,7 +200,7 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
             if values is not None:
                 for i, v in zip(place, values, strict=True):
                     if mask >> i & 1:
-                        results[i] = v
+                        results[i] = wrap(v) if tensors and v.__class__ is np.ndarray else v
     return results
 
 

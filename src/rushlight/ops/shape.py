@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.engine.conform import fits, reduce_axes, tensor_functions
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import sizes
+from rushlight.ops.dims import by_keyword, sizes
 from rushlight.ops.registry import function, op
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
@@ -32,8 +32,10 @@ def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
 
 
 @function(method=True)
-def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
+def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
+    if named:
+        size = by_keyword("expand", "size", size, named)
     target, have = sizes(size), input.shape
     lead = len(target) - len(have)
     if lead < 0:
@@ -90,8 +92,10 @@ def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @function(method=True)
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *shape: Any, **named: Any) -> Any:
     """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
+    if named:
+        shape = by_keyword("reshape", "shape", shape, named)
     return reshape_op(input, infer(input, sizes(shape)))
 
 

@@ -223,7 +223,8 @@ def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
 def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
     """As Tensor.unfold, a copy."""
     from rushlight.ops.convert import copy
+    from rushlight.ops.formats import contiguous_format
 
-    return copy(unfold(input, dimension, size, step), "C")
+    return copy(unfold(input, dimension, size, step), contiguous_format)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 from rushlight import dtypes
-from rushlight.ops.dims import sizes, wrap_dim, wrap_dims
+from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.registry import function
 from rushlight.ops.shape import expand, infer, permute_op, reshape, reshape_op, select_op, slice_op, transpose_op
 from rushlight.storage import root_of
@@ -20,11 +20,13 @@ def raw(x: Any) -> Any:
 
 
 @function(method=True, ns="Tensor")
-def view(self: Any, *shape: Any, dtype: Any = None) -> Any:
+def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
     """The same memory in another shape, or as another dtype.  (*) -> shape
 
     Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
     """
+    if named:
+        shape = by_keyword("view", "size", shape, named)
     if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         dtype = shape[0]
     if dtype is not None:
@@ -73,8 +75,10 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @function(method=True)
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *dims: Any, **named: Any) -> Any:
     """The dimensions in another order, a view.  (*) -> (*)"""
+    if named:
+        dims = by_keyword("permute", "dims", dims, named)
     order, ndim = sizes(dims), raw(input).ndim
     if len(order) != ndim:
         raise RuntimeError(
@@ -87,7 +91,7 @@ def permute(input: Any, *dims: Any) -> Any:
     return permute_op(input, order)
 
 
-@function(method=True, aliases=("swapaxes", "swapdims"))
+@function(method=True, aliases=("swapdims",))
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
     ndim = raw(input).ndim
