@@ -10,10 +10,12 @@ from rushlight import dtypes
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import gather_along, put_along
-from rushlight.ops.reduce import axes, numpy_axes, numpy_names, raw, tensor_argument, unsqueezed
+from rushlight.ops.outs import moving
+from rushlight.ops.reduce import axes, keep, numpy_axes, numpy_names, raw, tensor_argument, unsqueezed
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_op
+from rushlight.ops.shape import broadcast
 from rushlight.tensor import Tensor
 
 
@@ -40,6 +42,14 @@ def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:  # noq
     hit = raw(input) == unsqueezed(raw(out), shape, dim, keepdim)
     many = np.add.reduce(hit, axis=numpy_axes(dim, hit.ndim), keepdims=True, dtype=np.intp)
     return unsqueezed(g, shape, dim, keepdim) / np.asarray(many).astype(raw(g).dtype) * hit
+
+
+def alike(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
+    """As `shared`, of a result that is the extremum or median of all elements; NaN belongs to the elements that are NaN."""
+    if not np.isnan(raw(out)):
+        return shared(g, input, out, None, False)
+    hit = np.isnan(raw(input))
+    return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)
 
 
 def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:  # noqa: A002
@@ -82,6 +92,18 @@ def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A
     return np.minimum.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
 
 
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+def max_all(be: Any, input: Array) -> Array:  # noqa: A002
+    """The largest of all elements.  (*) -> ()"""
+    return np.maximum.reduce(input, axis=None)
+
+
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+def min_all(be: Any, input: Array) -> Array:  # noqa: A002
+    """The smallest of all elements.  (*) -> ()"""
+    return np.minimum.reduce(input, axis=None)
+
+
 # Arguments -----------------------------------------------------------------------------------------
 
 
@@ -121,7 +143,7 @@ def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any
         array = ordered(name, input)
         if dim is None:
             check_all(name, array)
-            return whole(input, None, False)
+            return whole(input)
         dim = check_dim(name, array, dim)
         return kind(*along(input, dim, keepdim))
 
@@ -133,8 +155,8 @@ def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any
     return function(method=True, out=True)(numpy_names(find))
 
 
-max_ = extremum("max", "maximum", max_dim, amax_op, named("max", "values", "indices"))
-min_ = extremum("min", "minimum", min_dim, amin_op, named("min", "values", "indices"))
+max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indices"))
+min_ = extremum("min", "minimum", min_dim, min_all, named("min", "values", "indices"))
 
 
 def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
@@ -172,7 +194,8 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
 _aminmax = named("aminmax", "min", "max")
 
 
-@function(method=True, out=True)
+@function(method=True)
+@moving("aminmax", same_dtype=True)
 @numpy_names
 def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""

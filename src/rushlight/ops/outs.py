@@ -24,6 +24,14 @@ def check_apart(name: str, out: Any, inputs: Any) -> None:
             )
 
 
+def check_dtypes(name: str, out: Any, result: Any) -> None:
+    """Raise RuntimeError where an `out` tensor is of another dtype than its result."""
+    several = isinstance(result, tuple)
+    for o, r in zip(out if several else (out,), result if several else (result,), strict=False):
+        if isinstance(o, Tensor) and o._array.dtype != r._array.dtype:
+            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead")
+
+
 def moving(name: str, same_dtype: bool = False) -> Any:
     """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
 
@@ -31,13 +39,13 @@ def moving(name: str, same_dtype: bool = False) -> Any:
         @functools.wraps(fn)
         def outer(*args: Any, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None) if kwargs else None
-            if out is not None:
-                check_apart(name, out, (*args, *kwargs.values()))
-            result = fn(*args, **kwargs)
             if out is None:
-                return result
-            if same_dtype and out._array.dtype != result._array.dtype:
-                raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+                return fn(*args, **kwargs)
+            for each in out if isinstance(out, (tuple, list)) else (out,):
+                check_apart(name, each, (*args, *kwargs.values()))
+            result = fn(*args, **kwargs)
+            if same_dtype:
+                check_dtypes(name, out, result)
             return call.write_out(name, out, result)
 
         return outer

@@ -164,6 +164,12 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return mean_op(input, where, keepdim or keepdims)
 
 
+@op(ns=None, half=None, linear=True, grads={"input": lambda g, mask: keep(g, mask)})
+def keep(be: Any, input: Array, mask: Any) -> Array:  # noqa: A002
+    """The elements where the array `mask` is true, zero elsewhere.  (*) -> (*)"""
+    return np.where(mask, input, np.zeros((), input.dtype))
+
+
 # Products ------------------------------------------------------------------------------------------
 
 
@@ -272,7 +278,7 @@ def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa:
 
 @nansum_op.grad("input")
 def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
-    return spread(g, raw(input).shape, dim, keepdim) * ~np.isnan(raw(input))
+    return keep(spread(g, raw(input).shape, dim, keepdim), ~np.isnan(raw(input)))
 
 
 @function(method=True, out=True)
@@ -297,5 +303,5 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
     where = axes(dim, array.ndim)
     valid = np.add.reduce(~np.isnan(array), axis=numpy_axes(where, array.ndim), keepdims=keepdim, dtype=np.int64)
-    many = np.asarray(valid).astype(array.dtype if dtype is None else numpy_dtype("nanmean", dtype))
+    many = np.asarray(valid).astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
     return nansum(input, dim, keepdim, dtype=dtype) / many

@@ -13,7 +13,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
 from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
-from rushlight.ops.reduce import cast_first, numpy_names, raw, tensor_argument
+from rushlight.ops.reduce import cast_first, keep, numpy_names, raw, tensor_argument
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_adjoint
@@ -54,7 +54,7 @@ def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
 @cumprod_op.grad("input")
 def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:  # noqa: A002
     x = raw(input)
-    if not x.ndim:
+    if not x.ndim or x.shape[dim] <= 1:
         return g
     if x.all():
         return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
@@ -149,18 +149,11 @@ def _(g: Any, input: Any, out: Any, dim: Any) -> Any:  # noqa: A002
 
 
 def exp_difference(a: Any, b: Any) -> Any:
-    """exp(a - b), 0 where a is -inf."""
-    dead = np.isneginf(raw(a).real)
-    if not dead.any():
+    """exp(a - b), 0 where either is -inf."""
+    alive = ~(np.isneginf(raw(a).real) | np.isneginf(raw(b).real))
+    if alive.all():
         return NAMESPACES[""]["exp"](a - b)
-    alive = (~dead).astype(raw(a).real.dtype)
-    return NAMESPACES[""]["exp"](masked(a, dead) - masked(b, dead | np.isneginf(raw(b).real))) * alive
-
-
-def masked(x: Any, dead: Any) -> Any:
-    """`x` with 0 where `dead`."""
-    return NAMESPACES[""]["where"](NAMESPACES[""]["from_numpy"](dead) if x.__class__ is not np.ndarray else dead,
-                                   np.zeros((), raw(x).dtype), x)  # fmt: skip
+    return keep(NAMESPACES[""]["exp"](keep(a, alive) - keep(b, alive)), alive)
 
 
 # Extrema so far ------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import numpy as np
 
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
-from rushlight.ops.extrema import at_index, check_dim, ordered, place_along, shared
+from rushlight.ops.extrema import alike, at_index, check_dim, ordered, place_along
 from rushlight.ops.index_raw import gather_along
-from rushlight.ops.reduce import numpy_names, raw
+from rushlight.ops.outs import moving
+from rushlight.ops.reduce import numpy_names
 from rushlight.ops.registry import function, op
 from rushlight.ops.results import named
 
@@ -110,14 +111,6 @@ def median_all(be: Any, input: Array, skip_nan: bool) -> Array:  # noqa: A002
     return np.asarray(median_op.op.forward(be, flat, 0, False, skip_nan)[0])
 
 
-def alike(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
-    """The gradient shared by the elements equal to the result; by those that are NaN if it is."""
-    if np.isnan(raw(out)):
-        hit = np.isnan(raw(input))
-        return g / np.asarray(hit.sum(), raw(g).dtype) * hit
-    return shared(g, input, out, None, False)
-
-
 @op(ns=None, name="mode", outputs=("values", "indices"), differentiable=(0,), grads={"input": _picked})
 def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:  # noqa: A002
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
@@ -190,7 +183,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return _topk(*topk_op(input, check_k("topk", array, k, dim, 0), dim, bool(largest)))
 
 
-@function(method=True, out=True)
+@function(method=True)
+@moving("kthvalue", same_dtype=True)
 @numpy_names
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""

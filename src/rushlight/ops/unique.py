@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
                         return_counts)  # fmt: skip
     rows = np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     check_rows("unique", rows, array)
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     order = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
     first, inverse, counts = runs(flat[order])
     back = np.empty(len(flat), np.int64)
@@ -66,7 +67,7 @@ def runs(rows: Any) -> Any:
     first = np.ones(len(rows), np.bool_)
     if len(rows) > 1:
         different = rows[1:] != rows[:-1]
-        first[1:] = different.reshape(len(rows) - 1, -1).any(axis=1)
+        first[1:] = different.reshape(len(rows) - 1, math.prod(rows.shape[1:])).any(axis=1)
     starts = np.flatnonzero(first)
     return first, np.cumsum(first) - 1, np.diff(np.append(starts, len(rows)))
 
@@ -105,7 +106,8 @@ def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any
                            f"tensor and input value tensor must match, but we got boundaries tensor "
                            f"{list(sequence.shape)} and input value tensor {list(values.shape)}")  # fmt: skip
     out = np.empty(values.shape, kind)
-    rows, wanted, found = (x.reshape(-1, x.shape[-1]) for x in (sequence, values, out))
+    lead = math.prod(sequence.shape[:-1])
+    rows, wanted, found = (x.reshape(lead, x.shape[-1]) for x in (sequence, values, out))
     order = None if sorter is None else sorter.reshape(rows.shape)
     for i in range(len(rows)):
         found[i] = np.searchsorted(rows[i], wanted[i], side, sorter=None if order is None else order[i])

@@ -1,0 +1,281 @@
+"""Spread and sums of exponentials: var, std, var_mean, std_mean, logsumexp, cov, corrcoef."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.arith import conj
+from rushlight.ops.convert import cast
+from rushlight.ops.declare import Array
+from rushlight.ops.reduce import (
+    axes,
+    cast_first,
+    count,
+    keep,
+    mean_op,
+    numpy_axes,
+    numpy_names,
+    raw,
+    spread,
+    sum_op,
+    tensor_argument,
+    unsqueezed,
+)
+from rushlight.ops.registry import NAMESPACES, function, op
+
+
+def squared_deviations(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The sum of |x - mean|**2 over `dim`."""
+    axis = numpy_axes(dim, x.ndim)
+    n = count(x.shape, dim)
+    middle = np.asarray(np.add.reduce(x, axis=axis, keepdims=True))
+    off = x - middle / n if n else x - middle
+    if off.dtype.kind == "c":
+        both = off.view(off.real.dtype).reshape(*off.shape, 2) if off.ndim else np.array([off.real, off.imag])
+        both *= both
+        off = np.add.reduce(both, axis=-1)
+    else:
+        off = np.multiply(off, off, out=off) if off.ndim else off * off
+    return np.asarray(np.add.reduce(off, axis=axis, keepdims=keepdim))
+
+
+def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> Any:
+    """Sums of squares divided by the degrees of freedom."""
+    free = max(count(shape, dim) - correction, 0.0)
+    if free:
+        return total / total.dtype.type(free)
+    with np.errstate(all="ignore"):
+        return np.asarray(total / total.dtype.type(0))
+
+
+@op(ns=None, name="var")
+def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:  # noqa: A002
+    """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
+    return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+
+
+@var_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+    return var_grad(g, input, out, dim, correction, keepdim)
+
+
+def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+    """The gradient of the variance."""
+    shape = raw(input).shape
+    free = count(shape, dim) - correction
+    if free <= 0:  # as the value, inf or NaN
+        return spread(g * raw(out), shape, dim, keepdim)
+    return (input - mean_op(input, dim, True)) * unsqueezed(g * (2.0 / free), shape, dim, keepdim)
+
+
+@op(ns=None, name="std")
+def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:  # noqa: A002
+    """The square root of the variance over `dim`.  (*) -> (*) real"""
+    return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
+
+
+@std_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+    # Half the gradient of the root, zero where the deviation is zero.
+    half = keep(g / (out * 2), raw(out) != 0)
+    return var_grad(half, input, raw(out) * 0 if np.isfinite(raw(out)).all() else raw(out), dim, correction, keepdim)
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def free_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """dim and correction of the overloads var(unbiased), var(dim, unbiased), var(dim, correction=)."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(bool(unbiased))
+    elif unbiased is not None:
+        raise TypeError("var() received both unbiased and correction: give one")
+    return dim, float(raw(correction))
+
+
+def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:  # noqa: A002
+    """var or std of checked arguments."""
+    array = tensor_argument(name, input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"{name}(): std and var only support floating point and complex dtypes, got "
+                           f"{dtypes.of(array.dtype)}")  # fmt: skip
+    dim, by = free_arguments(dim, unbiased, correction)
+    where = axes(dim, array.ndim)
+    if count(array.shape, where) - by <= 0 and math.prod(raw_shape(array.shape, where)):
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                      "(input numel divided by output numel).", UserWarning, stacklevel=4)  # fmt: skip
+    return run(input, where, by, keepdim)
+
+
+def raw_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """The sizes that a reduction over `dim` leaves."""
+    return () if dim is None else tuple([n for i, n in enumerate(shape) if i not in dim])
+
+
+@function(method=True, out=True)
+@numpy_names
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """The variance over all dimensions or those in `dim`: squared deviations divided by N - correction.  (*) -> (*)
+
+    correction is 1 by default; unbiased=False means 0. Warns and gives inf or NaN where N <= correction.
+    """
+    return spread_of("var", var_op, input, dim, unbiased, keepdim, correction)
+
+
+@function(method=True, out=True)
+@numpy_names
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """The standard deviation over all dimensions or those in `dim`: the square root of `var`.  (*) -> (*)
+
+    Its gradient is zero where the deviation is zero.
+    """
+    return spread_of("std", std_op, input, dim, unbiased, keepdim, correction)
+
+
+@function()
+@numpy_names
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
+    found = spread_of("var_mean", var_op, input, dim, unbiased, keepdim, correction)
+    return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
+
+
+@function()
+@numpy_names
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+    """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
+    found = spread_of("std_mean", std_op, input, dim, unbiased, keepdim, correction)
+    return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
+
+
+# Sums of exponentials ------------------------------------------------------------------------------
+
+
+@op(ns=None, name="logsumexp", promote="float")
+def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+    """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
+    axis = numpy_axes(dim, input.ndim)
+    if not count(input.shape, dim):
+        return np.full(np.add.reduce(input, axis=axis, keepdims=keepdim).shape, -np.inf, input.dtype)
+    top = np.asarray(np.maximum.reduce(input.real, axis=axis, keepdims=True))
+    top = np.where(np.isinf(top), 0, top).astype(top.dtype, copy=False)
+    with np.errstate(all="ignore"):
+        off = np.asarray(input - top)
+        total = np.log(np.add.reduce(np.exp(off, out=off), axis=axis, keepdims=True))
+        total += top
+    return total if keepdim else total.reshape(np.add.reduce(np.broadcast_to(np.False_, input.shape), axis=axis).shape)
+
+
+def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+    base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
+    with np.errstate(all="ignore"):
+        share = np.asarray(input - base)
+        share = np.exp(share, out=share)
+    share = np.conj(share, out=share) if share.dtype.kind == "c" else share
+    share *= unsqueezed(g, input.shape, dim, keepdim)
+    return share
+
+
+@logsumexp_op.grad("input", raw=_logsumexp_raw)
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+    shape = raw(input).shape
+    base = keep(out, ~np.isneginf(raw(out).real))
+    share = NAMESPACES[""]["exp"](input - unsqueezed(base, shape, dim, keepdim))
+    return conj(share) * unsqueezed(g, shape, dim, keepdim)
+
+
+@function(method=True, out=True, ns="")
+@numpy_names
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
+    """log(sum(exp(input))) over the dimensions in `dim`, without overflow.  (*) -> (*)"""
+    return logsumexp_op(input, axes(dim, tensor_argument("logsumexp", input).ndim), keepdim)
+
+
+NAMESPACES.setdefault("special", {})["logsumexp"] = logsumexp
+
+
+# Covariance ----------------------------------------------------------------------------------------
+
+
+def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
+    """The array of fweights or aweights.  Raises RuntimeError where they do not fit."""
+    if weights is None:
+        return None
+    w = raw(weights)
+    if w.ndim > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions")
+    if (w.dtype.kind not in "iu") if integer else (w.dtype.kind not in "fV"):
+        kind = "integral" if integer else "floating point"
+        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {dtypes.of(w.dtype)} dtype")
+    if w.size != n:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                           f"{w.size} != {n}")  # fmt: skip
+    if w.size and w.min() < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return weights
+
+
+@function(method=True)
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
+    """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
+
+    fweights: how often each observation counts; aweights: its weight.
+    """
+    array = tensor_argument("cov", input)
+    if array.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {array.ndim} "
+                           "dimensions")  # fmt: skip
+    if array.dtype == np.bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input if array.ndim == 2 else input.reshape(1, -1)
+    n = x.shape[1]
+    f, a = check_weights("fweights", fweights, n, True), check_weights("aweights", aweights, n, False)
+    weights = a if f is None else f if a is None else f * a
+    free, average = float(n) - correction, None
+    if weights is not None:
+        weights = weights.reshape(-1)
+        total = sum_op(weights)
+        if raw(total) == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        average = sum_op(x * weights, (1,), True) / total
+        free = total - (correction if a is None else correction * sum_op(weights * a.reshape(-1)) / total)
+    if raw(free) <= 0:
+        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        free = 0.0
+    off = x - (mean_op(_floating(x), (1,), True) if average is None else average)
+    right = off if weights is None else off * weights
+    found = NAMESPACES[""]["mm"](off, cast_first(conj(right.t()), raw(off).dtype))
+    return NAMESPACES[""]["true_divide"](found, free).squeeze()
+
+
+def _floating(x: Any) -> Any:
+    return x if raw(x).dtype.kind in "fcV" else cast(x, dtypes.get_default_dtype().numpy)
+
+
+@function(method=True)
+def corrcoef(input: Any) -> Any:  # noqa: A002
+    """Pearson's correlation coefficients of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()"""
+    array = tensor_argument("corrcoef", input)
+    if array.ndim > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {array.ndim} "
+                           "dimensions")  # fmt: skip
+    c = cov(input)
+    if not raw(c).ndim:
+        return c / c
+    d = c.diag()
+    scale = d.real.sqrt() if raw(d).dtype.kind == "c" else d.sqrt()
+    return clipped(c / scale.view(-1, 1) / scale.view(1, -1))
+
+
+def clipped(c: Any) -> Any:
+    """Coefficients within [-1, 1], in each part of complex ones."""
+    if raw(c).dtype.kind == "c":
+        return NAMESPACES[""]["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))
+    return c.clip(-1, 1)
