@@ -310,4 +310,6 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     """
     if input.ndim < 3:
         raise ValueError(f"local_response_norm: Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
+    if not input._array.size:
+        return input
     return local_response_op(input, size, alpha, beta, k)
