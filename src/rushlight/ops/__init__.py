@@ -37,6 +37,8 @@ from rushlight.ops import (
     operators,
     padding,
     pooling,
+    resample,
+    unfold,
     power,
     printing,
     protocols,

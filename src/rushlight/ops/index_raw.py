@@ -30,6 +30,8 @@ def wrapped(index: Any, size: int, name: str) -> Any:
 
 def add_rows(out: Any, index: Any, rows: Any) -> None:
     """out[index[i]] += rows[i], repeats adding up.  out: (R, C) contiguous, index: (N), rows: (N, C)"""
+    if not rows.size:
+        return
     if out.dtype.kind == "c":
         real = out.real.dtype
         wide = np.ascontiguousarray(rows).view(real).reshape(len(index), -1)
