@@ -244,6 +244,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     same_dtype("addmm", input, mat1, ("input", "mat1"))
     shape = (raw(mat1).shape[0], raw(mat2).shape[1])
     check_expands("addmm", input, shape)
+    if raw(input).dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
     return addmm_op(input, mat1, mat2, beta, alpha)
 
 
