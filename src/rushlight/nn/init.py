@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.engine.modes import no_grad
+from rushlight.nn._linalg import linalg
 from rushlight.tensor import Tensor
 
 __all__ = [
@@ -209,7 +210,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     columns = tensor.numel() // rows
     with no_grad():
         drawn = ops.empty((max(rows, columns), min(rows, columns)), dtype=tensor.dtype, device=tensor.device)
-        q, r = ops.linalg.qr(drawn.normal_(0, 1, generator=generator))
+        q, r = linalg("qr")(drawn.normal_(0, 1, generator=generator))
         q = q * r.diagonal().sign()  # makes the distribution uniform
         tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
     return tensor

@@ -122,6 +122,11 @@ def _run_reversed(step: Step, projected: Sequence[Any], first: State) -> tuple[l
     return outputs, state
 
 
+def joined(outputs: list[Any]) -> Any:
+    """The outputs of all steps, one after the other: (total, H)."""
+    return ops.cat(outputs)
+
+
 # One step under PyTorch's names --------------------------------------------------------------------
 
 

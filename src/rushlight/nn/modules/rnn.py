@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.nn import functional as F
-from rushlight.nn import init, recurrent
+from rushlight.nn import init, rnn_fused
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from rushlight.nn.parameter import Parameter
@@ -233,6 +233,8 @@ class RNNBase(Module):
         """All layers on (L, N, I), or on packed data (total, I) of the given batch sizes."""
         directions = len(self._suffixes())
         lasts = []
+        if batch_sizes is None and inputs.shape[0] == 0:
+            raise RuntimeError(f"{self._get_name()}: Expected sequence length to be larger than 0 in RNN")
         for layer in range(self.num_layers):
             outputs = []
             for direction in range(directions):
@@ -250,19 +252,12 @@ class RNNBase(Module):
     ) -> tuple[Any, Any]:
         """One direction of one layer: its outputs, laid out as the inputs, and its last state."""
         weights = [getattr(self, name) for name in self._all_weights[k]]
-        w_ih, w_hh = weights[:2]
-        b_ih, b_hh = weights[2:4] if self.bias else (None, None)
-        projection = (weights[-1],) if self.proj_size else ()
-        projected, bias = recurrent.project(self.mode, inputs, w_ih, b_ih, b_hh)
-        step = recurrent.STEPS[self.mode](w_hh, bias, *projection)
-        if batch_sizes is None:
-            outputs, last = recurrent.run(step, projected.unbind(0), state, reverse)
-            return (ops.stack(outputs) if outputs else self._no_steps(inputs)), last
-        outputs, last = recurrent.run(step, projected.split(batch_sizes), state, reverse)
-        return ops.cat(outputs), last
-
-    def _no_steps(self, inputs: Any) -> Any:
-        raise RuntimeError(f"{self._get_name()}: expected sequence length to be larger than 0, got {inputs.shape[0]}")
+        if batch_sizes is not None:
+            return rnn_fused.layer(self.mode, inputs, state, weights, batch_sizes, reverse, self.bias)
+        steps, batch = inputs.shape[:2]
+        rows = inputs.reshape(steps * batch, inputs.shape[2])
+        output, last = rnn_fused.layer(self.mode, rows, state, weights, [batch] * steps, reverse, self.bias)
+        return output.view(steps, batch, output.shape[1]), last
 
 
 def _check_types(input_size: Any, hidden_size: Any, bias: Any, batch_first: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.engine.modes import no_grad
+from rushlight.nn._linalg import linalg
 from rushlight.tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -31,8 +32,8 @@ def get_total_norm(
     if not listed:
         return ops.tensor(0.0)
     with no_grad():
-        norms = [ops.linalg.vector_norm(t, norm_type) for t in listed]
-        total: Any = norms[0] if len(norms) == 1 else ops.linalg.vector_norm(ops.stack(norms), norm_type)
+        norms = [linalg("vector_norm")(t, norm_type) for t in listed]
+        total: Any = norms[0] if len(norms) == 1 else linalg("vector_norm")(ops.stack(norms), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "

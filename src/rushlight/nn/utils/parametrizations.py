@@ -7,6 +7,7 @@ from typing import Any
 from rushlight import ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
+from rushlight.nn._linalg import linalg
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
@@ -109,7 +110,7 @@ class _Orthogonal(Module):
             q = ops.matrix_exp(skew)
         else:
             identity = ops.eye(rows, dtype=x.dtype, device=x.device)
-            q = ops.linalg.solve(identity + skew * -0.5, identity + skew * 0.5)
+            q = linalg("solve")(identity + skew * -0.5, identity + skew * 0.5)
         q = (self.base @ q)[..., :columns]
         return q.transpose(-2, -1) if wide else q
 
@@ -123,7 +124,7 @@ class _Orthogonal(Module):
 
 def _completed(matrix: Any) -> Any:
     """An orthogonal matrix whose first columns are the orthogonal factor of `matrix` (rows >= columns)."""
-    q, r = ops.linalg.qr(matrix, mode="complete")
+    q, r = linalg("qr")(matrix, mode="complete")
     columns = r.shape[-1]
     signs = r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
     return ops.cat([q[..., :columns] * signs, q[..., columns:]], dim=-1)

@@ -1,0 +1,157 @@
+"""One layer and direction of a recurrent network as one node of the graph.
+
+Forward and backward run whole sequences on arrays (`rnn_kernels`): a step costs its products and a few passes over its
+gates.  Where a backward is itself to be differentiated, the layer is computed again from operators (`recurrent`), whose
+gradients have gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.autograd import Function
+from rushlight.engine.modes import enable_grad, is_grad_enabled
+from rushlight.nn import recurrent
+from rushlight.nn import rnn_kernels as kernels
+from rushlight.tensor import wrap
+
+
+class Weights:
+    """The weights of one layer and direction by their parts: w_ih, w_hh and, where there are any, b_ih, b_hh, w_hr."""
+
+    __slots__ = ("b_hh", "b_ih", "w_hh", "w_hr", "w_ih")
+
+    def __init__(self, parts: Any, bias: bool, projected: bool):
+        self.w_ih, self.w_hh = parts[:2]
+        self.b_ih, self.b_hh = parts[2:4] if bias else (None, None)
+        self.w_hr = parts[-1] if projected else None
+
+
+class Plan:
+    """What a layer is: its kind, the sizes of its steps, its direction, and which weights it has."""
+
+    __slots__ = ("bias", "mode", "order", "projected", "reverse", "sizes")
+
+    def __init__(self, mode: str, sizes: list[int], reverse: bool, bias: bool, projected: bool):
+        self.mode, self.sizes, self.reverse, self.bias, self.projected = mode, sizes, reverse, bias, projected
+        self.order = kernels.order_of(sizes, reverse)
+
+    def forward(self, x: Any, state: Any, w: Weights, keep: bool) -> tuple[Any, Any, Any]:
+        """On arrays: outputs, last state, and what backward needs beside them."""
+        gates = x @ w.w_ih.T
+        if w.b_ih is not None:
+            gates += w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh
+        last = tuple(s.copy() for s in state)
+        if self.mode == "LSTM":
+            out, cells = kernels.lstm_forward(gates, self.order, *last, w.w_hh, w.w_hr, keep)
+            return out, last, (gates, cells)
+        if self.mode == "GRU":
+            out, inner = kernels.gru_forward(gates, self.order, *last, w.w_hh, w.b_hh, keep)
+            return out, last, (gates, inner)
+        return kernels.rnn_forward(gates, self.order, *last, w.w_hh, self.mode == "RNN_RELU"), last, ()
+
+    def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights) -> tuple[Any, Any, Any]:
+        """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state."""
+        d_state = [d.copy() for d in d_last]
+        dw_hr = None
+        if self.mode == "LSTM":
+            gates, cells = kept
+            d_gates, dw_hr = kernels.lstm_backward(
+                d_out, *d_state, gates, cells, state[1], self.order, w.w_hh, w.w_hr
+            )
+        elif self.mode == "GRU":
+            d_gates, d_new = kernels.gru_backward(d_out, *d_state, *kept, out, state[0], self.order, w.w_hh)
+        else:
+            d_gates = kernels.rnn_backward(d_out, *d_state, out, self.order, w.w_hh, self.mode == "RNN_RELU")
+        dw_hh = kernels.weight_gradient(d_gates, out, state[0], self.order)
+        db_hh = d_gates.sum(0) if self.bias else None
+        db_ih = db_hh
+        if self.mode == "GRU":
+            d_gates[:, -d_new.shape[1] :] = d_new
+            db_ih = d_gates.sum(0) if self.bias else None
+        grads = [dw_hh, *((db_ih, db_hh.copy()) if db_hh is not None else ()), *(() if dw_hr is None else (dw_hr,))]
+        return d_gates, grads, d_state
+
+    def recorded(self, x: Any, state: Any, parts: Any) -> tuple[Any, Any]:
+        """The same from operators, on tensors: outputs and last state."""
+        w = Weights(parts, self.bias, self.projected)
+        projected, bias = recurrent.project(self.mode, x, w.w_ih, w.b_ih, w.b_hh)
+        step = recurrent.STEPS[self.mode](w.w_hh, bias, *((w.w_hr,) if self.projected else ()))
+        outputs, last = recurrent.run(step, projected.split(self.sizes), state, self.reverse)
+        return recurrent.joined(outputs), last
+
+
+class _Layer(Function):
+    """The node.  Arguments: plan, number of states n, x (total, I), n states, weights."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: Plan, n: int, *tensors: Any) -> Any:
+        arrays = [t._array for t in tensors]
+        x, state, parts = np.ascontiguousarray(arrays[0]), arrays[1 : 1 + n], arrays[1 + n :]
+        out, last, kept = plan.forward(x, state, Weights(parts, plan.bias, plan.projected), True)
+        ctx.plan, ctx.n, ctx.count_kept = plan, n, len(kept)
+        result = wrap(out)
+        ctx.save_for_backward(*tensors, result, *(wrap(k) for k in kept))
+        return (result, *(wrap(s) for s in last))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        end = -1 - ctx.count_kept
+        *tensors, out = ctx.saved_tensors[: end + 1 or None]
+        if is_grad_enabled():
+            return _differentiably(ctx, tensors, grads)
+        kept = [t._array for t in ctx.saved_tensors[len(tensors) + 1 :]]
+        plan, n = ctx.plan, ctx.n
+        x, *rest = (t._array for t in tensors)
+        state, w = rest[:n], Weights(rest[n:], plan.bias, plan.projected)
+        d_out, *d_last = (g._array for g in grads)
+        d_gates, d_weights, d_state = plan.backward(d_out, d_last, kept, out._array, state, w)
+        needs = ctx.needs_input_grad[2:]
+        dx = d_gates @ w.w_ih if needs[0] else None
+        dw_ih = d_gates.T @ np.ascontiguousarray(x) if needs[1 + n] else None
+        found = [dx, *d_state, dw_ih, *d_weights]
+        return (None, None, *(wrap(g) if g is not None and need else None for g, need in zip(found, needs)))
+
+
+def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
+    """The gradients as functions of inputs and cotangents, through operators."""
+    from rushlight.autograd import grad
+
+    needs = ctx.needs_input_grad[2:]
+    with enable_grad():
+        fresh = [t.view_as(t) if need else t.detach() for t, need in zip(tensors, needs)]
+        out, last = ctx.plan.recorded(fresh[0], tuple(fresh[1 : 1 + ctx.n]), fresh[1 + ctx.n :])
+        wanted = [t for t, need in zip(fresh, needs) if need]
+        found = iter(grad((out, *last), wanted, grads, create_graph=True, allow_unused=True))
+    return (None, None, *(next(found) if need else None for need in needs))
+
+
+def usable(tensors: Any) -> bool:
+    """Whether the kernels can run: NumPy arrays of one single or double precision dtype, no functional level active."""
+    from rushlight.state import modes
+
+    kind = getattr(tensors[0], "_array", None)
+    if modes.levels or not isinstance(kind, np.ndarray) or kind.dtype not in (np.float32, np.float64):
+        return False
+    return all(isinstance(t._array, np.ndarray) and t._array.dtype == kind.dtype for t in tensors)
+
+
+def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: bool, bias: bool) -> tuple[Any, Any]:
+    """One layer and direction.
+
+    x: (total, I), the rows of all steps; state: first state, (B, P) and for an LSTM (B, H); parts: the weights in
+    PyTorch's order; sizes: rows of each step.  Returns outputs (total, P) and the last state.
+    """
+    plan = Plan(mode, sizes, reverse, bias, len(parts) > (4 if bias else 2))
+    tensors = (x, *state, *parts)
+    if not usable(tensors):
+        return plan.recorded(x, state, parts)
+    if is_grad_enabled() and any(t.requires_grad for t in tensors):
+        out, *last = _Layer.apply(plan, len(state), *tensors)
+        return out, tuple(last)
+    arrays = [t._array for t in tensors]
+    w = Weights(arrays[1 + len(state) :], bias, plan.projected)
+    out, last, _ = plan.forward(np.ascontiguousarray(arrays[0]), arrays[1 : 1 + len(state)], w, False)
+    return wrap(out), tuple(wrap(s) for s in last)

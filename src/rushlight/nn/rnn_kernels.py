@@ -1,0 +1,246 @@
+"""Whole sequences of recurrent steps on NumPy arrays, forward and backward, one layer and direction at a time.
+
+Rows of all steps lie one after the other: step t has `sizes[t]` rows (sequences still running), sizes do not grow.
+`order` lists (first row, number of rows) of the steps as they are taken, from the end for a reversed direction.
+Sequences are sorted by length, so that the first rows of a state are those that a step changes.
+Gates lie side by side: LSTM i, f, g, o; GRU r, z, n.  Sigmoids are computed as (1 + tanh(x / 2)) / 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Order = list[tuple[int, int]]
+
+
+def order_of(sizes: list[int], reverse: bool) -> Order:
+    """The steps in the order in which they are taken."""
+    order, start = [], 0
+    for n in sizes:
+        order.append((start, n))
+        start += n
+    return order[::-1] if reverse else order
+
+
+def previous(states: Any, first: Any, order: Order) -> list[Any]:
+    """The states that each step starts from, in order: (n, H) each.  states: (total, H) after each step."""
+    found = []
+    last: tuple[int, int] | None = None
+    for start, n in order:
+        if last is None:
+            found.append(first[:n])
+        else:
+            before, m = last
+            rows = states[before : before + min(n, m)]
+            found.append(rows if n <= m else np.concatenate((rows, first[m:n])))
+        last = start, n
+    return found
+
+
+def weight_gradient(grads: Any, states: Any, first: Any, order: Order) -> Any:
+    """grads.T @ (state that each row starts from): the gradient of the state's weight, in few products."""
+    start, n = order[0]
+    if order[-1][1] == n:  # all steps have n rows: the states are the rows of the step before
+        head = grads[start : start + n].T @ first[:n]
+        if len(order) > 1:
+            head += grads[n:].T @ states[:-n] if start == 0 else grads[:-n].T @ states[n:]
+        return head
+    parts = previous(states, first, order)
+    if order[-1][0] < order[0][0]:
+        parts.reverse()
+    return grads.T @ np.concatenate(parts)
+
+
+# LSTM ------------------------------------------------------------------------------------------------
+
+
+def _lstm_scales(hidden: int, dtype: Any) -> tuple[Any, Any]:
+    """Factor before and after tanh, and shift after it, for the four gates."""
+    scale, shift = np.full(4 * hidden, 0.5, dtype), np.full(4 * hidden, 0.5, dtype)
+    scale[2 * hidden : 3 * hidden], shift[2 * hidden : 3 * hidden] = 1, 0
+    return scale, shift
+
+
+def lstm_forward(gates: Any, order: Order, h: Any, c: Any, w_hh: Any, w_hr: Any, keep: bool) -> tuple[Any, Any]:
+    """Run an LSTM.
+
+    gates: (total, 4 H), the inputs' part, becomes the gates; h: (B, P) and c: (B, H), the first state, become the last
+    one.  Returns the outputs (total, P) and, if `keep`, the cells (total, H).
+    """
+    total, hidden = gates.shape[0], c.shape[1]
+    scale, shift = _lstm_scales(hidden, gates.dtype)
+    out = np.empty((total, h.shape[1]), gates.dtype)
+    cells = np.empty((total, hidden), gates.dtype) if keep else None
+    product, scratch = np.empty((h.shape[0], 4 * hidden), gates.dtype), np.empty_like(c)
+    w = w_hh.T
+    for start, n in order:
+        g, c_n, s = gates[start : start + n], c[:n], scratch[:n]
+        g += np.matmul(h[:n], w, out=product[:n])
+        g *= scale
+        np.tanh(g, out=g)
+        g *= scale
+        g += shift
+        c_n *= g[:, hidden : 2 * hidden]
+        c_n += np.multiply(g[:, :hidden], g[:, 2 * hidden : 3 * hidden], out=s)
+        if cells is not None:
+            cells[start : start + n] = c_n
+        np.tanh(c_n, out=s)
+        s *= g[:, 3 * hidden :]
+        h[:n] = s if w_hr is None else s @ w_hr.T
+        out[start : start + n] = h[:n]
+    return out, cells
+
+
+def lstm_backward(
+    d_out: Any, dh: Any, dc: Any, gates: Any, cells: Any, c0: Any, order: Order, w_hh: Any, w_hr: Any
+) -> tuple[Any, Any]:
+    """Gradients of an LSTM's gates before their functions (total, 4 H), and of w_hr.
+
+    d_out: (total, P); dh: (B, P) and dc: (B, H), those of the last state, become those of the first.
+    """
+    hidden = cells.shape[1]
+    d_gates = np.empty_like(gates)
+    dw_hr = None if w_hr is None else np.zeros_like(w_hr)
+    before = previous(cells, c0, order)
+    for (start, n), c_before in zip(reversed(order), reversed(before)):
+        rows = slice(start, start + n)
+        g, d = gates[rows], d_gates[rows]
+        i, f, a, o = (g[:, k * hidden : (k + 1) * hidden] for k in range(4))
+        dh_n, dc_n = dh[:n], dc[:n]
+        dh_n += d_out[rows]
+        t = np.tanh(cells[rows])
+        if dw_hr is None:
+            dm = dh_n
+        else:
+            dw_hr += dh_n.T @ (o * t)
+            dm = dh_n @ w_hr
+        dm_o = dm * o
+        _sigmoid_gradient(dm * t, o, d[:, 3 * hidden :])
+        t *= t
+        dc_n += dm_o
+        t *= dm_o
+        dc_n -= t
+        _sigmoid_gradient(dc_n * a, i, d[:, :hidden])
+        _sigmoid_gradient(dc_n * c_before, f, d[:, hidden : 2 * hidden])
+        np.multiply(a, a, out=t)
+        np.subtract(1, t, out=t)
+        t *= i
+        np.multiply(dc_n, t, out=d[:, 2 * hidden : 3 * hidden])
+        dc_n *= f
+        np.matmul(d, w_hh, out=dh_n)
+    return d_gates, dw_hr
+
+
+def _sigmoid_gradient(d: Any, y: Any, out: Any) -> None:
+    """d * y * (1 - y) into `out`; d is used up."""
+    d *= y
+    np.subtract(1, y, out=out)
+    out *= d
+
+
+# GRU -------------------------------------------------------------------------------------------------
+
+
+def gru_forward(gates: Any, order: Order, h: Any, w_hh: Any, b_hh: Any, keep: bool) -> tuple[Any, Any]:
+    """Run a GRU.
+
+    gates: (total, 3 H), the inputs' part, becomes the gates; h: (B, H), the first state, becomes the last one.  Returns
+    the outputs (total, H) and, if `keep`, the state's part of n before the reset gate (total, H).
+    """
+    total, hidden = gates.shape[0], h.shape[1]
+    out = np.empty((total, hidden), gates.dtype)
+    inner = np.empty((total, hidden), gates.dtype) if keep else None
+    product = np.empty((h.shape[0], 3 * hidden), gates.dtype)
+    w, half = w_hh.T, gates.dtype.type(0.5)
+    for start, n in order:
+        g, h_n, p = gates[start : start + n], h[:n], product[:n]
+        np.matmul(h_n, w, out=p)
+        if b_hh is not None:
+            p += b_hh
+        rz, new, p_new = g[:, : 2 * hidden], g[:, 2 * hidden :], p[:, 2 * hidden :]
+        rz += p[:, : 2 * hidden]
+        rz *= half
+        np.tanh(rz, out=rz)
+        rz *= half
+        rz += half
+        if inner is not None:
+            inner[start : start + n] = p_new
+        p_new *= rz[:, :hidden]
+        new += p_new
+        np.tanh(new, out=new)
+        h_n -= new
+        h_n *= rz[:, hidden:]
+        h_n += new
+        out[start : start + n] = h_n
+    return out, inner
+
+
+def gru_backward(
+    d_out: Any, dh: Any, gates: Any, inner: Any, out: Any, h0: Any, order: Order, w_hh: Any
+) -> tuple[Any, Any]:
+    """Gradients of a GRU: of the state's part of the gates (total, 3 H), and of n before tanh (total, H).
+
+    The gradient of the inputs' part is the first with its last third replaced by the second.  d_out: (total, H); dh:
+    (B, H), that of the last state, becomes that of the first.
+    """
+    hidden = h0.shape[1]
+    d_gates, d_new = np.empty_like(gates), np.empty_like(inner)
+    before = previous(out, h0, order)
+    for (start, n), h_before in zip(reversed(order), reversed(before)):
+        rows = slice(start, start + n)
+        g, d, dn = gates[rows], d_gates[rows], d_new[rows]
+        r, z, new = (g[:, k * hidden : (k + 1) * hidden] for k in range(3))
+        dh_n = dh[:n]
+        dh_n += d_out[rows]
+        _sigmoid_gradient(dh_n * (h_before - new), z, d[:, hidden : 2 * hidden])
+        np.multiply(new, new, out=dn)
+        np.subtract(1, dn, out=dn)
+        dn *= dh_n
+        dn *= 1 - z
+        _sigmoid_gradient(dn * inner[rows], r, d[:, :hidden])
+        np.multiply(dn, r, out=d[:, 2 * hidden :])
+        dh_n *= z
+        dh_n += d @ w_hh
+    return d_gates, d_new
+
+
+# The plain recurrence --------------------------------------------------------------------------------
+
+
+def rnn_forward(gates: Any, order: Order, h: Any, w_hh: Any, relu: bool) -> Any:
+    """Run the plain recurrence.  gates: (total, H), the inputs' part, becomes the outputs, and is returned.
+
+    h: (B, H), the first state, becomes the last one.
+    """
+    w, product = w_hh.T, np.empty_like(h)
+    for start, n in order:
+        g = gates[start : start + n]
+        g += np.matmul(h[:n], w, out=product[:n])
+        if relu:
+            np.maximum(g, 0, out=g)
+        else:
+            np.tanh(g, out=g)
+        h[:n] = g
+    return gates
+
+
+def rnn_backward(d_out: Any, dh: Any, out: Any, order: Order, w_hh: Any, relu: bool) -> Any:
+    """Gradient of the plain recurrence before its function (total, H).
+
+    d_out: (total, H); dh: (B, H), that of the last state, becomes that of the first.
+    """
+    d_gates = np.empty_like(out)
+    for start, n in reversed(order):
+        rows = slice(start, start + n)
+        y, d, dh_n = out[rows], d_gates[rows], dh[:n]
+        dh_n += d_out[rows]
+        if relu:
+            np.multiply(dh_n, y > 0, out=d)
+        else:
+            np.multiply(y, y, out=d)
+            np.subtract(1, d, out=d)
+            d *= dh_n
+        np.matmul(d, w_hh, out=dh_n)
+    return d_gates
