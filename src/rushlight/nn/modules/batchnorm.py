@@ -224,9 +224,9 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take `num_features` from the input and make the tensors."""
-        if not self.has_uninitialized_params():
-            return
         self.num_features = input.shape[1]
+        if not self.has_uninitialized_params():
+            return  # the tensors were loaded before the first input, or there are none
         lazy: Any = [self.weight, self.bias] if self.affine else []
         if self.track_running_stats:
             lazy += [self.running_mean, self.running_var]

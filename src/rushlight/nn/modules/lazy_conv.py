@@ -35,9 +35,9 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
     def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take `in_channels` from the input and make the weights.  Raises RuntimeError for a wrong dimension."""
-        if not self.has_uninitialized_params():
-            return
         self.in_channels = self._get_in_channels(input)
+        if not self.has_uninitialized_params():
+            return  # weights were loaded before the first input
         if self.in_channels % self.groups != 0:
             raise ValueError(f"in_channels must be divisible by groups, got {self.in_channels} and {self.groups}")
         first, second = self.out_channels, self.in_channels // self.groups

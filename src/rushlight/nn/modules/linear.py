@@ -147,5 +147,4 @@ class LazyLinear(LazyModuleMixin, Linear):
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))
             self.reset_parameters()
-        if self.in_features == 0:
-            raise ValueError(f"{type(self).__name__}: in_features is 0 after the first forward")
+        self.in_features = self.weight.shape[-1]  # weights may have been loaded before the first input

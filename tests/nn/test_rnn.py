@@ -1,0 +1,146 @@
+"""Recurrent networks against plain loops, and packed sequences."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import recurrent, rnn_fused
+from rushlight.nn.utils import rnn as sequences
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-10) -> bool:
+    return a.shape == b.shape and (a.numel() == 0 or (a - b).abs().max().item() < tolerance)
+
+
+def made(mode: str, **options: Any) -> Any:
+    torch.manual_seed(1)
+    if mode in ("tanh", "relu"):
+        return nn.RNN(3, 4, nonlinearity=mode, dtype=torch.float64, **options)
+    return getattr(nn, mode)(3, 4, dtype=torch.float64, **options)
+
+
+def cell_of(mode: str) -> Any:
+    return {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell, "GRU": recurrent.gru_cell,
+            "LSTM": recurrent.lstm_cell}[mode]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["tanh", "relu", "GRU", "LSTM"])
+def test_equals_a_loop_over_the_cell(mode: str) -> None:
+    net = made(mode)
+    x = torch.randn(5, 2, 3, dtype=torch.float64)
+    state: Any = torch.zeros(2, 4, dtype=torch.float64)
+    state = (state, state) if mode == "LSTM" else state
+    outputs = []
+    for step in x:
+        state = cell_of(mode)(step, state, *net.all_weights[0])
+        outputs.append(state[0] if mode == "LSTM" else state)
+    output, last = net(x)
+    assert close(output, torch.stack(outputs))
+    for a, b in zip(last, state) if mode == "LSTM" else ((last, state),):
+        assert close(a[0], b)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [(m, o) for m, o in itertools.product(
+        ["tanh", "relu", "GRU", "LSTM"],
+        [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True}],
+    )] + [("LSTM", {"proj_size": 2, "num_layers": 2}), ("LSTM", {"proj_size": 2, "bidirectional": True})],
+)  # fmt: skip
+@pytest.mark.parametrize("lengths", [None, [5, 3, 3, 1], [2, 5, 1, 5]])
+def test_gradients_equal_those_of_operators(mode: str, options: Any, lengths: Any, monkeypatch: Any) -> None:
+    """The arrays' own backward against the operators', also differentiated twice."""
+    net = made(mode, **options)
+    x = torch.randn(4, 5, 3, dtype=torch.float64)
+    x = (x if options.get("batch_first") else x.transpose(0, 1).contiguous()).requires_grad_()
+    results = []
+    for fused in (True, False):
+        with monkeypatch.context() as patched:
+            if not fused:
+                patched.setattr(rnn_fused, "usable", lambda tensors: False)
+            inputs: Any = x
+            if lengths:
+                inputs = sequences.pack_padded_sequence(
+                    x, lengths, batch_first=bool(options.get("batch_first")), enforce_sorted=False
+                )
+            output, last = net(inputs)
+            outs = [output.data if lengths else output, *(last if mode == "LSTM" else [last])]
+            loss = sum((o * o * torch.arange(float(o.numel())).reshape(o.shape).cos()).sum() for o in outs)
+            leaves = [x, *net.parameters()]
+            first = torch.autograd.grad(loss, leaves, retain_graph=True)
+            recorded = torch.autograd.grad(loss, leaves, create_graph=True)
+            second = torch.autograd.grad(sum((g * g).sum() for g in recorded), leaves)
+            with torch.no_grad():
+                again, _ = net(inputs)
+            results.append([*outs, *first, *recorded, *second, again.data if lengths else again])
+    assert all(close(a, b, 1e-8) for a, b in zip(*results))
+
+
+def test_dropout_between_layers() -> None:
+    net = nn.LSTM(3, 4, 2, dropout=1.0)
+    output, _ = net(torch.randn(5, 2, 3))
+    other, _ = net(torch.randn(5, 2, 3))
+    assert close(output, other, 1e-6)  # the second layer sees nothing
+    assert not close(net.eval()(torch.randn(5, 2, 3))[0], other, 1e-6)
+    with pytest.warns(UserWarning, match="num_layers greater than 1"):
+        nn.GRU(2, 3, dropout=0.5)
+
+
+def test_without_a_batch() -> None:
+    net = nn.GRU(3, 4)
+    x = torch.randn(5, 3)
+    output, last = net(x)
+    batched, _ = net(x.unsqueeze(1))
+    assert output.shape == (5, 4) and last.shape == (1, 4) and close(output, batched.squeeze(1), 1e-6)
+
+
+def test_half_precision_runs_by_operators() -> None:
+    output, _ = nn.LSTM(3, 4, dtype=torch.float16)(torch.ones(2, 1, 3, dtype=torch.float16))
+    assert output.dtype is torch.float16 and output.shape == (2, 1, 4)
+
+
+def test_frozen_weights_get_no_gradients() -> None:
+    net = nn.LSTM(3, 4)
+    net.weight_ih_l0.requires_grad_(False)
+    net(torch.randn(5, 2, 3))[0].sum().backward()
+    assert net.weight_ih_l0.grad is None and net.weight_hh_l0.grad is not None
+
+
+def test_wrong_sizes_are_refused() -> None:
+    net = nn.LSTM(3, 4)
+    with pytest.raises(RuntimeError, match="Expected 3, got 2"):
+        net(torch.ones(5, 1, 2))
+    with pytest.raises(RuntimeError, match=r"Expected hidden\[1\] size"):
+        net(torch.ones(5, 1, 3), (torch.ones(1, 1, 4), torch.ones(1, 1, 3)))
+    with pytest.raises(RuntimeError, match="larger than 0"):
+        net(torch.ones(0, 1, 3))
+    with pytest.raises(ValueError, match="does not match weight dtype"):
+        net(torch.ones(5, 1, 3, dtype=torch.float64))
+
+
+def test_packing_round_trip() -> None:
+    rows = [torch.arange(3.0), torch.arange(1.0), torch.arange(5.0)]
+    packed = sequences.pack_sequence(rows, enforce_sorted=False)
+    assert packed.batch_sizes.tolist() == [3, 2, 2, 1, 1] and packed.sorted_indices.tolist() == [2, 0, 1]
+    assert packed.data.tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 4]
+    assert [r.tolist() for r in sequences.unpack_sequence(packed)] == [r.tolist() for r in rows]
+    padded, lengths = sequences.pad_packed_sequence(packed, batch_first=True, padding_value=-1.0, total_length=6)
+    assert padded.shape == (3, 6) and lengths.tolist() == [3, 1, 5] and padded[1].tolist() == [0.0] + [-1.0] * 5
+    assert packed.double().data.dtype is torch.float64 and packed.to("cpu") is packed
+    with pytest.raises(RuntimeError, match="sorted in decreasing order"):
+        sequences.pack_sequence(rows)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_padding(requires_grad: bool) -> None:
+    rows = [torch.ones(2, 2, requires_grad=requires_grad), torch.ones(3, 2)]
+    right = sequences.pad_sequence(rows, batch_first=True, padding_value=7.0)
+    left = sequences.pad_sequence(rows, padding_side="left")
+    assert right[0].tolist() == [[1.0, 1.0], [1.0, 1.0], [7.0, 7.0]] and left[:, 0, 0].tolist() == [0.0, 1.0, 1.0]
+    assert [r.shape[0] for r in sequences.unpad_sequence(right, torch.tensor([2, 3]), batch_first=True)] == [2, 3]
+    if requires_grad:
+        right.sum().backward()
+        assert rows[0].grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
