@@ -11,7 +11,8 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import gather_along, put_along
 from rushlight.ops.outs import moving
-from rushlight.ops.reduce import axes, keep, numpy_axes, numpy_names, raw, tensor_argument, unsqueezed
+from rushlight.ops.pieces import keep
+from rushlight.ops.reduce import axes, numpy_axes, numpy_names, raw, tensor_argument, unsqueezed
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_op

@@ -16,14 +16,10 @@ from rushlight.ops.arith import conj
 from rushlight.ops.dims import wrap_dim, wrap_dims
 from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
+from rushlight.ops.pieces import keep, raw
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
-
-
-def raw(x: Any) -> Any:
-    """The array of a tensor, or the array itself."""
-    return x._array if isinstance(x, Tensor) else x
 
 
 def tensor_argument(name: str, x: Any) -> Any:
@@ -162,12 +158,6 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
                            f"dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
     return mean_op(input, where, keepdim or keepdims)
-
-
-@op(ns=None, half=None, linear=True, grads={"input": lambda g, mask: keep(g, mask)})
-def keep(be: Any, input: Array, mask: Any) -> Array:  # noqa: A002
-    """The elements where the array `mask` is true, zero elsewhere.  (*) -> (*)"""
-    return np.where(mask, input, np.zeros((), input.dtype))
 
 
 # Products ------------------------------------------------------------------------------------------

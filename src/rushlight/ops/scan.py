@@ -13,7 +13,8 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
 from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
-from rushlight.ops.reduce import cast_first, keep, numpy_names, raw, tensor_argument
+from rushlight.ops.pieces import keep
+from rushlight.ops.reduce import cast_first, numpy_names, raw, tensor_argument
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_adjoint

@@ -12,11 +12,11 @@ from rushlight import dtypes
 from rushlight.ops.arith import conj
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
+from rushlight.ops.pieces import keep
 from rushlight.ops.reduce import (
     axes,
     cast_first,
     count,
-    keep,
     mean_op,
     numpy_axes,
     numpy_names,

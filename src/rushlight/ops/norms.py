@@ -1,0 +1,198 @@
+"""Norms: vector_norm and what is made of it: norm, dist, renorm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.declare import Array
+from rushlight.ops.named import linalg, named
+from rushlight.ops.options import numpy_dtype
+from rushlight.ops.pieces import keep, nothing, number, raw
+from rushlight.ops.reduce import axes, cast_first, count, numpy_axes, tensor_argument, unsqueezed
+from rushlight.ops.registry import function, op
+from rushlight.ops.views import flatten
+from rushlight.tensor import Tensor, wrap
+
+
+def sizes_of(x: Any) -> Any:
+    """|x|, in memory of its own."""
+    return np.asarray(np.abs(x))
+
+
+def power_sum(x: Any, p: float, axis: Any, keepdim: bool) -> Any:
+    """The p-norm of an array over `axis`."""
+    if p == 0:
+        return np.add.reduce(x != 0, axis=axis, keepdims=keepdim, dtype=x.real.dtype)
+    if np.isinf(p):
+        return (np.maximum if p > 0 else np.minimum).reduce(sizes_of(x), axis=axis, keepdims=keepdim)
+    if p == 2:
+        return euclidean(x, axis, keepdim)
+    if p == 1:
+        return np.add.reduce(sizes_of(x), axis=axis, keepdims=keepdim)
+    size = sizes_of(x)
+    total = np.add.reduce(np.power(size, size.dtype.type(p), out=size), axis=axis, keepdims=keepdim)
+    return np.power(total, size.dtype.type(1 / p))
+
+
+def euclidean(x: Any, axis: Any, keepdim: bool) -> Any:
+    """The 2-norm: of all elements of a float array without memory for their squares."""
+    if axis is None and x.dtype.kind == "f" and x.flags.c_contiguous:
+        flat = x.reshape(-1)
+        found = np.sqrt(np.dot(flat, flat))
+        return np.reshape(found, (1,) * x.ndim) if keepdim else found
+    if x.dtype.kind == "c":
+        return np.sqrt(np.add.reduce(x.real * x.real, axis=axis, keepdims=keepdim)
+                       + np.add.reduce(x.imag * x.imag, axis=axis, keepdims=keepdim))  # fmt: skip
+    return np.sqrt(np.add.reduce(x * x, axis=axis, keepdims=keepdim))
+
+
+@op(ns=None, name="linalg_vector_norm")
+def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+    """The p-norm over `dim`.  (*) -> (*) real"""
+    return power_sum(input, p, numpy_axes(dim, input.ndim), keepdim)
+
+
+@norm_op.grad("input")
+def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+    return norm_grad(g, input, out, p, dim, keepdim)
+
+
+def norm_grad(g: Any, x: Any, out: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    """The gradient of the p-norm; where the norm has none, the subgradient of least size."""
+    shape = raw(x).shape
+    if p == 0:
+        return nothing(x)
+    g, out = unsqueezed(g, shape, dim, keepdim), unsqueezed(out, shape, dim, keepdim)
+    if p == 1:
+        return g * named.sgn(x)
+    if np.isinf(p):
+        return extreme_grad(g, x, raw(out), dim)
+    if p == 2:
+        return x * keep(g / out, raw(out) != 0)
+    size = named.abs(x)
+    scale = keep(g / power(out, p - 1), raw(out) != 0)
+    if p > 2:
+        return x * power(size, p - 2) * scale
+    slope = named.sgn(x) * power(size, p - 1)
+    if p < 1:  # infinite at zero, and taken as zero there
+        slope = keep(slope, raw(x) != 0)
+    return slope * scale
+
+
+def power(x: Any, p: float) -> Any:
+    """x**p."""
+    return x if p == 1 else named.pow(x, p)
+
+
+def extreme_grad(g: Any, x: Any, out: Any, dim: Any) -> Any:
+    """The gradient of the norms of infinite order: shared among the elements of that size."""
+    size = np.abs(raw(x))
+    hit = (size == out) | (np.isnan(size) & np.isnan(out))
+    many = np.asarray(np.add.reduce(hit, axis=numpy_axes(dim, hit.ndim), keepdims=True, dtype=np.intp))
+    return keep(named.sgn(x) * (g / many.astype(raw(g).dtype)), hit)
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+
+def check_floating(name: str, x: Any, dtype: Any) -> Any:
+    """The input in the dtype of the norm.  Raises RuntimeError for integers and for dtypes that lose something."""
+    array = tensor_argument(name, x)
+    if dtype is None:
+        if array.dtype.kind in "biu":
+            raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.of(array.dtype)}")
+        return x
+    have, want = dtypes.of(array.dtype), dtypes.of(numpy_dtype(name, dtype))
+    if want.category < dtypes.FLOAT:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {want}")
+    if have.category == dtypes.COMPLEX and want.category != dtypes.COMPLEX:
+        raise RuntimeError(f"{name}: dtype should be complex for complex inputs. Got {want}")
+    if have.category != dtypes.COMPLEX and want.category == dtypes.COMPLEX:
+        raise RuntimeError(f"{name}: dtype should be real for real inputs, but got {want}")
+    if dtypes.promote_types(have, want) is not want:
+        raise RuntimeError(f"{name}: the dtype of the input ({have}) should be convertible without narrowing to the "
+                           f"specified dtype ({want})")  # fmt: skip
+    return cast_first(x, want.numpy)
+
+
+def check_empty(name: str, shape: tuple[int, ...], dim: Any, p: float) -> None:
+    """Raise RuntimeError for norms over no elements that have no identity."""
+    if (p < 0 or p == np.inf) and not count(shape, dim) and (p < 0 or dim is None or any(shape[d] == 0 for d in dim)):
+        raise RuntimeError(f"{name} cannot compute the {p} norm on an empty tensor because the operation does not have an "
+                           "identity")  # fmt: skip
+
+
+@function(ns="linalg", out=True)
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of order `ord` of vectors: over all elements, or over the dimensions in `dim`.  (*) -> (*) real
+
+    ord: any number, inf (largest absolute value), -inf (smallest) and 0 (how many are not zero) included. Where the
+    norm has no gradient, that of zero is zero and equal extremes share theirs.
+    """
+    p = order(ord)
+    x = check_floating("linalg.vector_norm", x, dtype)
+    shape = raw(x).shape
+    where = axes(dim, len(shape))
+    check_empty("linalg.vector_norm", shape, where, p)
+    if where is None and len(shape) > 1 and not keepdim:
+        x, where = flatten(x), None
+    return norm_op(x, p, where, keepdim)
+
+
+def order(value: Any) -> float:
+    """The order of a norm as a float."""
+    if isinstance(value, Tensor):
+        value = number(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"linalg.vector_norm(): argument 'ord' must be Number, not {type(value).__name__}")
+    return float(value)
+
+
+@function(method=True)
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,  # noqa: A002
+         dtype: Any = None) -> Any:  # fmt: skip
+    """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
+
+    p: a number (see linalg.vector_norm), None or "fro" (2), or "nuc", the sum of the singular values of matrices.
+    """
+    tensor_argument("norm", input)
+    if p == "nuc":
+        where = (0, 1) if dim is None else dim
+        if dim is None and raw(input).ndim != 2:
+            where = (-2, -1)
+        return linalg.matrix_norm(input, "nuc", where, keepdim, dtype=dtype, out=out)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if isinstance(dim, (tuple, list)) and not len(dim):
+        dim = None
+    return linalg.vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
+
+
+@function(method=True)
+def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
+    """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
+    off = input - other
+    return norm_op(off, order(p), None, False)
+
+
+@function(method=True, out=True, inplace=True)
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
+    """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
+    array = tensor_argument("renorm", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"renorm: expected a floating-point or complex tensor, got {dtypes.of(array.dtype)}")
+    if order(p) <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
+    if number(maxnorm) < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if array.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {array.ndim} dimensions")
+    d = axes(dim, array.ndim)[0]
+    others = tuple(i for i in range(array.ndim) if i != d)
+    size = norm_op(input, order(p), others, True)
+    large = raw(size) > maxnorm
+    factor = named.where(wrap(large), maxnorm / (size + 1e-7), 1.0)
+    return input * cast_first(factor, raw(size).dtype)
