@@ -19,9 +19,7 @@ Real = Callable[[mp.mpf], mp.mpf]
 def interpolate(f: Real, low: float, high: float, degree: int) -> list[mp.mpf]:
     """Coefficients, lowest power first, of the polynomial through ``degree + 1`` Chebyshev nodes."""
     count = degree + 1
-    nodes = [
-        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)
-    ]
+    nodes = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
     matrix = mp.matrix(count, count)
     for i, node in enumerate(nodes):
         for j in range(count):
@@ -41,9 +39,7 @@ def show(
     """Print the fit of ``f`` and the error of ``whole(x, fit(x))`` (already relative)."""
     rounded = [float(kind(float(c))) for c in interpolate(f, low, high, degree)]
     points = np.linspace(low, high, 2001)
-    worst = max(
-        abs(whole(mp.mpf(x), mp.polyval([mp.mpf(c) for c in rounded[::-1]], mp.mpf(x)))) for x in points
-    )
+    worst = max(abs(whole(mp.mpf(x), mp.polyval([mp.mpf(c) for c in rounded[::-1]], mp.mpf(x)))) for x in points)
     print(f"{name}: relative error {float(worst):.2e}")
     form = "{:.9e}f" if kind is np.float32 else "{:.17e}"
     print("  " + ", ".join(form.format(c) for c in rounded))
@@ -91,6 +87,14 @@ def main() -> None:
         0.0295,
         2,
         lambda z, p: (2 + z * p) * mp.sqrt(z) / mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) - 1,
+    )
+    show(
+        "normal distribution, (Phi(x) - 1/2) / x in u = 2 x^2 / 5.5^2 - 1 (absolute error)",
+        lambda u: mp.erf(5.5 * mp.sqrt((u + 1) / 2) / mp.sqrt(2)) / (11 * mp.sqrt((u + 1) / 2)),
+        -1.0,
+        1.0,
+        15,
+        lambda u, p: 5.5 * mp.sqrt((u + 1) / 2) * p - mp.erf(5.5 * mp.sqrt((u + 1) / 2) / mp.sqrt(2)) / 2,
     )
     show(
         "float64 erf, erf(x) / x - 1 in z = x^2",

@@ -72,7 +72,8 @@ def test_forward_agrees_with_torch(path: str, rng: np.random.Generator, name: st
     x = np.abs(x) if name == "log" else x
     want = torch_function(name)(torch.from_numpy(x)).numpy()
     eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(UNARY[name](x), want, rtol=40 * eps, atol=8 * eps)
+    # gelu multiplies by 1 + erf, or 1 + tanh, whose error is absolute
+    np.testing.assert_allclose(UNARY[name](x), want, rtol=40 * eps, atol=(16 if "gelu" in name else 8) * eps)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -111,7 +112,13 @@ def test_native_is_within_a_few_units_of_the_reference(rng: np.random.Generator,
         plain = UNARY[name](x.astype("f8"))
     eps = np.finfo("f4").eps
     with np.errstate(over="ignore"):
-        np.testing.assert_allclose(fast, plain.astype("f4"), rtol=4 * eps, atol=4 * eps)
+        bound = 4 * eps * np.maximum(1, np.minimum(np.abs(x), 6)) if "gelu" in name else 4 * eps
+        finite = np.isfinite(plain.astype("f4"))
+        np.testing.assert_array_equal(np.isfinite(fast), finite)
+        assert (
+            np.abs(fast[finite] - plain[finite])
+            <= np.broadcast_to(bound, x.shape)[finite] + 4 * eps * np.abs(plain[finite])
+        ).all()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (5, 7), (2, 3, 4, 5)])

@@ -17,28 +17,27 @@ template <class T, class F> static void map2(const T *x, const T *y, T *o, long 
     });
 }
 
-constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 constexpr double kTanhScale = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kTanhCube = 0.044715;
 
-template <class T> RL_INLINE T gelu_exact(T x) { return x * T(0.5) * (T(1) + rl::erf(x * T(kSqrtHalf))); }
+template <class T> RL_INLINE T gelu_exact(T x) { return x * rl::normal(x); }
 
-template <class T> RL_INLINE T gelu_tanh(T x) {
-    T inner = T(kTanhScale) * (x + T(kTanhCube) * x * x * x);
-    return T(0.5) * x * (T(1) + rl::tanh(inner));
+// (1 + tanh y) / 2 is sigmoid(2 y), which is cheaper than tanh.
+template <class T> RL_INLINE T gelu_tanh_gate(T x) {
+    return rl::sigmoid(T(2 * kTanhScale) * (x + T(kTanhCube) * x * x * x));
 }
 
+template <class T> RL_INLINE T gelu_tanh(T x) { return x * gelu_tanh_gate(x); }
+
 template <class T> RL_INLINE T gelu_exact_slope(T x) {
-    T phi = T(0.5) * (T(1) + rl::erf(x * T(kSqrtHalf)));
-    return phi + x * (rl::exp(T(-0.5) * x * x) * T(kInvSqrtTwoPi));
+    return rl::normal(x) + x * (rl::exp(T(-0.5) * x * x) * T(kInvSqrtTwoPi));
 }
 
 template <class T> RL_INLINE T gelu_tanh_slope(T x) {
-    T inner = T(kTanhScale) * (x + T(kTanhCube) * x * x * x);
-    T t = rl::tanh(inner);
-    T inner_slope = T(kTanhScale) * (T(1) + T(3) * T(kTanhCube) * x * x);
-    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
+    T s = gelu_tanh_gate(x);
+    T inner_slope = T(2 * kTanhScale) * (T(1) + T(3) * T(kTanhCube) * x * x);
+    return s + x * s * (T(1) - s) * inner_slope;
 }
 
 template <class T> static void gelu(const T *x, T *o, long n, int tanh_form) {
