@@ -143,14 +143,15 @@ class UninitializedTensorMixin:
         known = memo.get(id(self))
         if known is None:
             this: Any = self
-            known = memo[id(self)] = type(self)(this.requires_grad, device=this.device, dtype=this.dtype)
+            cls: Any = type(self)
+            known = memo[id(self)] = cls(this.requires_grad, device=this.device, dtype=this.dtype)
         return known
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is not known before the first forward of its lazy module."""
 
     cls_to_become = Parameter
@@ -165,6 +166,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known before the first forward of its lazy module."""
 
     cls_to_become = Tensor
+    persistent: bool
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True

@@ -22,6 +22,8 @@ class Weights:
     """The weights of one layer and direction by their parts: w_ih, w_hh and, where there are any, b_ih, b_hh, w_hr."""
 
     __slots__ = ("b_hh", "b_ih", "w_hh", "w_hr", "w_ih")
+    b_ih: Any
+    b_hh: Any
 
     def __init__(self, parts: Any, bias: bool, projected: bool):
         self.w_ih, self.w_hh = parts[:2]
@@ -43,28 +45,30 @@ class Plan:
         gates = x @ w.w_ih.T
         if w.b_ih is not None:
             gates += w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh
-        last = tuple(s.copy() for s in state)
+        last: tuple[Any, ...] = tuple(s.copy() for s in state)
+        h = last[0]
         if self.mode == "LSTM":
-            out, cells = kernels.lstm_forward(gates, self.order, *last, w.w_hh, w.w_hr, keep)
+            out, cells = kernels.lstm_forward(gates, self.order, h, last[1], w.w_hh, w.w_hr, keep)
             return out, last, (gates, cells)
         if self.mode == "GRU":
-            out, inner = kernels.gru_forward(gates, self.order, *last, w.w_hh, w.b_hh, keep)
+            out, inner = kernels.gru_forward(gates, self.order, h, w.w_hh, w.b_hh, keep)
             return out, last, (gates, inner)
-        return kernels.rnn_forward(gates, self.order, *last, w.w_hh, self.mode == "RNN_RELU"), last, ()
+        return kernels.rnn_forward(gates, self.order, h, w.w_hh, self.mode == "RNN_RELU"), last, ()
 
     def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights) -> tuple[Any, Any, Any]:
         """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state."""
         d_state = [d.copy() for d in d_last]
-        dw_hr = None
+        dh, dw_hr = d_state[0], None
         if self.mode == "LSTM":
             gates, cells = kept
             d_gates, dw_hr = kernels.lstm_backward(
-                d_out, *d_state, gates, cells, state[1], self.order, w.w_hh, w.w_hr
+                d_out, dh, d_state[1], gates, cells, state[1], self.order, w.w_hh, w.w_hr
             )
         elif self.mode == "GRU":
-            d_gates, d_new = kernels.gru_backward(d_out, *d_state, *kept, out, state[0], self.order, w.w_hh)
+            gates, inner = kept
+            d_gates, d_new = kernels.gru_backward(d_out, dh, gates, inner, out, state[0], self.order, w.w_hh)
         else:
-            d_gates = kernels.rnn_backward(d_out, *d_state, out, self.order, w.w_hh, self.mode == "RNN_RELU")
+            d_gates = kernels.rnn_backward(d_out, dh, out, self.order, w.w_hh, self.mode == "RNN_RELU")
         dw_hh = kernels.weight_gradient(d_gates, out, state[0], self.order)
         db_hh = d_gates.sum(0) if self.bias else None
         db_ih = db_hh

@@ -134,10 +134,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         best = head.argmax(dim=1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)
         if rows.numel() == 0:
-            return best  # type: ignore[no-any-return]
+            return best
         x: Any = input
         full: Any = self.log_prob(x.index_select(0, rows))
-        return best.index_copy(0, rows, full.argmax(dim=1))  # type: ignore[no-any-return]
+        return best.index_copy(0, rows, full.argmax(dim=1))
 
 
 def _check_cutoffs(cutoffs: list[Any], n_classes: int) -> None:

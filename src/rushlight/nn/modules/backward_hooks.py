@@ -14,7 +14,7 @@ class _Pass(Function):
     """The identity on several tensors at once, as one node."""
 
     @staticmethod
-    def forward(ctx: Any, *tensors: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, *tensors: Any) -> Any:
         outputs = tuple(t.view_as(t) for t in tensors)
         ctx.mark_non_differentiable(*(o for o, t in zip(outputs, tensors) if not t.requires_grad))
         return outputs

@@ -222,7 +222,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Tensor) -> None:
         """Take `num_features` from the input and make the tensors."""
         self.num_features = input.shape[1]
         if not self.has_uninitialized_params():

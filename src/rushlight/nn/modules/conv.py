@@ -119,7 +119,7 @@ class _ConvNd(Module):
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = (0,) * len(self.kernel_size)
-        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 def _check(channels_in: int, channels_out: int, groups: int, stride: Any, padding: Any, padding_mode: str) -> None:
@@ -261,7 +261,7 @@ class _ConvTransposeNd(_ConvNd):
         n = len(self.kernel_size)
         convolve: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
         extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
-        return convolve(  # type: ignore[no-any-return]
+        return convolve(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 

@@ -191,7 +191,7 @@ class Hooked(Stateful):
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""
-        return self._backward_pre_hooks.add(hook, prepend)  # type: ignore[no-any-return]
+        return self._backward_pre_hooks.add(hook, prepend)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
@@ -199,7 +199,7 @@ class Hooked(Stateful):
         It may return other gradients of the inputs.  Raises RuntimeError beside hooks of `register_backward_hook`.
         """
         self._only_one_kind_of_backward_hook(True)
-        return self._backward_hooks.add(hook, prepend)  # type: ignore[no-any-return]
+        return self._backward_hooks.add(hook, prepend)
 
     def register_backward_hook(self, hook: Any) -> RemovableHandle:
         """Deprecated: call `hook(module, grad_input, grad_output)` after the node that computed the output.
@@ -207,7 +207,7 @@ class Hooked(Stateful):
         Use `register_full_backward_hook`.
         """
         self._only_one_kind_of_backward_hook(False)
-        return self._backward_hooks.add(hook)  # type: ignore[no-any-return]
+        return self._backward_hooks.add(hook)
 
     def _only_one_kind_of_backward_hook(self, full: bool) -> None:
         if self._is_full_backward_hook is (not full):

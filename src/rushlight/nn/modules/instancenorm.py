@@ -42,7 +42,7 @@ class _InstanceNorm(_NormBase):
         if batched:
             return self._normalise(input)
         single: Any = input
-        return self._normalise(single.unsqueeze(0)).squeeze(0)  # type: ignore[attr-defined, no-any-return]
+        return self._normalise(single.unsqueeze(0)).squeeze(0)  # type: ignore[attr-defined]
 
     def _check_channels(self, channels: int) -> None:
         if self.affine:

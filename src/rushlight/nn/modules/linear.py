@@ -80,7 +80,7 @@ class Bilinear(Module):
     weight: (out_features, in1_features, in2_features), bias: (out_features), uniform in +-1 / sqrt(in1_features).
     """
 
-    weight: Tensor
+    weight: Any
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Tensor) -> None:
         """Take `in_features` from the input and make the weights."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]

@@ -47,7 +47,7 @@ class CrossMapLRN2d(Module):
         squares = F.pad(x * x, (0, 0, 0, 0, before, self.size - 1 - before))
         channels = x.shape[1]
         total = sum((squares[:, i : i + channels] for i in range(1, self.size)), squares[:, :channels])
-        return x * (total * (self.alpha / self.size) + self.k) ** -self.beta  # type: ignore[no-any-return]
+        return x * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
         """The four numbers."""

@@ -209,6 +209,6 @@ class ParameterDict(Module):
         joined.update(self)
         return joined
 
-    def __ior__(self, other: Mapping[str, Any]) -> Self:
+    def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self

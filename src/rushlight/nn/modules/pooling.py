@@ -95,7 +95,7 @@ class _MaxUnpoolNd(Module):
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Pooled values and their indices -> the unpooled size, or `output_size`."""
         unpool: Any = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[len(self.kernel_size) - 1]
-        return unpool(  # type: ignore[no-any-return]
+        return unpool(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
@@ -173,7 +173,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def _pool(self, pool: Any, input: Tensor) -> Tensor:
-        return pool(  # type: ignore[no-any-return]
+        return pool(
             input,
             self.kernel_size,
             self.stride,
@@ -274,7 +274,7 @@ class _LPPoolNd(Module):
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def _pool(self, pool: Any, input: Tensor) -> Tensor:
-        return pool(  # type: ignore[no-any-return]
+        return pool(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
 

@@ -143,7 +143,7 @@ class Registry:
         """Make the collection of hooks called `name`: modules without hooks carry none."""
         if "state_dict" not in name:
             self.__dict__["_hooked"] = True
-        return self.__dict__.setdefault(name, Hooks())  # type: ignore[no-any-return]
+        return self.__dict__.setdefault(name, Hooks())
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__

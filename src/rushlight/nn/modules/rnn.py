@@ -268,7 +268,8 @@ def _check_types(input_size: Any, hidden_size: Any, bias: Any, batch_first: Any)
 
 
 def _check_dropout(dropout: Any, num_layers: int) -> None:
-    if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
+    is_number: bool = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
+    if not is_number or not 0 <= dropout <= 1:
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed, got "
             f"{dropout!r}"

@@ -95,7 +95,7 @@ class RNNCell(RNNCellBase):
         cells = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}
         if self.nonlinearity not in cells:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(cells[self.nonlinearity], input, [hx])  # type: ignore[no-any-return]
+        return self._step(cells[self.nonlinearity], input, [hx])
 
 
 class LSTMCell(RNNCellBase):
@@ -109,7 +109,7 @@ class LSTMCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         """(N, input_size), two of (N, hidden_size) or without N -> two of (N, hidden_size)."""
         states = [None, None] if hx is None else list(hx)
-        return self._step(recurrent.lstm_cell, input, states)  # type: ignore[no-any-return]
+        return self._step(recurrent.lstm_cell, input, states)
 
 
 class GRUCell(RNNCellBase):
@@ -122,4 +122,4 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """(N, input_size), (N, hidden_size) or without N -> (N, hidden_size)."""
-        return self._step(recurrent.gru_cell, input, [hx])  # type: ignore[no-any-return]
+        return self._step(recurrent.gru_cell, input, [hx])

@@ -105,15 +105,15 @@ class Stateful(Convertible):
 
     def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict`."""
-        return self._state_dict_pre_hooks.add(hook)  # type: ignore[no-any-return]
+        return self._state_dict_pre_hooks.add(hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict."""
-        return self._state_dict_hooks.add((hook, False))  # type: ignore[no-any-return]
+        return self._state_dict_hooks.add((hook, False))
 
     def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
         """As `register_state_dict_post_hook`, but the hook may return another dict."""
-        return self._state_dict_hooks.add((hook, True))  # type: ignore[no-any-return]
+        return self._state_dict_hooks.add((hook, True))
 
     # In --------------------------------------------------------------------------------------------
 
@@ -123,11 +123,11 @@ class Stateful(Convertible):
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
-        return self._load_state_dict_pre_hooks.add((hook, with_module))  # type: ignore[no-any-return]
+        return self._load_state_dict_pre_hooks.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after this module has loaded; it may change the keys in place."""
-        return self._load_state_dict_post_hooks.add(hook)  # type: ignore[no-any-return]
+        return self._load_state_dict_post_hooks.add(hook)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy parameters and buffers from `state_dict` into this tree.
@@ -255,7 +255,8 @@ def _load_one(
     module: Any, name: str, key: str, parameter: Any, value: Any, assign: bool, errors: list[str]
 ) -> None:
     """Copy one entry into its parameter or buffer, or say in `errors` why not."""
-    if not isinstance(value, Tensor):
+    is_tensor: bool = isinstance(value, Tensor)
+    if not is_tensor:
         errors.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
             f"but received {type(value)}"

@@ -60,7 +60,7 @@ class Tree(Registry):
         found = _member(module, name)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return found  # type: ignore[no-any-return]
+        return found
 
     # Walking ---------------------------------------------------------------------------------------
 

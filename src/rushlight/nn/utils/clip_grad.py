@@ -40,7 +40,7 @@ def get_total_norm(
             "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
         )
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def clip_grads_with_norm_(

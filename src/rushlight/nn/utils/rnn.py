@@ -17,7 +17,7 @@ __all__ = [
     "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip
 
-_Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"], defaults=[None] * 3)
+_Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
 
 
 class PackedSequence(_Fields):
@@ -43,7 +43,7 @@ class PackedSequence(_Fields):
     @property
     def is_cuda(self) -> bool:
         """Whether the data are on a GPU."""
-        return self.data.device.type == "cuda"  # type: ignore[no-any-return]
+        return self.data.device.type == "cuda"
 
     def is_pinned(self) -> bool:
         """Whether the data are in pinned memory."""
@@ -134,7 +134,7 @@ def pack_padded_sequence(
 
     Raises RuntimeError for lengths that do not fit, are not positive or, if enforced, not sorted.
     """
-    listed = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    listed = [int(n) for n in (getattr(lengths, "tolist", lambda: lengths)())]
     padded = input.transpose(0, 1) if batch_first else input
     _check_lengths(listed, padded.shape[1], padded.shape[0])
     order = None
