@@ -182,6 +182,23 @@ def test_index_add_rows_refuses_rows_outside(path: str) -> None:
         K.index_add_rows(np.zeros((3, 2), "f4"), np.array([3]), np.ones((1, 2), "f4"))
 
 
+def test_indexing_nothing_is_refused(path: str) -> None:
+    with pytest.raises(IndexError, match="got 0"):
+        K.index_add_rows(np.zeros((0, 2), "f4"), np.array([0]), np.ones((1, 2), "f4"))
+
+
+def test_sizes_that_do_not_fit_are_refused(path: str) -> None:
+    x = np.zeros((3, 4), "f4")
+    with pytest.raises(ValueError, match="one target a row"):
+        K.cross_entropy(x, np.zeros(2, int))
+    with pytest.raises(ValueError, match="expected a source"):
+        K.index_add_rows(x, np.zeros(2, int), np.zeros((2, 3), "f4"))
+    with pytest.raises(ValueError):
+        K.layer_norm(x, np.ones(3, "f4"), None, 1e-5)
+    with pytest.raises(ValueError):
+        K.gelu_backward(np.zeros((2, 4), "f4"), x)
+
+
 def test_embedding_backward(path: str, rng: np.random.Generator) -> None:
     g, idx = rng.standard_normal((4, 5, 3)), rng.integers(0, 6, (4, 5))
     want = np.zeros((6, 3))

@@ -58,10 +58,10 @@ def contiguous(x: Array) -> Array:
 
 def alike(x: Array, y: Array) -> tuple[Array, Array]:
     """Two equally shaped arrays whose elements lie in the same order in memory without gaps."""
-    if x.strides == y.strides and x.flags.forc:
-        return x, y
     if x.shape != y.shape:
         x, y = np.broadcast_arrays(x, y)
+    elif x.strides == y.strides and x.flags.forc:
+        return x, y
     return contiguous(x), contiguous(y)
 
 

@@ -15,12 +15,33 @@ from rushlight.kernels.reference import gather as reference
 Maybe = Array | None
 
 
-def _indices(idx: Array, rows: int, name: str) -> Array:
-    """``idx`` as contiguous int64, all within [0, rows)."""
-    idx = contiguous(idx.astype(np.int64, copy=False))
-    if idx.size and (idx.min() < 0 or idx.max() >= rows):
-        raise IndexError(f"{name}: indices must lie in [0, {rows}), got {idx.min()} to {idx.max()}")
-    return idx
+def _int64(idx: Array) -> Array:
+    return contiguous(idx.astype(np.int64, copy=False))
+
+
+def _first_outside(idx: Array, count: int, but: int = -(2**63)) -> int:
+    """The first position whose index is outside [0, count) and not ``but``; -1 if all are fine."""
+    wrong = ((idx < 0) | (idx >= count)) & (idx != but)
+    return int(wrong.argmax()) if wrong.any() else -1
+
+
+def _refuse_row(idx: Array, at: int, rows: int) -> None:
+    if at >= 0:
+        raise IndexError(f"index_add_rows: expected indices in [0, {rows}), got {idx[at]} at position {at}")
+
+
+def _check_sizes(x: Array, target: Array, weight: Maybe) -> None:
+    if target.shape != x.shape[:1] or (weight is not None and weight.shape != x.shape[1:]):
+        got = f"target {target.shape}, weight {None if weight is None else weight.shape}"
+        raise ValueError(f"cross_entropy: {got} do not fit logits of shape {x.shape}: expected one target a row")
+
+
+def _refuse_target(target: Array, at: int, classes: int, ignore_index: int) -> None:
+    if at >= 0:
+        raise IndexError(
+            f"cross_entropy: Target {target[at]} is out of bounds: expected [0, {classes}) or "
+            f"ignore_index={ignore_index}"
+        )
 
 
 def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
@@ -28,11 +49,16 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
 
     dst: (R, C), idx: (N,) integers in [0, R), src: (N, C).  Returns dst.  IndexError for indices outside.
     """
-    idx = _indices(idx, dst.shape[0], "index_add_rows")
+    idx = _int64(idx)
+    rows, width = dst.shape
+    if src.shape != (len(idx), width):
+        raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dst.flags.c_contiguous:
-        table.index_add_rows(dst, idx, contiguous(src), dst.shape[0], len(idx), dst.shape[1])
-    elif is_half(dst.dtype):
+        _refuse_row(idx, table.index_add_rows(dst, idx, contiguous(src), rows, len(idx), width), rows)
+        return dst
+    _refuse_row(idx, _first_outside(idx, rows), rows)
+    if is_half(dst.dtype):
         wide = index_add_rows(np.zeros(dst.shape, np.float32), idx, src.astype(np.float32))
         np.add(dst, wide.astype(dst.dtype), out=dst)
     else:
@@ -62,7 +88,8 @@ def cross_entropy(
     weight and 0 where the target is ``ignore_index``, and lse (R,), the logarithm of the sum of e^logits, which
     the gradient needs (float32 for 16-bit inputs).  IndexError for targets outside [0, C).
     """
-    target = _targets(target, logits.shape[1], ignore_index)
+    target = _int64(target)
+    _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
         wide, w = up(logits, weight)
         loss, lse = _cross_entropy(wide, target, w, ignore_index, label_smoothing)
@@ -73,10 +100,12 @@ def cross_entropy(
 def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array]:
     table = native(x.dtype)
     if table is None or (weight is not None and weight.dtype != x.dtype):
+        _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
         return reference.cross_entropy(x, target, weight, ignore, smoothing)
     loss, lse = np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
     dense = None if weight is None else contiguous(weight)
-    table.cross_entropy(contiguous(x), target, dense, loss, lse, *x.shape, ignore, smoothing)
+    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, *x.shape, ignore, smoothing)
+    _refuse_target(target, at, x.shape[1], ignore)
     return loss, lse
 
 
@@ -90,19 +119,22 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
 ) -> Array:
     """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss."""
-    target = _targets(target, logits.shape[1], ignore_index)
+    target = _int64(target)
+    _check_sizes(logits, target, weight)
     rest: tuple[Any, ...] = (ignore_index, label_smoothing)
     if is_half(logits.dtype):
         d, wide, sums, w = up(g, logits, lse, weight)
         return cross_entropy_backward(d, wide, sums, target, w, *rest).astype(logits.dtype)
     table = native(logits.dtype)
     if table is None or any(a is not None and a.dtype != logits.dtype for a in (g, lse, weight)):
+        _refuse_target(target, _first_outside(target, logits.shape[1], ignore_index), logits.shape[1], ignore_index)
         return reference.cross_entropy_backward(g, logits, lse, target, weight, *rest)
     out = np.empty(logits.shape, logits.dtype)
     dense = None if weight is None else contiguous(weight)
-    table.cross_entropy_backward(
+    at = table.cross_entropy_backward(
         contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, *logits.shape, *rest
     )
+    _refuse_target(target, at, logits.shape[1], ignore_index)
     return out
 
 
@@ -110,17 +142,6 @@ def cross_entropy_weight(target: Array, weight: Maybe = None, ignore_index: int 
     """What the mean divides by: the number of targets that count, or the sum of their classes' weights."""
     keep = target != ignore_index
     return float(np.count_nonzero(keep)) if weight is None else float(weight[target[keep]].sum())
-
-
-def _targets(target: Array, classes: int, ignore_index: int) -> Array:
-    target = contiguous(target.astype(np.int64, copy=False))
-    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
-    if wrong.any():
-        raise IndexError(
-            f"cross_entropy: Target {target[wrong][0]} is out of bounds: expected [0, {classes}) or "
-            f"ignore_index={ignore_index}"
-        )
-    return target
 
 
 def dropout(x: Array, p: float, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -21,8 +21,13 @@ Maybe = Array | None
 Needs = tuple[bool, bool, bool]
 
 
-def _dense(a: Maybe) -> Maybe:
-    return None if a is None else contiguous(a)
+def _dense(a: Maybe, features: int) -> Maybe:
+    """A weight or bias as the native kernels take it: contiguous, one number a feature."""
+    if a is None:
+        return None
+    if a.size != features:
+        raise ValueError(f"normalisation: expected weights of {features} elements, got shape {a.shape}")
+    return contiguous(a)
 
 
 def _one_dtype(x: Array, *others: Maybe) -> bool:
@@ -55,7 +60,9 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
         return reference.layer_norm(x, weight, bias, eps)
     rows, features = x.shape
     out, mean, rstd = empty(x.shape, x.dtype), empty(rows, x.dtype), empty(rows, x.dtype)
-    table.layer_norm(contiguous(x), _dense(weight), _dense(bias), out, mean, rstd, rows, features, eps)
+    table.layer_norm(
+        contiguous(x), _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, mean, rstd, rows, features, eps
+    )
     return out, mean, rstd
 
 
@@ -71,7 +78,7 @@ def layer_norm_backward(
     if table is None or not _one_dtype(x, g, mean, rstd, weight):
         return reference.layer_norm_backward(g, x, mean, rstd, weight, needs)
     out = _wanted(needs, x, x.shape[1])
-    table.layer_norm_backward(contiguous(g), contiguous(x), mean, rstd, _dense(weight), *out, *x.shape)
+    table.layer_norm_backward(contiguous(g), contiguous(x), mean, rstd, _dense(weight, x.shape[1]), *out, *x.shape)
     return tuple(out)
 
 
@@ -85,7 +92,7 @@ def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
     if table is None or not _one_dtype(x, weight):
         return reference.rms_norm(x, weight, eps)
     out, rstd = empty(x.shape, x.dtype), empty(x.shape[0], x.dtype)
-    table.rms_norm(contiguous(x), _dense(weight), out, rstd, *x.shape, eps)
+    table.rms_norm(contiguous(x), _dense(weight, x.shape[1]), out, rstd, *x.shape, eps)
     return out, rstd
 
 
@@ -100,7 +107,7 @@ def rms_norm_backward(
     if table is None or not _one_dtype(x, g, rstd, weight):
         return reference.rms_norm_backward(g, x, rstd, weight, needs)
     out = _wanted(needs, x, x.shape[1])
-    table.rms_norm_backward(contiguous(g), contiguous(x), rstd, _dense(weight), *out, *x.shape)
+    table.rms_norm_backward(contiguous(g), contiguous(x), rstd, _dense(weight, x.shape[1]), *out, *x.shape)
     return tuple(out)
 
 
@@ -125,7 +132,9 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
         out, mean, rstd = reference.group_norm(flat, groups, weight, bias, eps)
         return out.reshape(x.shape), mean, rstd
     out, mean, rstd = empty(x.shape, x.dtype), empty((n, groups), x.dtype), empty((n, groups), x.dtype)
-    table.group_norm(flat, _dense(weight), _dense(bias), out, mean, rstd, n, groups, c // groups, s, eps)
+    table.group_norm(
+        flat, _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, mean, rstd, n, groups, c // groups, s, eps
+    )
     return out, mean, rstd
 
 
@@ -144,7 +153,7 @@ def group_norm_backward(
         return gx if gx is None else gx.reshape(x.shape), gw, gb
     out = _wanted(needs, x, c)
     groups = mean.shape[1]
-    table.group_norm_backward(d, flat, mean, rstd, _dense(weight), *out, n, groups, c // groups, s)
+    table.group_norm_backward(d, flat, mean, rstd, _dense(weight, x.shape[1]), *out, n, groups, c // groups, s)
     return tuple(out)
 
 
@@ -168,7 +177,9 @@ def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) 
     if table is None or not _one_dtype(x, mean, rstd, weight, bias):
         return reference.batch_apply(flat, mean, rstd, weight, bias).reshape(x.shape)
     out = empty(x.shape, x.dtype)
-    table.batch_apply(flat, contiguous(mean), contiguous(rstd), _dense(weight), _dense(bias), out, *flat.shape)
+    table.batch_apply(
+        flat, contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, *flat.shape
+    )
     return out
 
 
@@ -206,6 +217,6 @@ def batch_norm_backward(
         gx, gw, gb = reference.batch_norm_backward(d, flat, mean, rstd, weight, needs, training)
         return gx if gx is None else gx.reshape(x.shape), gw, gb
     out = _wanted(needs, x, x.shape[1])
-    stats = contiguous(mean), contiguous(rstd), _dense(weight)
+    stats = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1])
     table.batch_norm_backward(d, flat, *stats, *out, *flat.shape, int(training))
     return tuple(out)

@@ -5,6 +5,16 @@
 
 namespace rl {
 
+// The first position whose index is outside [0, count) and not `but`; -1 if all are fine.
+static long first_outside(const int64_t *idx, long n, long count, long but) {
+    long outside = 0;
+#pragma omp simd reduction(+ : outside)
+    for (long i = 0; i < n; ++i) outside += (uint64_t)idx[i] >= (uint64_t)count && idx[i] != but;
+    if (!outside) return -1;
+    for (long i = 0;; ++i)
+        if ((uint64_t)idx[i] >= (uint64_t)count && idx[i] != but) return i;
+}
+
 // dst[idx[i]] += src[i], rows of length C.  Each piece owns a range of dst's rows and goes through all of
 // idx in order, so that no two threads meet and the order of every sum is that of idx.
 template <class T> static void index_add_rows(T *dst, const int64_t *idx, const T *src, long R, long N, long C) {
@@ -132,21 +142,30 @@ template <class T> static Entropy<T> entropy(Array *x, Array *t, Array *w, long 
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT void rl_index_add_rows_##S(Array *dst, Array *idx, Array *src, long R, long N, long C) {         \
+    RL_EXPORT long rl_index_add_rows_##S(Array *dst, Array *idx, Array *src, long R, long N, long C) {         \
+        long outside = rl::first_outside(ptr<int64_t>(idx), N, R, INT64_MIN);                                       \
+        if (outside >= 0) return outside;                                                                      \
         rl::index_add_rows<T>(ptr<T>(dst), ptr<int64_t>(idx), ptr<T>(src), R, N, C);                           \
+        return -1;                                                                                             \
     }                                                                                                          \
-    RL_EXPORT void rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, long R, long C, \
+    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, long R, long C, \
                                         long ignore, double smoothing) {                                       \
+        long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
+        if (outside >= 0) return outside;                                                                      \
         rl::cross_entropy<T>(rl::entropy<T>(x, t, w, R, C, ignore, smoothing), ptr<T>(loss), ptr<T>(lse));     \
+        return -1;                                                                                             \
     }                                                                                                          \
-    RL_EXPORT void rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
+    RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
                                                  Array *o_, long R, long C, long ignore, double smoothing) {   \
+        long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
+        if (outside >= 0) return outside;                                                                      \
         rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
         const T *g = ptr<T>(g_), *lse = ptr<T>(lse_);                                                          \
         T *o = ptr<T>(o_);                                                                                     \
         rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                      \
             for (long r = begin; r < end; ++r) k.gradient(r, g[r], lse[r], o + r * C);                         \
         });                                                                                                    \
+        return -1;                                                                                             \
     }                                                                                                          \
     RL_EXPORT void rl_dropout_##S(Array *x, Array *o, Array *bits, long n, uint64_t seed, uint64_t limit,      \
                                   double scale) {                                                              \

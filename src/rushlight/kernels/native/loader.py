@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import cpu
-from rushlight.kernels.native.signatures import ABI, SIGNATURES
+from rushlight.kernels.native.signatures import ABI, CHECKING, SIGNATURES
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -294,6 +294,6 @@ def _bind(lib: Any, suffix: str) -> SimpleNamespace:
     for name, letters in SIGNATURES.items():
         function = lib[f"rl_{name}_{suffix}"]
         function.argtypes = [kinds[letter] for letter in letters]
-        function.restype = None
+        function.restype = ctypes.c_ssize_t if name in CHECKING else None
         setattr(table, name, function)
     return table

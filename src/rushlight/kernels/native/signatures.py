@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 1
+ABI = 2
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -56,3 +56,6 @@ SIGNATURES: dict[str, str] = {
     "adagrad": "aaan" + "d" * 4,
     "rmsprop": "aaaaan" + "d" * 6,
 }
+
+# These return a size: the first index that lies outside, -1 where there is none.  The others return nothing.
+CHECKING = frozenset({"index_add_rows", "cross_entropy", "cross_entropy_backward"})
