@@ -36,6 +36,7 @@ from rushlight.ops import (
     join,
     legacy,
     like_new,
+    linear_cross_entropy,
     logic,
     loss,
     loss_binary,

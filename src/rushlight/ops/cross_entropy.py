@@ -85,9 +85,9 @@ def _(g: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> An
     return nll_op(g, target, weight, reduction, ignore_index)
 
 
-def check_target(name: str, input: Any, target: Any, weight: Any) -> None:  # noqa: A002
-    """Raise ValueError or RuntimeError where classes do not fit inputs (N, C, *) or (C,)."""
-    shape, have = list(input.shape), list(target.shape)
+def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
+    """Raise ValueError or RuntimeError where classes do not fit inputs of shape (N, C, *) or (C,)."""
+    shape, have = list(shape), list(target.shape)
     if not shape:
         raise ValueError(f"{name}: Expected 1 or more dimensions (got 0)")
     if len(shape) > 1 and have and have[0] != shape[0]:
@@ -124,7 +124,7 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("nll_loss", input=input, target=target)
-    check_target("nll_loss", input, target, weight)
+    check_target("nll_loss", input.shape, target, weight)
     require(input.dtype.is_floating_point, "nll_loss", input)
     return rowed(nll_op, input, target, weight, reduction, ignore_index)
 
@@ -218,10 +218,10 @@ def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ign
         target = target * (1 - smoothing) + smoothing / classes
     if weight is not None:
         target = target * (weight.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 2 else weight)
-    values = -(log_softmax_op(input, dim) * target)
+    values = log_softmax_op(input, dim) * target
     if reduction == "none":
-        return ops.sum(values, dim)
-    total = ops.sum(values)
+        return -ops.sum(values, dim)
+    total = -ops.sum(values)
     return total / (max(input.numel() // classes, 1) if input.numel() else math.nan) if reduction == "mean" else total
 
 
@@ -244,5 +244,5 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if input._array.shape == target._array.shape and input._array.ndim:
         return with_probabilities(input, target, weight, reduction, ignore_index, label_smoothing)
-    check_target("cross_entropy", input, target, weight)
+    check_target("cross_entropy", input.shape, target, weight)
     return rowed(cross_entropy_op, input, target, weight, reduction, ignore_index, float(label_smoothing))
