@@ -13,7 +13,7 @@ from rushlight.ops.index_raw import add_along, element_index, gather_along, put_
 from rushlight.ops.index_select import prepared
 from rushlight.ops.masked import masked_fill_op
 from rushlight.ops.registry import function, op
-from rushlight.ops.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_value_op
+from rushlight.ops.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
 from rushlight.ops.scatter import _padded as padded
 from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.ops.views import raw
@@ -116,26 +116,30 @@ def extreme_grads(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, 
 
 
 def product_grads(g: Any, input: Any, index: Any, src: Any, dim: Any, include_self: Any) -> Any:
-    """Gradients of prod: the product of the others, exact where one or more of them are zero."""
-    x, s, i = raw(input), raw(src), raw(index)
-    zero_in, zero_src = x == 0, s == 0
+    """Gradients of prod: the product of the others, exact also where some of them are zero."""
+    i, dtype = raw(index), raw(g).dtype
     start = input if include_self else scatter_value_op(input, index, dim, 1)
-    if include_self:
-        zeros = zero_in.astype(np.int64)
-    else:
-        zeros = np.zeros(x.shape, np.int64)
+    zero_in, zero_src = raw(start) == 0, raw(src) == 0
+    full_in, full_src = masked_fill_op(start, zero_in, 1), masked_fill_op(src, zero_src, 1)
+    rest = g * conj(scatter_reduce_op(full_in, index, full_src, dim, "prod", True))
+    to_input, to_src = rest / conj(full_in), gather_op(rest, index, dim) / conj(full_src)
+    if not zero_in.any() and not zero_src.any():
+        return to_input, to_src
+    zeros = zero_in.astype(np.int64)
     add_along(zeros, i, dim, zero_src.astype(np.int64))
-    # with no zero among them, the product of all over each; with one, the product of the rest goes to that one alone
-    rest = scatter_reduce_op(masked_fill_op(start, raw(start) == 0, 1), index, masked_fill_op(src, zero_src, 1), dim,
-                             "prod", True)  # fmt: skip
-    grown = g * conj(rest)
-    share = gather_op(grown, index, dim)
+    none_in, none_src = masked_fill_op(start, ~zero_in, 0), masked_fill_op(src, ~zero_src, 0)
+    total = scatter_add_op(none_in, index, none_src, dim)
     at = gather_along(zeros, i, dim)
-    keep_src = (at == 0) | ((at == 1) & zero_src)
-    keep_in = (zeros == 0) | ((zeros == 1) & zero_in)
-    to_input = masked_fill_op(grown / conj(masked_fill_op(input, zero_in, 1)), ~keep_in, 0)
-    to_src = masked_fill_op(share / conj(masked_fill_op(src, zero_src, 1)), ~keep_src, 0)
-    return to_input, to_src
+    return (to_input * conj(zero_factor(zeros, zero_in, total, none_in, dtype)),
+            to_src * conj(zero_factor(at, zero_src, gather_op(total, index, dim), none_src, dtype)))
+
+
+def zero_factor(zeros: Any, zero: Any, total: Any, own: Any, dtype: Any) -> Any:
+    """The product of the zeros among the others: 1 where there are none, and zero as an expression that has the right
+    derivative where there is one; `total` is the sum of all zeros, `own` the element if it is one."""
+    alone = (zeros - zero == 0).astype(dtype)
+    other = (zeros - zero == 1).astype(dtype)
+    return alone + (total - own) * other
 
 
 def check_kind(name: str, reduce: Any, kinds: tuple[str, ...]) -> None:
