@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 
 from rushlight.devices import device as device_class
+from rushlight.tensor import wrap
 
 
 class Generator:
@@ -21,6 +21,8 @@ class Generator:
 
     def __init__(self, device: Any = "cpu"):
         self.device = device_class(device)
+        if self.device.type == "cuda":
+            raise RuntimeError("Device type CUDA is not supported for torch.Generator() api: there is no CUDA device")
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -42,20 +44,54 @@ class Generator:
         """The seed that the sequence started from."""
         return self._seed
 
-    def state_bytes(self) -> bytes:
-        """The whole state as bytes."""
-        return pickle.dumps((self._seed, self.numpy.bit_generator.state))
+    def state_words(self) -> Any:
+        """The whole state as seven 64-bit words: the seed, the four words of SFC64, and NumPy's half-used word."""
+        state = self.numpy.bit_generator.state
+        words = [self._seed, *state["state"]["state"].tolist(), state["has_uint32"], state["uinteger"]]
+        return np.array(words, np.uint64)
 
-    def set_state_bytes(self, state: bytes) -> None:
-        """Restore what `state_bytes` returned."""
-        self._seed, self.numpy.bit_generator.state = pickle.loads(state)
+    def set_state_words(self, words: Any) -> None:
+        """Restore what `state_words` returned."""
+        self._seed = int(words[0])
+        self.numpy.bit_generator.state = {"bit_generator": "SFC64", "state": {"state": words[1:5].copy()},
+                                          "has_uint32": int(words[5]), "uinteger": int(words[6])}  # fmt: skip
+
+    def get_state(self) -> Any:
+        """The whole state as a tensor of bytes."""
+        return wrap(self.state_words().view(np.uint8))
+
+    def set_state(self, new_state: Any) -> None:
+        """Restore a state that `get_state` returned.  Raises TypeError or RuntimeError for anything else."""
+        array = getattr(new_state, "_array", None)
+        if array is None or array.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if array.shape != (STATE_BYTES,):
+            raise RuntimeError(f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape {list(array.shape)}. "
+                               "States of other libraries cannot be used.")  # fmt: skip
+        self.set_state_words(np.ascontiguousarray(array).view(np.uint64))
+
+    def clone_state(self) -> Generator:
+        """A generator of its own in the same state."""
+        fresh = Generator(self.device)
+        fresh.set_state_words(self.state_words())
+        return fresh
+
+    def __copy__(self) -> Generator:
+        return self.clone_state()
+
+    def __deepcopy__(self, memo: Any) -> Generator:
+        return self.clone_state()
 
     def __getstate__(self) -> Any:
-        return {"device": self.device, "state": self.state_bytes()}
+        return {"device": self.device, "state": self.state_words()}
 
     def __setstate__(self, state: Any) -> None:
         self.__init__(state["device"])  # type: ignore[misc]
-        self.set_state_bytes(state["state"])
+        self.set_state_words(state["state"])
+
+    def __repr__(self) -> str:
+        return f"<torch.Generator on {self.device}, seed {self._seed}>"
 
 
+STATE_BYTES = 56
 default_generator = Generator()

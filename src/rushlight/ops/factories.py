@@ -262,6 +262,8 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out
     check_options("logspace", device, layout)
     lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
     exact = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
+    if kind.kind in "iu":
+        lo, hi = int(lo), int(hi)
     with np.errstate(all="ignore"):
         values = np.power(np.asarray(base, exact), linspace_array(lo, hi, count, exact)).astype(kind)
     return filled("logspace", out, made(values, requires_grad))

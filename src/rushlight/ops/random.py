@@ -189,3 +189,15 @@ def seed() -> int:
 def initial_seed() -> int:
     """The seed of the default generator."""
     return default_generator.initial_seed()
+
+
+@function()
+def get_rng_state() -> Tensor:
+    """The state of the default generator as a tensor of bytes."""
+    return default_generator.get_state()  # type: ignore[no-any-return]
+
+
+@function()
+def set_rng_state(new_state: Any) -> None:
+    """Restore a state of the default generator.  new_state: what `get_rng_state` returned."""
+    default_generator.set_state(new_state)

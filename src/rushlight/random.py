@@ -1,0 +1,32 @@
+"""The state of the default random number generator."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.generator import default_generator
+from rushlight.ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, *_: Any, **__: Any) -> Iterator[None]:
+    """Restore the default generator's state at the end of a block, whatever is drawn within.
+
+    >>> import rushlight as torch
+    >>> with torch.random.fork_rng():
+    ...     a = torch.rand(1)
+    >>> torch.equal(a, torch.rand(1))
+    True
+    """
+    if not enabled:
+        yield
+        return
+    words = default_generator.state_words()
+    try:
+        yield
+    finally:
+        default_generator.set_state_words(words)
