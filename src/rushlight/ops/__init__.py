@@ -51,6 +51,8 @@ from rushlight.ops import (
     pairs,
     polynomials,
     pooling,
+    linalg,
+    linalg_more,
     power,
     printing,
     products,

@@ -76,7 +76,8 @@ def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:  # noq
     return be.add(input, scaled)
 
 
-def _add_into(x: Any, other: Any, alpha: Any) -> None:
+def _add_into(x: Any, *rest: Any) -> None:
+    other, alpha = rest
     x += other * alpha
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops import call
 from rushlight.ops.arith import conj, conj_physical
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import keep, nothing, raw, require_tensors
@@ -110,13 +111,29 @@ def _whole(a: Any, b: Any) -> Any:
     return np.empty(shape, WHOLES[a.dtype])
 
 
-@elementwise(promote="compare", half=None, method=False, inplace=False, strict=True,
+@elementwise(promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
-def complex(be: Any, real: Array, imag: Array) -> Array:  # noqa: A001
-    """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex"""
+def complex_op(be: Any, real: Array, imag: Array) -> Array:  # noqa: A001
+    """real + i imag, broadcast.  (*), (*) -> (*) complex"""
     out = _whole(real, imag)
     out.real, out.imag = real, imag
     return out
+
+
+@function()
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
+    """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex
+
+    >>> import rushlight as torch
+    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    result = complex_op(real, imag)
+    if out is None:
+        return result
+    if isinstance(out, Tensor) and out._array.dtype != result._array.dtype:
+        raise RuntimeError(f"complex(): expected an out tensor of {result.dtype}, got {out.dtype}")
+    return call.write_out("complex", out, result)
 
 
 @elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
@@ -128,7 +145,7 @@ def polar(be: Any, abs: Array, angle: Array) -> Array:  # noqa: A002
     return out
 
 
-complex.op.check, polar.op.check = _same_floats("complex"), _same_floats("polar")
+complex_op.op.check, polar.op.check = _same_floats("complex"), _same_floats("polar")
 
 
 @polar.grad("abs")

@@ -101,23 +101,24 @@ def tensor_first(operands: Any) -> None:
 
 
 def in_blocks(of: Any, fn: Any) -> Any:
-    """An `into` for operator `of`: `fn(x, *others, *statics)` changes x in place, with temporaries of its size.
+    """An `into` for operator `of`: `fn(x, *arrays, *numbers)` changes x in place, with temporaries of its size.
 
     Large arrays are worked on in blocks, so that the temporaries stay in cache and cost no memory.
     """
     count = len(of.tensors)
 
     def into(be: Any, x: Any, *rest: Any) -> Any:
-        others, statics = rest[: count - 1], rest[count - 1 :]
-        alike = all(isinstance(o, ndarray) and o.dtype == x.dtype and o.shape == x.shape for o in others)
-        if not alike or x.dtype.kind != "f":
-            outs, _ = compute(of, [x, *others], statics)
+        arrays = [x, *(o for o in rest if isinstance(o, ndarray))]
+        numbers = rest[len(arrays) - 1 :]
+        alike = all(o.dtype == x.dtype and o.shape == x.shape for o in arrays)
+        if not alike or x.dtype.kind != "f" or not all(isinstance(n, (int, float)) for n in numbers):
+            outs, _ = compute(of, [x, *rest[: count - 1]], rest[count - 1 :])
             call.write(of.name, x, outs[0])
-        elif x.size <= BLOCK or not all(a.flags.c_contiguous for a in (x, *others)):
-            fn(x, *others, *statics)
+        elif x.size <= BLOCK or not all(a.flags.c_contiguous for a in arrays):
+            fn(*arrays, *numbers)
         else:
-            flat = [a.reshape(-1) for a in (x, *others)]
+            flat = [a.reshape(-1) for a in arrays]
             for start in range(0, x.size, BLOCK):
-                fn(*(a[start : start + BLOCK] for a in flat), *statics)
+                fn(*(a[start : start + BLOCK] for a in flat), *numbers)
 
     return into

@@ -147,12 +147,12 @@ def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:  # noqa: A002
 
 def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:  # noqa: A002
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
-    logarithm = _log_of(input) if isinstance(input, (int, float, complex)) else log(input)
+    logarithm = log_of(input) if isinstance(input, (int, float, complex)) else log(input)
     exponent = other.real if dtype_of(other).kind == "c" else other
     return keep(g * conj(out * logarithm), (input != 0) | (exponent < 0))
 
 
-def _log_of(x: Any) -> Any:
+def log_of(x: Any) -> Any:
     """The logarithm of a number as NumPy has it for arrays: -inf at 0 and NaN below."""
     if isinstance(x, complex):
         return cmath.log(x) if x else complex(-math.inf)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.ops import call
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep, nothing, times
+from rushlight.ops.pieces import keep, nothing, require_tensors, tensor_first, times
 from rushlight.ops.power import pow_op
 from rushlight.ops.registry import elementwise, function, op, publish_inplace
 from rushlight.ops.results import named
@@ -181,6 +181,7 @@ def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
 
 
 copysign.grad("other")(lambda g: nothing(g))
+copysign.op.check = tensor_first
 
 
 def _not_derived(name: str) -> Any:
@@ -192,7 +193,7 @@ def _not_derived(name: str) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bic", strict=True,
-             grads={"input": _not_derived("nextafter"), "other": _not_derived("nextafter")})  # fmt: skip
+             grads={"input": lambda g, input, other: keep(g, input != other), "other": lambda g: nothing(g)})  # fmt: skip
 def nextafter(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
     """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
     return np.nextafter(input, other)
@@ -239,6 +240,7 @@ def frexp(input: Any) -> Any:  # noqa: A002
 @function(method=True, out=True)
 def ldexp(input: Any, other: Any) -> Any:  # noqa: A002
     """input * 2^other, broadcast.  (*), (*) -> (*)"""
+    require_tensors("ldexp", input=input)
     return input * pow_op(2.0, other)
 
 

@@ -255,7 +255,7 @@ def logit(be: Any, input: Array, eps: float | None = None) -> Array:  # noqa: A0
     eps: if given, `input` is clamped to [eps, 1 - eps] first.
     """
     x = input if eps is None else np.clip(input, input.dtype.type(eps), input.dtype.type(1 - eps))
-    return be.log(np.true_divide(x, 1 - x))
+    return np.log(np.true_divide(x, 1 - x))
 
 
 @logit.grad("input")

@@ -45,18 +45,15 @@ def _log_gamma_positive(x: Array) -> Array:
 
 def _log_gamma_small(x: Array) -> Array:
     """log of gamma for 0 < x < 10: the argument is moved into [1.5, 2.5]."""
-    z, above, below = x.copy(), np.ones_like(x), np.ones_like(x)
+    z, above = x.copy(), np.ones_like(x)
     for _ in range(8):
         high = z > 2.5
         if not high.any():
             break
         z[high] -= 1
         above[high] *= z[high]
-    for _ in range(2):
-        low = z < 1.5
-        below[low] *= z[low]
-        z[low] += 1
-    z -= 2
+    below = np.where(x < 0.5, x * (x + 1), np.where(x < 1.5, x, 1.0))
+    z -= np.where(x < 0.5, 0.0, np.where(x < 1.5, 1.0, 2.0))  # exact, so that the zeros at 1 and 2 keep all digits
     return z * chebyshev(_LGAMMA, 2 * z) + np.log(above) - np.log(below)  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,14 @@
+"""SciPy's special functions, imported when the first operator that needs them is called."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+
+def scipy_special(name: str) -> ModuleType:
+    """The module scipy.special.  Raises ImportError, with what to install, for operator `name` if it is missing."""
+    try:
+        from scipy import special
+    except ImportError as error:
+        raise ImportError(f"{name}() needs SciPy: pip install rushlight[scipy]") from error
+    return special  # type: ignore[no-any-return]
