@@ -1,0 +1,25 @@
+"""Files of tensors: PyTorch's format, read and written, and safetensors.
+
+Loading executes nothing that the file names, beyond a short list of harmless constructors, unless asked to.
+"""
+
+from __future__ import annotations
+
+from rushlight.serialization.load import get_unsafe_globals_in_checkpoint, load
+from rushlight.serialization.names import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from rushlight.serialization.save import save
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+]

@@ -1,0 +1,233 @@
+"""Reading PyTorch's format."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import pickle
+import pickletools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO, Any
+
+import numpy as np
+
+from rushlight.devices import device
+from rushlight.serialization import legacy, names
+from rushlight.serialization.archive import ArchiveReader
+from rushlight.serialization.machine import Machine
+from rushlight.serialization.names import StorageType
+from rushlight.serialization.rebuild import Stored
+from rushlight.storage import Storage
+
+ZIP, TAR = b"PK\x03\x04", b"ustar"
+
+
+def load(
+    f: str | os.PathLike[str] | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Read what `save`, here or in PyTorch, wrote.
+
+    Args:
+        f: path, or file open for reading bytes that can be sought in.
+        map_location: where storages of other devices go: a device, its name, a dictionary of names, or a function of
+            (storage, name) that returns a storage or None.  Needed for storages of a GPU.
+        pickle_module: only `pickle`.
+        weights_only: True, the default: read tensors, numbers, strings and containers of them, and call nothing but
+            a few constructors and what add_safe_globals allows.  False: run whatever the file says; only for files
+            that you trust.
+        mmap: map the storages of a file at a path into memory, so that they are read when they are touched; changes
+            stay in memory.
+
+    Raises FileNotFoundError; RuntimeError for a damaged archive; pickle.UnpicklingError for a pickle that is damaged
+    or asks for what is not allowed.
+    """
+    if pickle_module not in (None, pickle):
+        raise ValueError(f"load: pickle_module must be pickle, got {pickle_module!r}")
+    weights_only = True if weights_only is None else weights_only
+    place = _placement(map_location)
+    with ExitStack() as stack:
+        file, name = _open(f, stack)
+        if mmap and not isinstance(f, (str, os.PathLike)):
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        start = file.read(4)
+        file.seek(-len(start), os.SEEK_CUR)
+        if start == ZIP:
+            archive = ArchiveReader(file, name, bool(mmap))
+            storages = Storages(archive, place)
+            return _unpickle(io.BytesIO(archive.read("data.pkl")), storages, weights_only, pickle_load_args)
+        if mmap:
+            raise RuntimeError(
+                f"mmap can only be used with files of torch.save since PyTorch 1.6, and {name} is not one"
+            )
+        if not start:
+            raise EOFError(f"{name} is empty")
+        _refuse_tar(file, name)
+        return legacy.load(file, name, place, _reader(weights_only, pickle_load_args))
+
+
+def _open(f: Any, stack: ExitStack) -> tuple[IO[bytes], str]:
+    if isinstance(f, (str, os.PathLike)):
+        return stack.enter_context(open(f, "rb")), repr(os.fspath(f))
+    for method in ("read", "seek", "tell"):
+        if not callable(getattr(f, method, None)):
+            raise AttributeError(
+                f"load: f must be a path or a file that can be sought in, but {type(f).__name__} has no {method}. "
+                "Read it into a buffer like io.BytesIO and load from that"
+            )
+    f.seek(f.tell())
+    return f, getattr(f, "name", None) or f"the {type(f).__name__}"
+
+
+def _refuse_tar(file: IO[bytes], name: str) -> None:
+    at = file.tell()
+    file.seek(at + 257)
+    found = file.read(5)
+    file.seek(at)
+    if found == TAR:
+        raise RuntimeError(f"{name} is a tar file of PyTorch before 0.2: load it with PyTorch and save it again")
+
+
+# Where storages go ---------------------------------------------------------------------------------
+
+
+Place = Callable[[Any, str], Any]
+
+
+def _placement(map_location: Any) -> Place:
+    """A function of (array, location in the file) that returns the array to use."""
+    if map_location is None:
+        return _here
+    if isinstance(map_location, dict):
+        return lambda array, location: _here(array, map_location.get(location, location))
+    if isinstance(map_location, (str, bytes, device)):
+        target = map_location.decode() if isinstance(map_location, bytes) else str(map_location)
+        return lambda array, location: _here(array, target)
+    if callable(map_location):
+        return lambda array, location: _chosen(map_location, array, location)
+    raise TypeError(f"load: map_location must be a device, a str, a dict or a function, got {map_location!r}")
+
+
+def _here(array: Any, location: str) -> Any:
+    if location.split(":")[0] == "cpu":
+        return array
+    if location.startswith("cuda"):
+        raise RuntimeError(
+            f"Attempting to deserialize object on a CUDA device ({location}) but torch.cuda.is_available() is False. "
+            "Use load with map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    raise RuntimeError(f"don't know how to restore data location of storage (tagged with {location}): use map_location")
+
+
+def _chosen(choose: Any, array: Any, location: str) -> Any:
+    storage = Storage(array)
+    found = choose(storage, location)
+    return _here(array, location) if found is None else getattr(found, "root", array)
+
+
+class Storages:
+    """The storages of an archive, each read once, when the pickle names it."""
+
+    def __init__(self, archive: ArchiveReader, place: Place):
+        self.archive, self.place = archive, place
+        self.read: dict[str, Stored] = {}
+
+    def __call__(self, identity: Any) -> Stored:
+        _, kind, key, location, numel = check_identity(identity, 5)
+        if key not in self.read:
+            dtype = np.dtype(np.uint8) if kind.dtype is None else kind.dtype.numpy
+            self.read[key] = Stored(self.place(self.archive.storage(key, dtype, numel), location))
+        return self.read[key]
+
+
+def check_identity(identity: Any, length: int) -> tuple[Any, ...]:
+    """What a pickle names a storage by, once it is known to be of the right form."""
+    if not (isinstance(identity, tuple) and len(identity) == length and identity[0] in ("storage", b"storage")):
+        raise pickle.UnpicklingError(f"the pickle names a storage in an unknown form: {identity!r}")
+    _, kind, key, location, numel, *rest = identity
+    key, location = (v.decode() if isinstance(v, bytes) else v for v in (key, location))
+    types = isinstance(kind, StorageType), type(key) is str, type(location) is str, type(numel) is int
+    if not all(types) or numel < 0:
+        raise pickle.UnpicklingError(f"the pickle names a storage in an unknown form: {identity!r}")
+    return ("storage", kind, key, location, numel, *rest)
+
+
+# The two readers -----------------------------------------------------------------------------------
+
+
+class Unpickler(pickle.Unpickler):
+    """Python's own, for files that are trusted: PyTorch's names are looked up here."""
+
+    storages: Any = None
+
+    def persistent_load(self, identity: Any) -> Any:
+        """A storage that the pickle names."""
+        return self.storages(identity)
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name stands for: of torch the like of it here."""
+        if module.split(".")[0] != "torch":
+            return super().find_class(module, name)
+        try:
+            return names.lookup(module, name)
+        except KeyError:
+            pass
+        if name in names.UNSUPPORTED:
+            raise pickle.UnpicklingError(f"{names.UNSUPPORTED[name]} is not supported")
+        try:
+            return getattr(importlib.import_module("rushlight" + module[len("torch") :]), name)
+        except (ImportError, AttributeError):
+            raise pickle.UnpicklingError(f"the file asks for {module}.{name}, which rushlight does not have") from None
+
+
+Read = Callable[[IO[bytes], Any], Any]  # of a file and what gives its storages
+
+
+def _reader(weights_only: bool, options: dict[str, Any]) -> Read:
+    """A function that reads one pickle."""
+    if weights_only:
+        encoding = options.get("encoding", "utf-8")
+        return lambda file, storages: Machine(file, storages, encoding).load()
+
+    def read(file: IO[bytes], storages: Any) -> Any:
+        unpickler = Unpickler(file, **{"encoding": "utf-8", **options})
+        unpickler.storages = storages
+        return unpickler.load()
+
+    return read
+
+
+def _unpickle(file: IO[bytes], storages: Any, weights_only: bool, options: dict[str, Any]) -> Any:
+    return _reader(weights_only, options)(file, storages)
+
+
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> list[str]:
+    """The names in a file that `load` with weights_only=True refuses, found without loading it."""
+    with ExitStack() as stack:
+        file, name = _open(f, stack)
+        data = ArchiveReader(file, name).read("data.pkl")
+    found: list[Any] = []
+    strings: list[str] = []
+    for code, argument, _ in pickletools.genops(data):
+        if code.name == "STACK_GLOBAL":
+            found.append(tuple(strings[-2:]))
+        elif code.name == "GLOBAL" and isinstance(argument, str):
+            found.append(tuple(argument.split(" ")))
+        elif isinstance(argument, str):
+            strings.append(argument)
+    return [f"{module}.{item}" for module, item in dict.fromkeys(found) if not _known(module, item)]
+
+
+def _known(module: str, name: str) -> bool:
+    try:
+        names.lookup(module, name)
+    except KeyError:
+        return False
+    return True

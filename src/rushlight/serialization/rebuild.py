@@ -1,0 +1,119 @@
+"""The constructors that files call, under PyTorch's names.  They trust no argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.storage import Storage
+from rushlight.tensor import Tensor, wrap
+
+
+class Stored:
+    """A storage read from a file: an array of its elements, shared by the tensors made on it."""
+
+    def __init__(self, array: Any, storage: Storage | None = None):
+        self.array, self.storage = array, storage
+
+    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: Any = None) -> Tensor:
+        """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
+        array = self.array if dtype is None else self.array.view(dtype.numpy)
+        if len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
+            raise ValueError(f"no tensor has sizes {size}, strides {stride} and offset {offset}")
+        last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if all(size) and last >= array.size:
+            raise ValueError(
+                f"a tensor of sizes {size}, strides {stride} and offset {offset} does not fit into a storage of "
+                f"{array.size} elements"
+            )
+        if not all(size):
+            return self._share(np.empty(size, array.dtype))
+        strides = [step * array.itemsize for step in stride]
+        return self._share(np.ndarray(size, array.dtype, array, offset * array.itemsize, strides))
+
+    def _share(self, array: Any) -> Tensor:
+        t = wrap(array)
+        if self.storage is None:
+            self.storage = Storage(array)
+        if array.size:
+            t._storage = self.storage
+        return t
+
+
+def _ints(values: Any) -> tuple[int, ...]:
+    found: tuple[int, ...] = tuple(values)
+    if not all(type(v) is int for v in found):
+        raise TypeError(f"sizes and strides must be ints, got {found}")
+    return found
+
+
+def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
+    return _rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
+
+
+def _rebuild_tensor_v2(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+) -> Tensor:
+    return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, hooks, None, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    if not isinstance(storage, Stored):
+        raise TypeError(f"a tensor's storage must be one of the file, got {type(storage).__name__}")
+    (offset,) = _ints([storage_offset])
+    t = storage.tensor(offset, _ints(size), _ints(stride), dtype)
+    for key in metadata or ():
+        if metadata[key] and key in ("conj", "neg"):
+            t = wrap(t._array.conj() if key == "conj" else -t._array)
+    return t.requires_grad_() if requires_grad else t
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Tensor:
+    from rushlight.nn.parameter import Parameter
+
+    parameter: Tensor = Parameter(data, bool(requires_grad))
+    return parameter
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
+    return _with_state(_rebuild_parameter(data, requires_grad), state)
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
+    """A tensor with attributes of its own."""
+    from rushlight.serialization.names import default_table, user_table
+
+    if not any(func is value for value in (*FUNCTIONS, *user_table().values())):
+        raise TypeError(f"{func!r} makes no tensors")
+    if new_type is not Tensor and new_type is not default_table()["torch.nn.Parameter"]:
+        raise TypeError(f"{new_type!r} is no type of tensors known here")
+    return _with_state(func(*args), state)
+
+
+def _with_state(t: Tensor, state: Any) -> Tensor:
+    """The tensor with attributes; those of the engine's own names are refused."""
+    attributes = state[0] if isinstance(state, tuple) else state
+    for name, value in (attributes or {}).items():
+        if not isinstance(name, str) or hasattr(Tensor, name):
+            raise TypeError(f"a tensor cannot have the attribute {name!r} set by a file")
+        t.__dict__[name] = value
+    return t
+
+
+FUNCTIONS: Any = (
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+)

@@ -1,0 +1,43 @@
+"""Files of the safetensors format, by the library of that name (`pip install rushlight[safetensors]`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import numpy as np
+
+from rushlight.serialization.atomic import replacing_path
+from rushlight.tensor import Tensor, wrap
+
+__all__ = ["load_file", "save_file"]
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("safetensors.numpy")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "safetensors files need the library safetensors: pip install rushlight[safetensors]", name=error.name
+        ) from None
+
+
+def save_file(
+    tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
+) -> None:
+    """Write tensors by name.  The file appears whole or not at all; tensors that share memory are written twice."""
+    library = _library()
+    for name, value in tensors.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(f"save_file: {name!r} must be a Tensor, got {type(value).__name__}")
+    arrays = {name: np.ascontiguousarray(t._array).reshape(t.shape) for name, t in tensors.items()}
+    with replacing_path(filename) as path:
+        library.save_file(arrays, path, metadata=metadata)
+
+
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
+    """Read tensors by name.  device: only the CPU.  Raises what the library does for damaged files."""
+    if str(device) != "cpu":
+        raise RuntimeError(f"load_file: tensors are read to the CPU, and device={device!r} was asked for")
+    return {name: wrap(array) for name, array in _library().load_file(os.fspath(filename)).items()}

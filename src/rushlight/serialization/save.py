@@ -1,0 +1,214 @@
+"""Writing PyTorch's format."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.devices import device
+from rushlight.nn.modules.state import StateDict
+from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.serialization.archive import ArchiveWriter, folder_name
+from rushlight.serialization.atomic import replacing
+from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
+from rushlight.size import Size
+from rushlight.storage import Storage, root_of
+from rushlight.tensor import Tensor
+
+
+class Name:
+    """A name that the file mentions, whether or not it can be imported here."""
+
+    def __init__(self, module: str, name: str):
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.module}.{self.name} stands for itself in a file only")
+
+
+class Bytes:
+    """The memory behind one or more tensors, numbered in the order of the file."""
+
+    def __init__(self, root: Any, key: str):
+        low, high = np.lib.array_utils.byte_bounds(root)
+        if not root.size:
+            high = low
+        self.low, self.size, self.key, self.root = low, high - low, key, root
+        self.kind: StorageType | None = None
+        self.identity: tuple[Any, ...] = ()
+
+    def bytes(self) -> Any:
+        """All of it, not copied."""
+        if not self.size:
+            return b""
+        if self.root.flags.forc:
+            return memoryview(self.root.reshape(-1, order="A").view(np.uint8))
+        import ctypes
+
+        return memoryview((ctypes.c_ubyte * self.size).from_address(self.low)).cast("B")
+
+
+_TENSOR = Name("torch._utils", "_rebuild_tensor_v2")
+_TENSOR_OF_DTYPE = Name("torch._utils", "_rebuild_tensor_v3")
+_PARAMETER = Name("torch._utils", "_rebuild_parameter")
+_PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
+_WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
+_TENSOR_TYPE, _SIZE, _DEVICE = Name("torch", "Tensor"), Name("torch", "Size"), Name("torch", "device")
+_PICKLER: Any = pickle._Pickler  # the one in Python: only it can name what it cannot import
+
+
+class Pickler(_PICKLER):  # type: ignore[misc]
+    """Pickles as PyTorch does: tensors by PyTorch's constructors, their memory apart."""
+
+    dispatch: ClassVar[dict[Any, Any]] = dict(_PICKLER.dispatch)
+
+    def __init__(self, file: IO[bytes], protocol: int):
+        super().__init__(file, protocol)
+        self.storages: dict[int, Bytes] = {}
+        self._names: dict[Any, Name] = {}
+
+    def save_name(self, name: Name) -> None:
+        """Write a name."""
+        self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode("ascii"))
+        self.memoize(name)
+
+    def save_dtype(self, dtype: Any) -> None:
+        """Write a dtype as the name that it has in torch."""
+        self.write(pickle.GLOBAL + f"torch\n{dtype.name}\n".encode("ascii"))
+        self.memoize(dtype)
+
+    dispatch[Name] = save_name
+    dispatch[dtypes.dtype] = save_dtype
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Storages are named, not pickled."""
+        return obj.identity if isinstance(obj, Bytes) else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How tensors and what belongs to them are made again."""
+        if isinstance(obj, Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, Size):
+            return _SIZE, (tuple(obj),)
+        if isinstance(obj, device):
+            return _DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if type(obj) is StateDict:  # PyTorch has no class of its own for it
+            return OrderedDict, (), obj.__dict__ or None, None, iter(obj.items())
+        if isinstance(obj, Storage):
+            raise pickle.PicklingError("a bare storage cannot be saved: save a tensor on it")
+        return NotImplemented
+
+    def _reduce_tensor(self, t: Tensor) -> Any:
+        function, args = self._plain(t)
+        state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
+        if type(t) is Parameter:
+            data = t.data
+            self._keep.append(data)
+            hooks: OrderedDict[int, Any] = OrderedDict()
+            if state:
+                return _PARAMETER_WITH_STATE, (data, t.requires_grad, hooks, state)
+            return _PARAMETER, (data, t.requires_grad, hooks)
+        if type(t) is Tensor or type(t) is Buffer:
+            return (_WITH_TYPE, (function, _TENSOR_TYPE, args, state)) if state else (function, args)
+        return _WITH_TYPE, (function, type(t), args, state)
+
+    @property
+    def _keep(self) -> list[Any]:
+        """Temporary objects that must live as long as the memo that knows their identity."""
+        found: list[Any] = self.__dict__.setdefault("_kept", [])
+        return found
+
+    def _plain(self, t: Tensor) -> tuple[Name, tuple[Any, ...]]:
+        """PyTorch's constructor of a tensor and its arguments."""
+        array = t._array
+        if array.size and (min(array.strides, default=0) < 0 or any(s % array.itemsize for s in array.strides)):
+            array = np.ascontiguousarray(array)
+            self._keep.append(array)
+        storage = self._storage(array, t.dtype)
+        start = array.__array_interface__["data"][0] - storage.low if array.size else 0
+        if start % array.itemsize:
+            raise pickle.PicklingError(f"a tensor of {t.dtype} that starts {start} bytes into its storage: clone() it")
+        stride = tuple(s // array.itemsize for s in array.strides)
+        args: tuple[Any, ...] = (storage, start // array.itemsize, tuple(array.shape), stride, t.requires_grad)
+        args = (*args, OrderedDict())
+        return (_TENSOR_OF_DTYPE, (*args, t.dtype)) if storage.kind is UNTYPED else (_TENSOR, args)
+
+    def _storage(self, array: Any, dtype: Any) -> Bytes:
+        root = root_of(array)
+        storage = self.storages.get(id(root))
+        if storage is None:
+            storage = self.storages[id(root)] = Bytes(root, str(len(self.storages)))
+        kind = STORAGE_TYPES.get(dtype, UNTYPED)
+        if storage.kind is None:
+            storage.kind = kind
+            numel = storage.size if kind is UNTYPED else storage.size // array.itemsize
+            name = self._names.setdefault(kind, Name(kind.module, kind.name))
+            storage.identity = ("storage", name, storage.key, "cpu", numel)
+        elif storage.kind is not kind:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types: "
+                f"{storage.kind} and {kind}; clone() one of them"
+            )
+        return storage
+
+
+def save(
+    obj: object,
+    f: str | os.PathLike[str] | IO[bytes],
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write an object to a file that PyTorch reads too.
+
+    Args:
+        obj: tensors, numbers, strings, and dictionaries and lists of them; other objects by pickling.
+        f: path, or file open for writing bytes.  A file at a path appears whole or not at all: when the disk is full
+            or the process dies, what was there before is unchanged.
+        pickle_module: only `pickle`.
+        pickle_protocol: of the pickle.
+
+    Tensors that share memory share it after loading.  A view brings the whole of its storage: clone() it to save less.
+
+    Example:
+        >>> import io
+        >>> import rushlight as torch
+        >>> buffer = io.BytesIO()
+        >>> torch.save({"weight": torch.ones(2)}, buffer)
+        >>> _ = buffer.seek(0)
+        >>> torch.load(buffer)
+        {'weight': tensor([1., 1.])}
+    """
+    if pickle_module is not pickle:
+        raise ValueError(f"save: pickle_module must be pickle, got {pickle_module!r}")
+    if not _use_new_zipfile_serialization:
+        raise ValueError("save: the format of PyTorch before 1.6 is read, but not written")
+    if isinstance(f, (str, os.PathLike)):
+        with replacing(f) as file:
+            _write(obj, file, folder_name(f), pickle_protocol)
+    elif callable(getattr(f, "write", None)):
+        _write(obj, f, "archive", pickle_protocol)
+    else:
+        raise AttributeError(f"save: f must be a path or have a write method, got {type(f).__name__}")
+
+
+def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
+    data = io.BytesIO()
+    pickler = Pickler(data, protocol)
+    pickler.dump(obj)
+    with ArchiveWriter(file, folder) as archive:
+        archive.write("data.pkl", data.getbuffer())
+        archive.write(".format_version", b"1")
+        archive.write(".storage_alignment", b"64")
+        archive.write("byteorder", sys.byteorder.encode())
+        for storage in pickler.storages.values():
+            archive.write(f"data/{storage.key}", storage.bytes())
+        archive.write("version", b"3\n")
