@@ -37,6 +37,8 @@ def test_standard_deviations() -> None:
     assert limit <= 1 / math.sqrt(200) and std == pytest.approx(1 / math.sqrt(600), rel=0.03)
     limit, std = spread(init.trunc_normal_(w, std=2.0, a=-1.0, b=1.0))
     assert limit <= 1 and std == pytest.approx(0.5665, rel=0.05)
+    assert spread(init.trunc_normal_(w))[1] == pytest.approx(0.8796, rel=0.03)
+    assert spread(init.trunc_normal_(w, std=0.02))[1] == pytest.approx(0.02, rel=0.03)
 
 
 def test_exact_values() -> None:
@@ -55,6 +57,11 @@ def test_orthogonal(shape: Any) -> None:
     w = init.orthogonal_(torch.empty(shape, dtype=torch.float64), gain=2.0).reshape(shape[0], -1)
     small = w @ w.t() if w.shape[0] < w.shape[1] else w.t() @ w
     assert (small - 4 * torch.eye(len(small), dtype=torch.float64)).abs().max().item() < 1e-10
+
+
+def test_narrow_truncation() -> None:
+    w = init.trunc_normal_(torch.empty(20_000), std=1.0, a=1.5, b=2.0)
+    assert w.min().item() >= 1.5 and w.max().item() <= 2 and w.mean().item() == pytest.approx(1.7182, rel=0.01)
 
 
 def test_nothing_is_recorded() -> None:

@@ -65,19 +65,36 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
-    """Fill with normal values cut off outside [a, b], by inverting the distribution function."""
+    """Fill with normal values cut off outside [a, b]: those outside are drawn again.
+
+    Where that would take long, the distribution function is inverted.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
             "incorrect.",
             stacklevel=2,
         )
-    low, high = (2 * _normal_cdf((limit - mean) / std) - 1 for limit in (a, b))
+    low, high = (_normal_cdf((limit - mean) / std) for limit in (a, b))
     with no_grad():
-        tensor.uniform_(low, high, generator=generator)
+        if high - low > 0.25:
+            return _redrawn(tensor.normal_(mean, std, generator=generator), mean, std, a, b, generator)
+        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2.0)).add_(mean)
         return tensor.clamp_(min=a, max=b)
+
+
+def _redrawn(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    """Draw the elements outside [a, b] again until there are none."""
+    if tensor.numel() == 0 or (float(tensor.min()) >= a and float(tensor.max()) <= b):
+        return tensor
+    outside = (tensor < a).logical_or_(tensor > b)
+    while bool(outside.any()):
+        fresh = tensor.new_empty(int(outside.sum())).normal_(mean, std, generator=generator)
+        tensor[outside] = fresh
+        outside = (tensor < a).logical_or_(tensor > b)
+    return tensor
 
 
 def _normal_cdf(x: float) -> float:
