@@ -1,0 +1,221 @@
+"""Scaled dot product attention.
+
+What is saved: query, key, value, the result, and one number a row.  The probabilities are never in memory as a whole;
+the backward computes them anew, a block at a time.  With dropout they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.declare import Array
+from rushlight.ops.dropout import check_p, dropout
+from rushlight.ops.named import named as ops
+from rushlight.ops.registry import function, op
+from rushlight.ops.softmax import softmax_op
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+class Heads:
+    """The arrays of one call as (B, H, L, E), heads that share a key beside each other, without copies where possible."""
+
+    def __init__(self, q: Any, k: Any, v: Any, groups: int):
+        self.groups = groups
+        leads = [x.shape[:-2] for x in (q, k, v)]
+        if groups > 1:
+            leads = [leads[0], *((*s[:-1], s[-1] * groups) for s in leads[1:])]
+        self.batch = np.broadcast_shapes(*leads)
+
+    def queries(self, x: Any) -> Any:
+        """(*, L, E) as (B, H, L, E)."""
+        x = np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
+        if self.groups > 1:
+            return x.reshape(-1, self.groups, *x.shape[-2:])
+        return self.folded(x)
+
+    def keys(self, x: Any) -> Any:
+        """The same of keys and values, those of each group once."""
+        if self.groups == 1:
+            return self.queries(x)
+        x = np.broadcast_to(x, (*self.batch[:-1], self.batch[-1] // self.groups, *x.shape[-2:]))
+        x = x.reshape(-1, 1, *x.shape[-2:])
+        return np.broadcast_to(x, (x.shape[0], self.groups, *x.shape[2:]))
+
+    def mask(self, x: Any, whole: bool) -> Any:
+        """A mask that broadcasts with (B, H, L, S).  whole: with every head's own rows, for its gradient."""
+        if x is None or (self.groups == 1 and len(self.batch) <= 2):
+            return x
+        if x.ndim <= 2 and not whole:
+            return x
+        x = x.reshape((1,) * (len(self.batch) + 2 - x.ndim) + x.shape)
+        heads = self.batch[-1] if self.groups == 1 or x.shape[-3] > 1 or whole else self.batch[-1] // self.groups
+        x = np.broadcast_to(x, (*self.batch[:-1], heads, *x.shape[-2:]))
+        if self.groups == 1:
+            return self.folded(x)
+        return x.reshape(math.prod(self.batch) // self.groups, heads * self.groups // self.batch[-1], *x.shape[-2:])
+
+    def folded(self, x: Any) -> Any:
+        """Leading dimensions folded into two."""
+        if len(self.batch) <= 2:
+            return x.reshape((1,) * (4 - x.ndim) + x.shape)
+        return x.reshape(-1, *x.shape[-3:])
+
+    def unfolded(self, x: Any, summed: bool = False) -> Any:
+        """(B, H, L, E) with the leading dimensions of the call; summed: over the heads of each group."""
+        if summed and self.groups > 1:
+            total = x.sum(1)
+            return total.reshape(*self.batch[:-1], self.batch[-1] // self.groups, *x.shape[-2:])
+        return x.reshape(*self.batch, *x.shape[-2:])
+
+
+@op(ns=None, name="scaled_dot_product_attention", aux=("lse",))
+def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
+                 groups: int) -> Any:  # fmt: skip
+    """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
+
+    groups: how many heads of the query share one of the key.
+    """
+    heads = Heads(query, key, value, groups)
+    out, lse = be.sdpa(heads.queries(query), heads.keys(key), heads.keys(value), heads.mask(mask, False), is_causal, scale)
+    return heads.unfolded(out), lse
+
+
+def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
+                   scale: float, groups: int, needs: Any) -> Any:  # fmt: skip
+    heads = Heads(query, key, value, groups)
+    of_mask = heads.mask(mask, needs[3])
+    grads = be.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
+                             heads.queries(out), lse, of_mask, is_causal, scale, needs[3])  # fmt: skip
+    found = [heads.unfolded(grads[0]), heads.unfolded(grads[1], True), heads.unfolded(grads[2], True), None]
+    if needs[3]:
+        found[3] = grads[3] if of_mask is mask else heads.unfolded(grads[3])
+    return found
+
+
+@attention_op.grad("query", "key", "value", "mask", raw=_attention_raw)
+def _(g: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: Any, scale: Any, groups: Any, needs: Any) -> Any:
+    many = tuple(key.shape), tuple(value.shape)
+    key, value = repeated(key, groups), repeated(value, groups)
+    p = probabilities(query, key, mask, is_causal, scale)
+    gp = ops.matmul(g, value.mT)
+    d = p * (gp - ops.sum(gp * p, -1, True))
+    gk, gv = ops.matmul(d.mT, query) * scale, ops.matmul(p.mT, g)
+    return (ops.matmul(d, key) * scale, gathered(gk, many[0], groups), gathered(gv, many[1], groups),
+            d if needs[3] else None)  # fmt: skip
+
+
+def repeated(x: Any, groups: int) -> Any:
+    """Each head of `x` repeated for the heads of its group."""
+    if groups == 1:
+        return x
+    *lead, heads, rows, width = x.shape
+    spread = x.unsqueeze(-3).expand(*lead, heads, groups, rows, width)
+    return spread.reshape(*lead, heads * groups, rows, width)
+
+
+def gathered(x: Any, shape: Any, groups: int) -> Any:
+    """The gradient of `repeated`."""
+    if groups == 1:
+        return x
+    *lead, heads, rows, width = x.shape
+    return ops.sum(x.reshape(*lead, heads // groups, groups, rows, width), -3)
+
+
+def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+    """softmax(query key^T scale + mask), 0 in rows that see nothing."""
+    scores = ops.matmul(query, key.mT) * scale
+    rows, columns = scores.shape[-2:]
+    if is_causal:
+        mask = np.tril(np.ones((rows, columns), bool))
+    if mask is None:
+        return softmax_op(scores, scores.ndim - 1)
+    mask = mask if isinstance(mask, Tensor) else wrap(mask)
+    if mask._array.dtype == bool:
+        scores = ops.masked_fill(scores, ~mask, -math.inf)
+    else:
+        scores = scores + mask
+    p, blind = softmax_op(scores, scores.ndim - 1), (scores._array == -np.inf).all(-1, keepdims=True)
+    return ops.masked_fill(p, wrap(blind), 0.0) if blind.any() else p
+
+
+def check_attention(query: Any, key: Any, value: Any, mask: Any, is_causal: bool) -> None:
+    """Raise TypeError or RuntimeError where dimensions, dtypes or masks do not fit."""
+    name, given = "scaled_dot_product_attention", (("query", query), ("key", key), ("value", value))
+    for argument, x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+    arrays = [x._array for _, x in given]
+    if min(a.ndim for a in arrays) < 2:
+        raise RuntimeError(f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "
+                           f"{', '.join(f'{n}.dim: {x.ndim}' for n, x in given)}")  # fmt: skip
+    if not arrays[0].dtype == arrays[1].dtype == arrays[2].dtype:
+        raise RuntimeError(f"{name}: Expected query, key, and value to have the same dtype, but got "
+                           f"{', '.join(f'{n}.dtype: {x.dtype}' for n, x in given)}")  # fmt: skip
+    if not query.dtype.is_floating_point:
+        raise RuntimeError(f"{name}: expected a floating-point dtype but found {query.dtype}")
+    if arrays[0].shape[-1] != arrays[1].shape[-1] or arrays[1].shape[-2] != arrays[2].shape[-2]:
+        raise RuntimeError(f"{name}: Expected query (*, L, E), key (*, S, E) and value (*, S, V), but got shapes "
+                           f"{', '.join(str(list(a.shape)) for a in arrays)}")  # fmt: skip
+    if mask is not None and is_causal:
+        raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
+    if mask is not None and mask.dtype != query.dtype and mask._array.dtype != bool and mask._array.dtype != np.float32:
+        raise RuntimeError(f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                           f"attn_mask.dtype: {mask.dtype} and query.dtype: {query.dtype} instead.")  # fmt: skip
+
+
+def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
+    """How many heads of the query share one of the key.  Raises RuntimeError where they do not divide."""
+    if not enable_gqa:
+        return 1
+    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
+    if heads[1] != heads[2] or heads[0] % heads[1]:
+        raise RuntimeError("scaled_dot_product_attention: Number of heads in key and value must divide the number of heads "
+                           f"in query, got {heads[1]}, {heads[2]} and {heads[0]}")  # fmt: skip
+    return int(heads[0] // heads[1])
+
+
+def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) -> None:
+    """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
+    heads = (lambda s: s) if groups == 1 else (lambda s: (*s[:-1], s[-1] * groups))
+    try:
+        batch = np.broadcast_shapes(query.shape[:-2], heads(key.shape[:-2]), heads(value.shape[:-2]))
+        if mask is not None:
+            full = (*batch, query.shape[-2], key.shape[-2])
+            if np.broadcast_shapes(full, tuple(mask.shape)) != full:
+                raise ValueError
+    except ValueError:
+        shapes = ", ".join(str(list(x.shape)) for x in (query, key, value))
+        seen = "" if mask is None else f" and attn_mask {list(mask.shape)}"
+        raise RuntimeError(f"scaled_dot_product_attention: The size of query, key and value {shapes}{seen} must match or be "
+                           "1 in every dimension before the last two") from None  # fmt: skip
+
+
+@function(ns=F)
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Any:  # fmt: skip
+    """softmax(query key^T scale + attn_mask) value.  (*, L, E), (*, S, E), (*, S, V) -> (*, L, V)
+
+    attn_mask: broadcast to (*, L, S); bool, True where a key takes part, or added. is_causal: row i sees keys 0 to i.
+    scale: 1 / sqrt(E) by default. dropout_p: with which probabilities are dropped. enable_gqa: heads of the key are
+    shared by several of the query. Rows that see nothing give 0. Raises RuntimeError where shapes or dtypes do not fit.
+    Source: Vaswani et al., Attention Is All You Need (2017); computed as in Dao et al., FlashAttention (2022).
+    """
+    check_attention(query, key, value, attn_mask, is_causal)
+    groups = groups_of(query, key, value, enable_gqa)
+    check_broadcast(query, key, value, attn_mask, groups)
+    check_p("scaled_dot_product_attention", dropout_p)
+    if scale is None:
+        width = query._array.shape[-1]
+        scale = 1 / math.sqrt(width) if width else math.inf
+    if dropout_p > 0:
+        p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
+        return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
+    if not (query._array.size and key._array.size and value._array.size):
+        return ops.matmul(probabilities(query, repeated(key, groups), attn_mask, is_causal, scale), repeated(value, groups))
+    return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups)
