@@ -264,24 +264,25 @@ setattr(Tensor, "triangular_solve", triangular_solve)
 
 
 @op(ns=None)
-def cholesky_op(be: Any, A: Array) -> Array:
-    """L with A = L L^H, of which only the lower triangle is looked at; NaN where A is not positive definite."""
+def cholesky_op(be: Any, A: Array, upper: bool) -> Array:
+    """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
+    if upper:
+        A = np.conj(np.swapaxes(A, -1, -2))
     out = np.empty(A.shape, A.dtype)
     for i in np.ndindex(*A.shape[:-2]):
         try:
             out[i] = np.linalg.cholesky(A[i])
         except np.linalg.LinAlgError:
             out[i] = np.nan
-    return out
+    return np.conj(np.swapaxes(out, -1, -2)) if upper else out
 
 
 @cholesky_op.grad("A")
-def _(g: Any, out: Any) -> Any:
-    back = inverse(out)
-    phi = lower(mH(out) @ g)
-    phi = phi - as_diagonal(diagonal(phi)) * 0.5
-    gA = mH(back) @ phi @ back
-    return (gA + mH(gA)) * 0.5
+def _(g: Any, out: Any, upper: bool) -> Any:
+    L, gL = (mH(out), mH(g)) if upper else (out, g)
+    back = inverse(L)
+    phi = mH(L) @ gL
+    return mH(back) @ ((lower(phi) + mH(lower(phi, -1))) * 0.5) @ back
 
 
 def positive(A: Any) -> Any:
@@ -303,10 +304,6 @@ def _minor(A: Any) -> bool:
     return True
 
 
-def _factor(A: Any, upper: bool) -> Any:
-    return mH(cholesky_op(mH(A))) if upper else cholesky_op(A)
-
-
 @function(ns=NS, out=True)
 def cholesky(A: Any, *, upper: bool = False) -> Any:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
@@ -316,7 +313,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
                           "positive-definite).")  # fmt: skip
-    return _factor(A, upper)
+    return cholesky_op(A, upper)
 
 
 @function(ns=NS)
@@ -325,7 +322,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
     matrix("cholesky_ex", A, True)
     if check_errors:
         cholesky(A)
-    return pack("linalg_cholesky_ex", ("L", "info"), (_factor(A, upper), wrap(positive(A._array))))
+    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), wrap(positive(A._array))))
 
 
 @function(name="cholesky", method=True, out=True)
@@ -496,7 +493,8 @@ def eigh_op(be: Any, A: Array, UPLO: str) -> Any:
 def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
     eye = np.eye(L.shape[-1])
     E = L[..., None, :] - L[..., :, None] + like(eye, L)
-    inside = (mH(V) @ g_V) * (like(1 - eye, E) / E) + as_diagonal(g_L)
+    # A is Hermitian, so of the gradient the Hermitian part counts.
+    inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E) + as_diagonal(g_L)
     return V @ inside @ mH(V)
 
 

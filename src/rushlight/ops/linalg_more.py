@@ -69,7 +69,7 @@ def _(g_sign: Any, g_logabsdet: Any, A: Any, sign: Any) -> Any:
     if not is_complex(A):
         return g_logabsdet[..., None, None] * back
     part = conj(sign) * g_sign
-    both = g_logabsdet - (part - base.real_part(part))
+    both = g_logabsdet + (part - base.real_part(part))
     return both[..., None, None] * back
 
 
@@ -398,8 +398,7 @@ def vander(x: Any, N: Any = None) -> Any:
     """Powers 0 to N - 1 of each element.  x: (*, M) -> (*, M, N)"""
     from rushlight import ops
 
-    if x.ndim < 1:
-        raise RuntimeError("linalg.vander: x must be at least 1-dimensional.")
+    x = x.unsqueeze(0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else int(N)
     if n <= 1:
         raise RuntimeError("linalg.vander: N must be greater than 1.")

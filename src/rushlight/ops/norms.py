@@ -63,7 +63,7 @@ def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:  # n
 def norm_grad(g: Any, x: Any, out: Any, p: float, dim: Any, keepdim: bool) -> Any:
     """The gradient of the p-norm; where the norm has none, the subgradient of least size."""
     shape = raw(x).shape
-    if p == 0:
+    if p == 0 or 0 in shape:
         return nothing(x)
     g, out = unsqueezed(g, shape, dim, keepdim), unsqueezed(out, shape, dim, keepdim)
     if p == 1:
