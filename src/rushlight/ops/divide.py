@@ -76,7 +76,7 @@ def div_floor(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
     return be.floor_divide(input, other)
 
 
-@elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
+@elementwise(promote="arith", half=None, ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
 def div_trunc(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
     """The quotient rounded toward zero.  (*), (*) -> (*)"""

@@ -149,7 +149,7 @@ def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:  # noqa:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
     logarithm = log_of(input) if isinstance(input, (int, float, complex)) else log(input)
     exponent = other.real if dtype_of(other).kind == "c" else other
-    return keep(g * conj(out * logarithm), (input != 0) | (exponent < 0))
+    return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
 
 
 def log_of(x: Any) -> Any:

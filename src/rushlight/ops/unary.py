@@ -295,4 +295,5 @@ def sinc(be: Any, input: Array) -> Array:  # noqa: A002
 @sinc.grad("input")
 def _(g: Any, input: Any) -> Any:  # noqa: A002
     t = input * math.pi
-    return keep(g * conj((cos(t) * t - sin(t)) / (t * input)), input != 0)
+    square = t * input
+    return keep(g * conj((cos(t) * t - sin(t)) / square), square != 0)
