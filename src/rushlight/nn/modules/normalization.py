@@ -32,7 +32,11 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`x / (k + alpha / size * sum of squares over size neighbouring channels) ** beta` of images."""
+    """`x / (k + alpha / size * sum of squares over neighbouring channels) ** beta` of images, as PyTorch computes it.
+
+    The sum spans `(size - 1) // 2` channels on each side and, as in PyTorch, always the first channel too: use
+    LocalResponseNorm where that matters.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -43,10 +47,13 @@ class CrossMapLRN2d(Module):
         x: Any = input
         if x.ndim != 4:
             raise ValueError(f"CrossMapLRN2d: expected 4D input (N, C, H, W), got {x.ndim}D")
-        before = (self.size - 1) // 2
-        squares = F.pad(x * x, (0, 0, 0, 0, before, self.size - 1 - before))
-        channels = x.shape[1]
-        total = sum((squares[:, i : i + channels] for i in range(1, self.size)), squares[:, :channels])
+        side, channels = (self.size - 1) // 2, x.shape[1]
+        squares = x * x
+        padded = F.pad(squares, (0, 0, 0, 0, side, side))
+        total = sum((padded[:, i : i + channels] for i in range(1, 2 * side + 1)), padded[:, :channels])
+        if channels > side + 1:
+            first = squares[:, :1].expand(-1, channels - side - 1, -1, -1)
+            total = total + F.pad(first, (0, 0, 0, 0, side + 1, 0))
         return x * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
