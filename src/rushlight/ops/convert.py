@@ -18,7 +18,7 @@ from rushlight.ops.formats import (
     is_format,
     preserve_format,
 )
-from rushlight.ops.options import check_device
+from rushlight.ops.options import check_device, numpy_dtype
 from rushlight.ops.registry import function, op
 from rushlight.tensor import Tensor, alias
 
@@ -119,6 +119,8 @@ def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool,
         dtype = rest.pop(0).dtype
     elif rest and isinstance(rest[0], dtypes.dtype):
         dtype = rest.pop(0)
+    elif rest and isinstance(rest[0], type):
+        dtype = dtypes.of(numpy_dtype("to", rest.pop(0)))
     elif rest and rest[0] is None:
         rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):

@@ -21,7 +21,7 @@ BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == na
 
 def type_string(dtype: Any) -> str:
     """The name of a dtype's tensor type, such as torch.FloatTensor."""
-    return f"torch.{PREFIX.get(dtype.name, dtype.name.upper())}Tensor"
+    return f"torch.{PREFIX.get(dtype.name) or dtype.name.replace('uint', 'UInt')}Tensor"
 
 
 class _TypeMeta(type):
@@ -34,7 +34,7 @@ class _TypeMeta(type):
         return legacy(cls.dtype, args, kwargs)
 
 
-def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
     """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
     if kwargs.get("device") is not None:
         check_device(kwargs["device"])
@@ -42,13 +42,15 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         return made(np.empty(0, dtype.numpy))
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
-        if first.dtype is not dtype:
+        if first.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected {dtype} (got {first.dtype})")
         return first.detach()  # type: ignore[attr-defined,no-any-return]
     if len(args) == 1 and type(first).__name__ == "Size":
         return made(np.empty(tuple(first), dtype.numpy))
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
         return made(array_from(first, dtype.numpy))
+    if len(args) == 1 and isinstance(first, float):
+        raise TypeError("new(): data must be a sequence (got float)")
     try:
         return made(np.empty(size_of("new", args), dtype.numpy))
     except TypeError:
@@ -59,7 +61,7 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.Tensor(...)`: as torch.FloatTensor(...), or of the default dtype's type."""
-    t = legacy(dtypes.get_default_dtype(), args, kwargs)
+    t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
     if cls is not Tensor:
         fresh = object.__new__(cls)
         fresh._array, fresh._edge, fresh._storage, fresh._view = t._array, t._edge, t._storage, t._view
@@ -97,4 +99,10 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return to_dtype(self, dtype)
 
 
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """As the constructor of this tensor's type: sizes, data or nothing."""
+    return legacy(self.dtype, args, kwargs)
+
+
+Tensor.new = new  # type: ignore[attr-defined]
 Tensor.type = type_  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.engine.node import edge_of
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.formats import contiguous_format, has_format, is_format
+from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
 from rushlight.ops.registry import function
 from rushlight.state import modes
@@ -126,16 +127,23 @@ def tolist(self: Tensor) -> Any:
     return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
 
 
+def only(self: Tensor) -> Any:
+    """As `item`, for Python's conversions, which raise ValueError."""
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(self)
+
+
 def _float(self: Tensor) -> float:
-    return float(item(self))
+    return float(only(self))
 
 
 def _int(self: Tensor) -> int:
-    return int(item(self))
+    return int(only(self))
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(item(self))
+    return complex(only(self))
 
 
 def _index(self: Tensor) -> int:
@@ -144,6 +152,11 @@ def _index(self: Tensor) -> int:
     return int(item(self))
 
 
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._array.ndim == 0 else named.flip(self, tuple(range(self._array.ndim)))  # type: ignore[no-any-return]
+
+
+Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
 Tensor.item, Tensor.tolist = item, tolist  # type: ignore[attr-defined]
 for _name, _method in (("__float__", _float), ("__int__", _int), ("__complex__", _complex), ("__index__", _index)):
     setattr(Tensor, _name, _method)

@@ -1,0 +1,65 @@
+"""DLPack both ways: tensors and arrays of other libraries on the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.engine.node import edge_of
+from rushlight.ops.registry import function
+from rushlight.tensor import Tensor, wrap
+
+
+def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+            copy: bool | None = None) -> Any:  # fmt: skip
+    if edge_of(self) is not None:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._array.dtype.kind == "V":
+        raise BufferError("Can't export bfloat16 tensors: NumPy has no such dtype. Use tensor.float()")
+    if stream not in (None, -1, 1):
+        raise TypeError("stream: tensors on the CPU have no streams")
+    options = {k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None}
+    return self._array.__dlpack__(**options)
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    return 1, 0
+
+
+Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device  # type: ignore[attr-defined]
+
+
+class Capsule:
+    """A bare DLPack capsule as an object that gives it."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@function()
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array, or of a DLPack capsule.
+
+    copy: True copies, False raises where that is needed. Raises BufferError for arrays that are not on the CPU.
+    """
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if type(ext_tensor).__name__ != "PyCapsule":
+            raise TypeError(f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}")
+        ext_tensor = Capsule(ext_tensor)
+    array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
+    dtypes.of(array.dtype)
+    return wrap(array)
+
+
+@function()
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of the tensor's memory."""
+    return tensor.__dlpack__()  # type: ignore[attr-defined]
