@@ -164,7 +164,7 @@ def _backward_block(
     scores.kernels.attention_again(*scores.arguments(block, p, np.ascontiguousarray(lse[rows])))
     grads[2][columns] += np.matmul(p.swapaxes(-1, -2), g[rows])
     d = scores.products(block, g, v, buffers[1])
-    delta = np.einsum("hle,hle->hl", g[rows], out[rows])
+    delta = np.einsum("hle,hle->hl", g[rows], out[rows], order="C")  # the kernel reads it row by row
     scores.kernels.attention_slope(p, d, delta, *p.shape, scores.scale)
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
