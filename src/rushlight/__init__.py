@@ -58,7 +58,8 @@ globals().pop("backends", None)
 _LAZY = {"backends": "rushlight.compat.backends", "library": "rushlight.compat.library"}
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "cuda", "cpu", "random", "kernels", "version",
-                    "datasets", "profiler", "amp", "jit", "hub", "multiprocessing", "overrides", "types"})  # fmt: skip
+                    "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
+                    "types"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

@@ -19,7 +19,7 @@ FLOORS = {
     4: "engine levels",
     5: "ops",
     6: "autograd func",
-    7: "amp checkpoint cuda data nn optim profiler random stores utils",
+    7: "amp checkpoint cuda data masked nn optim profiler random stores utils",
     8: "distributed memory serialization testing",
     9: "cli compat datasets models",
     10: "__init__ __main__",
@@ -30,7 +30,7 @@ FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split(
 NEIGHBOURS = {
     ("dtypes", "size"): "a dtype's methods speak of shapes",
     ("tensor", "storage"): "a tensor owns a storage",
-    ("tensor", "generator"): "samples are drawn into tensors",
+    ("generator", "tensor"): "the state of a generator is a tensor of bytes",
     ("levels", "engine"): "an interpreter runs the engine below itself",
     ("engine", "levels"): "the engine hands over to the active interpreter",
     ("autograd", "func"): "the two faces of one machine",

@@ -184,6 +184,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     raise RuntimeError("pin_memory: there is no accelerator to pin memory for")
 
 
+function(method=False)(resize_as_)
 for _method in (resize_, resize_as_, resize, set_, storage, share_memory_, pin_memory):
     setattr(Tensor, _method.__name__, _method)
 Tensor._typed_storage = storage  # type: ignore[attr-defined]

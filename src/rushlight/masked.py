@@ -1,0 +1,226 @@
+"""torch.masked: reductions and normalisations that leave out elements.
+
+mask: bool, True where an element counts; it broadcasts to the input. What is left out is replaced by the element that
+changes nothing: zero in sums, one in products, -inf in maxima. Gradients of elements left out are zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight import dtypes, ops
+from rushlight.tensor import Tensor
+
+__all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
+           "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]  # fmt: skip
+
+
+def _limits(dtype: Any) -> tuple[Any, Any]:
+    """The smallest and the largest value of a dtype."""
+    if dtype.is_floating_point:
+        return -math.inf, math.inf
+    if dtype is dtypes.bool:
+        raise NotImplementedError("masked extrema of bool tensors: there is no value that changes nothing; use any or all")
+    info = dtypes.iinfo(dtype)
+    return info.min, info.max
+
+
+def _filled(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """`input` with `value` where it is masked out."""
+    if mask is None:
+        return input
+    return ops.where(_mask_of(input, mask), input, ops.scalar_tensor(value, dtype=input.dtype))  # type: ignore[no-any-return]
+
+
+def _mask_of(input: Tensor, mask: Tensor) -> Tensor:
+    if mask.ndim > input.ndim:
+        raise IndexError("the mask may not have more dimensions than the input: got "
+                         f"{mask.ndim}, expected at most {input.ndim}")  # fmt: skip
+    return mask.expand(input.shape).bool()  # type: ignore[attr-defined,no-any-return]
+
+
+def _as(input: Tensor, dtype: Any) -> Tensor:
+    return input if dtype is None else input.to(dtype)  # type: ignore[attr-defined,no-any-return]
+
+
+def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
+    """The dimensions of a reduction: all where `dim` is None or ()."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(input.ndim))
+    from rushlight.ops.dims import wrap_dims
+
+    return wrap_dims(dim if isinstance(dim, (tuple, list)) else (dim,), input.ndim)
+
+
+def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Sum over `dim` of the elements where `mask` is True; 0 where there is none.  (*) -> (*)"""
+    dtype = _total_dtype(input, dtype)
+    x = _filled(_as(input, dtype), mask, 0)
+    return x.sum(_dims(x, dim), keepdim, dtype=dtype)  # type: ignore[attr-defined]
+
+
+def _total_dtype(input: Any, dtype: Any) -> Any:
+    if dtype is not None:
+        return dtype
+    return dtypes.int64 if input.dtype in (dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32) else None
+
+
+def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Product over `dim` of the elements where `mask` is True; 1 where there is none.  (*) -> (*)"""
+    dtype = _total_dtype(input, dtype)
+    x: Any = _filled(_as(input, dtype), mask, 1)
+    dims = _dims(x, dim)
+    if x.ndim == 0:
+        return x.prod()
+    for d in sorted(dims, reverse=True):
+        x = x.prod(d, keepdim)
+    return x
+
+
+def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Mean over `dim` of the elements where `mask` is True; NaN where there is none.  (*) -> (*)"""
+    for d, what in ((dtype, "Optional"), (input.dtype if dtype is None else None, "Input")):
+        if d is not None and d.category < dtypes.FLOAT:
+            raise ValueError("mean(): Could not infer output dtype. "
+                             f"{what} dtype must be either a floating point or complex dtype. Got: {d}")  # fmt: skip
+    x: Any = _as(input, dtype)
+    dims = _dims(x, dim)
+    if mask is None:
+        return x.mean(dims, keepdim)
+    return _filled(x, mask, 0).sum(dims, keepdim) / _count(x, dims, keepdim, mask)  # type: ignore[attr-defined]
+
+
+def _count(x: Any, dims: Any, keepdim: bool, mask: Any) -> Any:
+    """How many elements count, in the dtype of the result."""
+    real = x.dtype.to_real() if x.dtype.category >= dtypes.FLOAT else dtypes.int64
+    return _mask_of(x, mask).to(real).sum(dims, keepdim)  # type: ignore[attr-defined]
+
+
+def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Largest element over `dim` where `mask` is True; the dtype's smallest value where there is none.  (*) -> (*)"""
+    x: Any = _as(input, dtype)
+    return _filled(x, mask, _limits(x.dtype)[0]).amax(_dims(x, dim), keepdim)  # type: ignore[attr-defined]
+
+
+def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Smallest element over `dim` where `mask` is True; the dtype's largest value where there is none.  (*) -> (*)"""
+    x: Any = _as(input, dtype)
+    return _filled(x, mask, _limits(x.dtype)[1]).amin(_dims(x, dim), keepdim)  # type: ignore[attr-defined]
+
+
+def argmax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Index of the largest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
+    x: Any = _as(input, dtype)
+    return _filled(x, mask, _limits(x.dtype)[0]).argmax(dim, keepdim).to(x.dtype)  # type: ignore[attr-defined]
+
+
+def argmin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Index of the smallest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
+    x: Any = _as(input, dtype)
+    return _filled(x, mask, _limits(x.dtype)[1]).argmin(dim, keepdim).to(x.dtype)  # type: ignore[attr-defined]
+
+
+def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """Lower median along `dim` of the elements where `mask` is True and that are not NaN; NaN where there is none.
+
+    Raises ValueError for integers of which a row is left out whole.  (*) -> (*)
+    """
+    x: Any = _as(input, dtype)
+    if mask is None:
+        return x.nanmedian(dim, keepdim).values
+    if not x.dtype.is_floating_point:
+        if not bool(_mask_of(x, mask).any(dim).all()):  # type: ignore[attr-defined]
+            raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+        found = _filled(x.double(), mask, math.nan).nanmedian(dim, keepdim).values  # type: ignore[attr-defined]
+        return found.to(x.dtype)
+    return _filled(x, mask, math.nan).nanmedian(dim, keepdim).values  # type: ignore[attr-defined]
+
+
+def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
+         mask: Any = None) -> Any:  # fmt: skip
+    """Vector norm of order `ord` over `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    x = _as(input, dtype)
+    order = 2.0 if ord is None else ord
+    neutral = math.inf if order < 0 else 0
+    return ops.NAMESPACES["linalg"]["vector_norm"](_filled(x, mask, neutral), order, _dims(x, dim), keepdim)
+
+
+def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
+    if unbiased is not None and correction is not None:
+        raise ValueError("Only one of unbiased and correction may be given")
+    by = correction if correction is not None else 1 if unbiased is None or unbiased else 0
+    if dtype is None and input.dtype.category < dtypes.FLOAT:
+        dtype = dtypes.get_default_dtype()
+    x: Any = _as(input, dtype)
+    dims = _dims(x, dim)
+    if mask is None:
+        return x.var(dims, correction=by, keepdim=keepdim)
+    many = _count(x, dims, True, mask)
+    off = x - _filled(x, mask, 0).sum(dims, True) / many  # type: ignore[attr-defined]
+    total = _filled(off * off.conj() if x.dtype.is_complex else off * off, mask, 0)
+    found = (total.real if x.dtype.is_complex else total).sum(dims, keepdim)  # type: ignore[attr-defined]
+    if not keepdim:
+        many = many.reshape(found.shape)
+    free = ops.maximum(many - by, ops.zeros_like(many)) if by else many
+    return found / free
+
+
+def var(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: bool = False,
+        dtype: Any = None, mask: Any = None) -> Any:  # fmt: skip
+    """Variance over `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: bool = False,
+        dtype: Any = None, mask: Any = None) -> Any:  # fmt: skip
+    """Standard deviation over `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+    """log(sum(exp(input))) over `dim` where `mask` is True; -inf where there is none.  (*) -> (*)"""
+    dtype = dtype or input.dtype
+    x = _as(input, dtype)
+    low = -math.inf if x.dtype.category >= dtypes.FLOAT else _limits(x.dtype)[0]
+    return ops.logsumexp(_filled(x, mask, low), _dims(x, dim), keepdim).to(dtype)
+
+
+def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
+    """log(exp(input) + exp(other)), each where its mask is True.  (*), (*) -> (*)"""
+    a, b = _as(input, dtype), _as(other, dtype)
+    return ops.logaddexp(_filled(a, input_mask, -math.inf), _filled(b, other_mask, -math.inf))
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+    """Softmax along `dim` of the elements where `mask` is True; 0 elsewhere, NaN where there is none.  (*) -> (*)"""
+    return ops.softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+    """Logarithm of `softmax`.  (*) -> (*)"""
+    return ops.log_softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
+
+
+def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+    """Softmax of -input along `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    return ops.softmax(-_filled(_as(input, dtype), mask, math.inf), dim)
+
+
+def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
+    """input / max(norm, eps) along `dim`, of the elements where `mask` is True; 0 elsewhere.  (*) -> (*)"""
+    x = _as(input, dtype)
+    size = norm(x, ord, dim, keepdim=True, mask=mask)
+    return _filled(x, mask, 0) / ops.maximum(size, ops.scalar_tensor(eps, dtype=size.dtype))
+
+
+def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+    """Running sums along `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    x = _as(input, dtype)
+    return ops.cumsum(_filled(x, mask, 0), dim).to(x.dtype)
+
+
+def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+    """Running products along `dim` of the elements where `mask` is True.  (*) -> (*)"""
+    x = _as(input, dtype)
+    return ops.cumprod(_filled(x, mask, 1), dim).to(x.dtype)
