@@ -256,12 +256,9 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) ->
 def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
     if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
-        same = all(isinstance(x, NUMBERS) or (x.__class__ is ndarray and x.dtype == target.dtype) for x in arrays)
-        if same and op.promote in ("arith", "float"):
-            real = target.dtype.kind == "c" or not any(isinstance(x, complex) for x in arrays)
-            if real and np.broadcast_shapes(*(np.shape(x) for x in arrays)) == target.shape:
-                getattr(op.backend, op.ufunc)(*arrays, out=target)
-                return ()
+        if op.promote in ("arith", "float") and fits_into(target, arrays):
+            getattr(op.backend, op.ufunc)(*arrays, out=target)
+            return ()
     if op.into is not None and (op.half is None or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
         made = op.into(op.backend, target, *others, *statics)
@@ -269,6 +266,24 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])
     return aux
+
+
+def fits_into(target: Any, arrays: list[Any]) -> bool:
+    """Whether a ufunc of these arrays and numbers has results of the shape and dtype of `target`."""
+    shape, dtype, alike = target.shape, target.dtype, True
+    for x in arrays:
+        if x.__class__ is ndarray:
+            if x.dtype is not dtype and x.dtype != dtype:
+                return False
+            alike = alike and x.shape == shape
+        elif not isinstance(x, NUMBERS) or (isinstance(x, complex) and dtype.kind != "c"):
+            return False
+    if alike:
+        return True
+    try:
+        return bool(np.broadcast_shapes(*(np.shape(x) for x in arrays)) == shape)
+    except ValueError:
+        return False  # the general path raises
 
 
 def check_cast(name: str, value: Any, target: Any) -> None:

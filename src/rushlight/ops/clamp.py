@@ -18,22 +18,18 @@ from rushlight.ops.registry import elementwise, function, publish, publish_inpla
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
+PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers
 
 # The larger, the smaller -----------------------------------------------------------------------------
 
-FIRST, SECOND, BOTH, HALF = 1, 2, 3, 4  # who gets the gradient: one, both (NaN), or half each (equal)
+BOTH, FIRST, SECOND, HALF = 0, 1, 2, 3  # who gets the gradient: both (NaN), one, or half each (equal)
 
 
-def _choice(first: Any, second: Any, a: Any, b: Any) -> Any:
-    """Which elements get the gradient: `first` and `second` say where each wins; int8."""
-    if not recording():
-        return None
-    code = np.asarray(first).astype(np.int8)
-    code += np.asarray(second).view(np.int8) * np.int8(SECOND)
-    equal = np.equal(a, b)
-    code[code == 0] = BOTH
-    code[equal] = HALF
-    return code
+def _choice(first: Any, second: Any) -> Any:
+    """Who gets the gradient, of where the first operand is not worse than the second and the other way round; int8."""
+    code = np.asarray(second).view(np.int8)
+    np.left_shift(code, 1, out=code)
+    return np.add(code, np.asarray(first).view(np.int8), out=code)
 
 
 def share(g: Any, choice: Any, own: int) -> Any:
@@ -55,7 +51,8 @@ def maximum(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
     tensor([3, 5])
     """
-    return np.maximum(input, other), _choice(np.greater(input, other), np.less(input, other), input, other)
+    out = np.maximum(input, other)
+    return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
@@ -66,7 +63,8 @@ def minimum(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
 
     Equal elements share the gradient evenly.
     """
-    return np.minimum(input, other), _choice(np.less(input, other), np.greater(input, other), input, other)
+    out = np.minimum(input, other)
+    return out, _choice(np.less_equal(input, other), np.greater_equal(input, other)) if recording() else None
 
 
 def _first_chosen(compared: Any, other: Any) -> Any:
@@ -115,7 +113,8 @@ def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:  # noqa: A002
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
-    low, high = (None if x is None else cast(x, input.dtype) for x in (low, high))
+    if input.dtype.kind != "f":
+        low, high = (None if x is None else cast(x, input.dtype) for x in (low, high))
     return _limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
@@ -206,6 +205,9 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if isinstance(input, Tensor) and input._array.dtype.kind == "f" and min.__class__ in PLAIN and max.__class__ in PLAIN:
+        if min is not None or max is not None:
+            return clamp_numbers(input, min, max)
     return _clamped("clamp", input, min, max)
 
 
@@ -244,7 +246,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 # where -----------------------------------------------------------------------------------------------
 
 
-@elementwise(promote=None, ns=None, name="where", half=None, inplace=False,
+@elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: keep(g, ~condition)})  # fmt: skip
 def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:  # noqa: A002
@@ -293,7 +295,9 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
             raise TypeError(f"where(): argument '{argument}' must be Tensor or Number, not {type(x).__name__}")
     condition = _condition(condition)
     a, b = raw(input), raw(other)
-    if a.__class__ is not ndarray or b.__class__ is not ndarray or a.dtype is not b.dtype:
+    if a.__class__ is ndarray and a.dtype.kind == "f" and (b.__class__ is float or b.__class__ is int):
+        other = np.array(b, a.dtype)
+    elif a.__class__ is not ndarray or b.__class__ is not ndarray or a.dtype is not b.dtype:
         wanted = _common_dtype(a, b)
         input, other = _as_operand(input, wanted, "input"), _as_operand(other, wanted, "other")
     result = where_op(condition, input, other)

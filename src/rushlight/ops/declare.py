@@ -28,12 +28,13 @@ class Op:
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
-                 strict: bool = False):  # fmt: skip
+                 strict: bool = False, masks: tuple[str, ...] = ()):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
         refuse: letters of the kinds of dtypes it has no result for (b bool, i integer, f floating point, c complex), for
         which it raises `refusal`. strict: Python numbers are not taken in the place of tensors.
+        masks: names of tensors that are masks or indices, whose dtype is no matter of promotion.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.signature(fn, ufunc is None)
@@ -42,6 +43,7 @@ class Op:
         self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
         self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
         self.elementwise, self.linear, self.samples = elementwise, linear, samples
+        self.free = sum(1 << self.tensors.index(name) for name in masks)  # a bit for each
         self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
         self.formulas: list[Formula] = []
         self.targets: frozenset[int] = frozenset()
@@ -50,6 +52,7 @@ class Op:
         self.jvp: Any = None
         self.call: Any = None
         self.node_class: Any = None
+        self.slim_class: Any = None
         self.__doc__ = fn.__doc__
         if ufunc is not None:
             self.forward = ufunc_forward(ufunc)

@@ -39,7 +39,7 @@ def runner(op: Any) -> Any:
 def fixed(op: Any) -> Any:
     """The public function of an operator on a fixed number of tensors, with statics and one output."""
     forward, be, n, count = op.forward, op.backend, len(op.tensors), len(op.names)
-    names, aux_names, view, bind = op.names, op.aux, op.view, op.bind
+    names, aux_names, view, bind, free, same = op.names, op.aux, op.view, op.bind, op.free, op.promote is not None
     defaults = [op.defaults.get(name, bind) for name in names]  # `bind` stands for none: it is no default of anything
     optional = next((i for i in range(count) if all(d is not bind for d in defaults[i:])), count)
 
@@ -54,7 +54,7 @@ def fixed(op: Any) -> Any:
             if given < count:
                 args = (*args, *defaults[given:])
             inputs, statics = args[:n], args[n:]
-        arrays, edges, mask, raw = [], [], 0, not special.count
+        arrays, edges, mask, raw, kind = [], [], 0, not special.count, None
         bit = 1
         for x in inputs:
             edge = None
@@ -64,24 +64,28 @@ def fixed(op: Any) -> Any:
                 if edge is not None:
                     mask |= bit
                     edge = x if edge is LEAF else edge
-                d = a.dtype
-                if d is not F32 and d is not F64:
-                    return slow(op, inputs, None, statics)
             elif x.__class__ is ndarray:
                 a = x
-                d = a.dtype
-                if d is not F32 and d is not F64:
-                    return slow(op, inputs, None, statics)
             elif x is None:
                 a = None
             else:
                 return slow(op, inputs, None, statics)
+            if a is not None and a.dtype is not kind and not bit & free:
+                d = a.dtype
+                if (d is not F32 and d is not F64) or (same and kind is not None):
+                    return slow(op, inputs, None, statics)
+                kind = d
             arrays.append(a)
             edges.append(edge)
             bit += bit
         if special.count:
             return slow(op, inputs, None, statics)
-        result = forward(be, *arrays, *statics)
+        try:
+            result = forward(be, *arrays, *statics)
+        except ValueError:
+            if op.elementwise:
+                check_broadcast(op.name, arrays)
+            raise
         if aux_names:
             result, aux = result[0], result[1:]
         else:
@@ -197,11 +201,7 @@ def unary(op: Any) -> Any:
         node.versions = (storage.version,) if storage is not None and plan.save_inputs else None
         node.saved = (input,) if plan.save_inputs else (None,)
         if keeps:
-            node.statics, node.aux, node.outs = (), None, None
-            node.shapes = (array.shape,)
-            if plan.save_outs:
-                t._storage = Storage(result)
-                node.outs = (SavedOutput(t, 0),)
+            keep_rest(node, t, (array.shape,))
         t._edge = node
         return t
 
@@ -224,20 +224,6 @@ def binary(op: Any, slow: Any = slow) -> Any:
     """
     run, floats, strict = runner(op), op.promote in ("arith", "float"), op.strict
     table: list[Any] = [None] * 4
-    slim: Any = None
-    full: Any = None
-
-    def entry(mask: int) -> Any:
-        """The plan for the inputs in `mask` and what it keeps; None if the operator has no gradient."""
-        nonlocal slim, full
-        if not floats or not op.formulas:
-            return None
-        if slim is None:
-            slim, full = op.node_subclass(OpNode), op.node_type()
-        plan = op.plan(mask, 2)
-        wanted = plan.save_inputs
-        table[mask] = found = (plan, 0 in wanted, 1 in wanted, bool(plan.save_outs or plan.needs_shapes))
-        return found
 
     def call(input: Any, other: Any, *, out: Any = None) -> Any:
         if special.count or out is not None or not isinstance(input, Tensor):
@@ -272,11 +258,11 @@ def binary(op: Any, slow: Any = slow) -> Any:
             mask = 2
         else:
             mask = 1 if ey is None else 3
-        found = table[mask] or entry(mask)
-        if found is None:
+        found = table[mask] or (floats and entry(op, table, mask))
+        if not found:
             return t
-        plan, first, second, keeps = found
-        node = full() if keeps else slim()
+        plan, node_type, first, second, keeps = found
+        node = node_type()
         node.seq, node.extra, node.plan = next_seq(), None, plan
         node.edges = (input if ex is LEAF else ex, other if ey is LEAF else ey)
         node.shape, node.dtype = result.shape, d
@@ -286,12 +272,28 @@ def binary(op: Any, slow: Any = slow) -> Any:
             node.versions = (input._version if first else 0, other._version if second_tensor else 0)
         node.saved = (input if first else None, (other if y is not other else Constant(y)) if second else None)
         if keeps:
-            node.statics, node.aux, node.outs = (), None, None
-            node.shapes = (x.shape, shape_of(other))
-            if plan.save_outs:
-                t._storage = Storage(result)
-                node.outs = (SavedOutput(t, 0),)
+            keep_rest(node, t, (x.shape, shape_of(other)))
         t._edge = node
         return t
 
     return call
+
+
+def entry(op: Any, table: list[Any], mask: int) -> Any:
+    """What `binary` does for the inputs in `mask`: plan, class of node, what it keeps; None without a gradient."""
+    if not op.formulas:
+        return None
+    plan = op.plan(mask, 2)
+    wanted, keeps = plan.save_inputs, bool(plan.save_outs or plan.needs_shapes)
+    if op.slim_class is None:
+        op.slim_class = op.node_subclass(OpNode)
+    table[mask] = plan, op.node_type() if keeps else op.slim_class, 0 in wanted, 1 in wanted, keeps
+    return table[mask]
+
+
+def keep_rest(node: Any, t: Tensor, shapes: Any) -> None:
+    """Fill in what a full node has beside a slim one."""
+    node.statics, node.aux, node.outs, node.shapes = (), None, None, shapes
+    if node.plan.save_outs:
+        t._storage = Storage(t._array)
+        node.outs = (SavedOutput(t, 0),)

@@ -38,7 +38,7 @@ def nothing(be: Any, input: Array) -> Array:  # noqa: A002
     return np.zeros(input.shape, input.dtype)
 
 
-@op(ns=None, half=None, linear=True, grads={"grad": lambda g, mask: keep(g, mask)})
+@op(ns=None, half=None, linear=True, masks=("mask",), grads={"grad": lambda g, mask: keep(g, mask)})
 def keep(be: Any, grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""
     if grad.dtype.kind == "f" and grad.itemsize > 2:
@@ -100,6 +100,11 @@ def tensor_first(operands: Any) -> None:
         raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
 
 
+def apart(a: Any, b: Any) -> bool:
+    """Whether two equally shaped contiguous arrays are the same memory or share none."""
+    return not np.may_share_memory(a, b) or a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
 def in_blocks(of: Any, fn: Any) -> Any:
     """An `into` for operator `of`: `fn(x, *arrays, *numbers)` changes x in place, with temporaries of its size.
 
@@ -114,7 +119,7 @@ def in_blocks(of: Any, fn: Any) -> Any:
         if not alike or x.dtype.kind != "f" or not all(isinstance(n, (int, float)) for n in numbers):
             outs, _ = compute(of, [x, *rest[: count - 1]], rest[count - 1 :])
             call.write(of.name, x, outs[0])
-        elif x.size <= BLOCK or not all(a.flags.c_contiguous for a in arrays):
+        elif x.size <= BLOCK or not all(a.flags.c_contiguous and apart(a, x) for a in arrays):
             fn(*arrays, *numbers)
         else:
             flat = [a.reshape(-1) for a in arrays]

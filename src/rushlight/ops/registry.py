@@ -77,7 +77,7 @@ def choose(made: Op) -> Any:
             return fast.unary(made)
         if made.names == ("input", "other"):
             return fast.binary(made)
-    if made.sequence is None and made.out_count == 1 and made.promote is None and made.tensors:
+    if made.sequence is None and made.out_count == 1 and made.tensors and "f" not in made.refuse:
         return fast.fixed(made)
     return call.general(made)
 
