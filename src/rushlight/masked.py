@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight import dtypes, ops
+from rushlight import dtypes
+from rushlight.ops.dims import wrap_dims
+from rushlight.ops.named import linalg, named
 from rushlight.tensor import Tensor
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
@@ -30,7 +32,7 @@ def _filled(input: Tensor, mask: Any, value: Any) -> Tensor:
     """`input` with `value` where it is masked out."""
     if mask is None:
         return input
-    return ops.where(_mask_of(input, mask), input, ops.scalar_tensor(value, dtype=input.dtype))  # type: ignore[no-any-return]
+    return named.where(_mask_of(input, mask), input, named.scalar_tensor(value, dtype=input.dtype))  # type: ignore[no-any-return]
 
 
 def _mask_of(input: Tensor, mask: Tensor) -> Tensor:
@@ -48,8 +50,6 @@ def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
     """The dimensions of a reduction: all where `dim` is None or ()."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(input.ndim))
-    from rushlight.ops.dims import wrap_dims
-
     return wrap_dims(dim if isinstance(dim, (tuple, list)) else (dim,), input.ndim)
 
 
@@ -143,7 +143,7 @@ def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool 
     x = _as(input, dtype)
     order = 2.0 if ord is None else ord
     neutral = math.inf if order < 0 else 0
-    return ops.NAMESPACES["linalg"]["vector_norm"](_filled(x, mask, neutral), order, _dims(x, dim), keepdim)
+    return linalg.vector_norm(_filled(x, mask, neutral), order, _dims(x, dim), keepdim)
 
 
 def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
@@ -154,16 +154,14 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: boo
         dtype = dtypes.get_default_dtype()
     x: Any = _as(input, dtype)
     dims = _dims(x, dim)
-    if mask is None:
+    if mask is None and not x.dtype.is_complex:
         return x.var(dims, correction=by, keepdim=keepdim)
-    many = _count(x, dims, True, mask)
+    many = _count(x, dims, True, named.ones_like(x.real, dtype=dtypes.bool) if mask is None else mask)
     off = x - _filled(x, mask, 0).sum(dims, True) / many  # type: ignore[attr-defined]
-    total = _filled(off * off.conj() if x.dtype.is_complex else off * off, mask, 0)
-    found = (total.real if x.dtype.is_complex else total).sum(dims, keepdim)  # type: ignore[attr-defined]
+    found: Any = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)  # type: ignore[attr-defined]
     if not keepdim:
         many = many.reshape(found.shape)
-    free = ops.maximum(many - by, ops.zeros_like(many)) if by else many
-    return found / free
+    return found / (named.maximum(many - by, named.zeros_like(many)) if by else many)
 
 
 def var(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: bool = False,
@@ -183,44 +181,44 @@ def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any 
     dtype = dtype or input.dtype
     x = _as(input, dtype)
     low = -math.inf if x.dtype.category >= dtypes.FLOAT else _limits(x.dtype)[0]
-    return ops.logsumexp(_filled(x, mask, low), _dims(x, dim), keepdim).to(dtype)
+    return named.logsumexp(_filled(x, mask, low), _dims(x, dim), keepdim).to(dtype)
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
     """log(exp(input) + exp(other)), each where its mask is True.  (*), (*) -> (*)"""
     a, b = _as(input, dtype), _as(other, dtype)
-    return ops.logaddexp(_filled(a, input_mask, -math.inf), _filled(b, other_mask, -math.inf))
+    return named.logaddexp(_filled(a, input_mask, -math.inf), _filled(b, other_mask, -math.inf))
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Softmax along `dim` of the elements where `mask` is True; 0 elsewhere, NaN where there is none.  (*) -> (*)"""
-    return ops.softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
+    return named.softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Logarithm of `softmax`.  (*) -> (*)"""
-    return ops.log_softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
+    return named.log_softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Softmax of -input along `dim` of the elements where `mask` is True.  (*) -> (*)"""
-    return ops.softmax(-_filled(_as(input, dtype), mask, math.inf), dim)
+    return named.softmax(-_filled(_as(input, dtype), mask, math.inf), dim)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
     """input / max(norm, eps) along `dim`, of the elements where `mask` is True; 0 elsewhere.  (*) -> (*)"""
     x = _as(input, dtype)
     size = norm(x, ord, dim, keepdim=True, mask=mask)
-    return _filled(x, mask, 0) / ops.maximum(size, ops.scalar_tensor(eps, dtype=size.dtype))
+    return _filled(x, mask, 0) / named.maximum(size, named.scalar_tensor(eps, dtype=size.dtype))
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Running sums along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
-    return ops.cumsum(_filled(x, mask, 0), dim).to(x.dtype)
+    return named.cumsum(_filled(x, mask, 0), dim).to(x.dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Running products along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
-    return ops.cumprod(_filled(x, mask, 1), dim).to(x.dtype)
+    return named.cumprod(_filled(x, mask, 1), dim).to(x.dtype)

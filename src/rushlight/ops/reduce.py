@@ -173,6 +173,8 @@ def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:  # noqa: A
 def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
     shape = raw(input).shape
     up = unsqueezed(g, shape, (dim,), keepdim)
+    if not shape or shape[dim] == 1:
+        return up
     if raw(input).all():
         return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
     return up * conj(products_of_others(input, dim))
@@ -182,8 +184,6 @@ def products_of_others(x: Any, dim: int) -> Any:
     """Of each element the product of all others along `dim`: exact where there are zeros."""
     from rushlight.ops.scan import cumprod_op
 
-    if not raw(x).ndim:
-        return np.ones((), raw(x).dtype)
     n, lead = raw(x).shape[dim], (slice(None),) * dim
     one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)
     before = cumprod_op(cat_op((one, slice_op(x, (*lead, slice(0, n - 1)))), dim), dim, False)
