@@ -122,6 +122,9 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
     place; otherwise take the running ones. Raises ValueError for one value a channel in training.
     Source: Ioffe and Szegedy, Batch Normalization (2015).
     """
+    if eps < 0 or (training and eps == 0):
+        expected = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {expected}, but got {eps}")
     if training:
         shape = list(input.shape)
         verify_batch(shape, shape[0] * math.prod(shape[2:]) if shape else 0)

@@ -328,8 +328,8 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
                       reduction: str = "mean") -> Any:  # fmt: skip
     """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
 
-    var: of the shape of `input`, without its last dimension or with it 1, or a number; at least eps. full: with the
-    constant. Raises ValueError for a variance of another shape or below 0.
+    var: of the shape of `input`, without its last dimension or with one of size 1, or a number; at least eps. full:
+    with the constant. Raises ValueError for a variance of another shape or below 0.
     """
     check_tensors("gaussian_nll_loss", input=input, target=target)
     var = fitted_variance(input, var)
@@ -354,7 +354,8 @@ def fitted_variance(input: Any, var: Any) -> Any:  # noqa: A002
         return var
     if tuple(input.shape[:-1]) == tuple(var.shape):
         return ops.unsqueeze(var, -1)
-    if tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.ndim and var.shape[-1] == 1:
+    differing = [b for a, b in zip(input.shape, var.shape) if a != b]
+    if input.ndim == var.ndim and differing == [1]:
         return var
     raise ValueError(f"gaussian_nll_loss: var is of incorrect size: got {list(var.shape)}, expected {list(input.shape)}, the "
-                     "same without the last dimension, or with that 1")  # fmt: skip
+                     "same without the last dimension, or with one dimension 1")  # fmt: skip

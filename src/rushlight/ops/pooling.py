@@ -294,7 +294,7 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
     if samples is None:
         u = default_generator.numpy.random((*x.shape[:2], n))
     else:
-        u = samples._array.reshape(-1, *samples._array.shape[-2:])
+        u = samples._array.reshape(-1, *samples._array.shape[-2:])[: x.shape[0]]  # more are allowed
         u = np.broadcast_to(u, (*x.shape[:2], n))
     at = fractional_indices(_plain(x), u, kernel, out)
     y = take_spatial(x, at)
@@ -306,8 +306,9 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
 def fractional_indices(x: Any, u: Any, kernel: Any, out: Any) -> Any:
     """Flat positions of the maxima of fractional windows over x (N, C, *S)."""
     n, spatial = len(kernel), x.shape[2:]
-    # The samples are in the order width, height (, depth): last dimension first.
-    starts = [fractional_starts(u[..., n - 1 - i], spatial[i], out[i], kernel[i]) for i in range(n)]
+    # The samples are in the order width, height of images, but depth, height, width of volumes.
+    order = (1, 0) if n == 2 else range(n)
+    starts = [fractional_starts(u[..., j], spatial[i], out[i], kernel[i]) for i, j in enumerate(order)]
     grids: list[Any] = []
     for i in range(n):
         at = starts[i][..., None] + np.arange(kernel[i])
