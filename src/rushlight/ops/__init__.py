@@ -48,6 +48,7 @@ from rushlight.ops import (
     loss,
     loss_binary,
     loss_margin,
+    mapping,
     masked,
     matmul,
     memory,

@@ -10,12 +10,22 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.engine import inplace
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant, SavedOutput
-from rushlight.ops.call import OPERANDS, Step, aliases, apply, shape_of, write_out
+from rushlight.ops.call import (
+    OPERANDS,
+    Step,
+    aliases,
+    apply,
+    check_single_writes,
+    fits_into,
+    shape_of,
+    write_out,
+)
 from rushlight.ops.compute import check_broadcast, compute
 from rushlight.ops.plan import OpNode
-from rushlight.state import special
+from rushlight.state import modes, special
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
@@ -27,8 +37,32 @@ NOTHING = (None,) * 16
 
 def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = ()) -> Any:
     """The general path from a fast one."""
+    if out is not None and not statics and computed_into(op, inputs, out):
+        return out
     result = apply(op, inputs, statics)
     return result if out is None else write_out(op.name, out, result)
+
+
+def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
+    """Compute straight into `out`, without a temporary, and say whether dtypes, shapes and modes allowed that."""
+    alone = op.into is not None and len(inputs) == 1
+    if not isinstance(out, Tensor) or modes.levels or modes.observers or op.promote not in ("arith", "float"):
+        return False
+    target, arrays = out._array, [x._array if isinstance(x, Tensor) else x for x in inputs]
+    if not (alone or op.ufunc is not None) or (target.dtype is not F32 and target.dtype is not F64):
+        return False
+    if modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (out, *inputs)):
+        return False  # the general path raises
+    if not fits_into(target, arrays) or out._inference:
+        return False
+    check_single_writes(op.name, target)
+    if alone:
+        np.copyto(target, arrays[0])
+        op.into(op.backend, target)
+    else:
+        getattr(np, op.ufunc)(*arrays, out=target)
+    inplace.written(out, op.name)
+    return True
 
 
 def runner(op: Any) -> Any:

@@ -1,0 +1,76 @@
+"""Questions about dtypes, copies of complex views, and Python functions applied element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.engine import inplace
+from rushlight.ops.complexes import view_as_complex, view_as_real
+from rushlight.ops.pieces import raw, require_tensors
+from rushlight.ops.registry import function
+from rushlight.tensor import Tensor
+
+
+@function()
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of arithmetic between two tensors or numbers.
+
+    >>> import rushlight as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """
+    return dtypes.result_dtype([raw(tensor1), raw(tensor2)])
+
+
+@function()
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether arithmetic results of dtype `from_` may be stored in a tensor of dtype `to`."""
+    return bool(dtypes.can_cast(from_, to))
+
+
+@function(out=True)
+def view_as_real_copy(input: Any) -> Any:  # noqa: A002
+    """Real and imaginary part in a last dimension of size 2, copied.  input: (*) complex -> (*, 2) real"""
+    return view_as_real(input).clone()
+
+
+@function(out=True)
+def view_as_complex_copy(input: Any) -> Any:  # noqa: A002
+    """A last dimension of size 2 as real and imaginary part, copied.  input: (*, 2) -> (*) complex"""
+    return view_as_complex(input).clone()
+
+
+def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
+    """Put fn of each element, and those of `others` beside it, in its place."""
+    require_tensors(name, self=self, **{f"tensor{i + 1}": t for i, t in enumerate(others)})
+    if self.requires_grad:
+        raise RuntimeError(f"{name}() cannot be differentiated: it calls a Python function; use detach() first")
+    arrays = np.broadcast_arrays(self._array, *(t._array for t in others))
+    if arrays[0].shape != self._array.shape:
+        raise RuntimeError(f"{name}(): the tensors do not broadcast to shape {list(self.shape)}")
+    values = [fn(*elements) for elements in zip(*(a.astype(object).ravel() for a in arrays), strict=True)]
+    self._array[...] = np.array(values, dtype=self._array.dtype).reshape(self._array.shape)
+    inplace.written(self, name)
+    return self
+
+
+def apply_(self: Tensor, callable: Any) -> Tensor:  # noqa: A002
+    """Replace each element by callable(element), one after the other: slow, for convenience."""
+    return _replaced("apply_", self, callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:  # noqa: A002
+    """Replace each element by callable(element, element of `tensor`), one after the other."""
+    return _replaced("map_", self, callable, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:  # noqa: A002
+    """Replace each element by callable(element, element of `x`, element of `y`), one after the other."""
+    return _replaced("map2_", self, callable, x, y)
+
+
+for _fn in (apply_, map_, map2_):
+    setattr(Tensor, _fn.__name__, _fn)
