@@ -7,6 +7,7 @@ static. With `ufunc` the forward is that function of the backend and the decorat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.backends.numpy import backend
@@ -83,7 +84,7 @@ class Op:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
         return str(self.tensors[position])
 
-    def grad(self, *targets: str, raw: Any = None) -> Any:
+    def grad(self, *targets: str, raw: Any = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
         raw: a twin on arrays, `raw(be, ...)` with requests of its own, used in first-order runs.

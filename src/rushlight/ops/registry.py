@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from rushlight.ops import call, fast
 from rushlight.ops.declare import Op
 from rushlight.ops.plan import Formula
 from rushlight.state import modes
 from rushlight.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Operator(Protocol):
+    """The public function of a declared operator: `op` is its declaration, `grad` declares a gradient."""
+
+    __name__: str
+    op: Any
+
+    def grad(self, *targets: str, raw: Any = None) -> Callable[[F], F]:
+        """Declare the gradient formula of the inputs named."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 
 NAMESPACES: dict[str, dict[str, Any]] = {}  # "" is torch itself; "nn.functional", "linalg", "special", "fft", ...
 
@@ -44,7 +60,8 @@ def inplace_of(op: Op) -> Any:
 
 
 def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = True, inplace: bool = False,
-       public: str | None = None, grads: dict[str, Any] | None = None, **settings: Any) -> Any:  # fmt: skip
+       public: str | None = None, grads: dict[str, Any] | None = None,
+       **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
     """Declare an operator from its forward; the decorated name becomes its public function.
 
     ns: the namespace it is published in, or None; method, inplace: publish these too; public: its name there;
@@ -82,14 +99,15 @@ def choose(made: Op) -> Any:
     return call.general(made)
 
 
-def elementwise(*, promote: str = "float", inplace: bool = True, ufunc: str | None = None, **settings: Any) -> Any:
+def elementwise(*, promote: str = "float", inplace: bool = True, ufunc: str | None = None,
+                **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
     """Declare an elementwise operator; `promote` says how dtypes meet (see `Op`)."""
     half = None if ufunc is not None else "float32"
     return op(elementwise=True, promote=promote, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool = False,
-             name: str | None = None, inplace: bool = False) -> Any:  # fmt: skip
+             name: str | None = None, inplace: bool = False) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
     out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
