@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops import call, fast
+from rushlight.ops import call
 from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
@@ -35,7 +35,7 @@ def _conjugated(be: Any, x: Any) -> None:
 
 
 @elementwise(promote="arith", half=None, grads={"input": lambda g: conj(g)})
-def conj_physical(be: Any, input: Array) -> Array:  # noqa: A002
+def conj_physical(be: Any, input: Array) -> Array:
     """Complex conjugate of each element, computed.  input: (*) -> (*); real tensors are copied."""
     return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
 
@@ -45,12 +45,12 @@ conj_physical.op.into = _conjugated
 
 @elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
              grads={"input": lambda g: -g})  # fmt: skip
-def neg(input: Array) -> Array:  # noqa: A002
+def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
 
 
 @function(method=True)
-def positive(input: Any) -> Any:  # noqa: A002
+def positive(input: Any) -> Any:
     """`input` itself.  Raises RuntimeError for bool tensors."""
     require_tensors("positive", input=input)
     if raw(input).dtype == bool:
@@ -62,13 +62,13 @@ def positive(input: Any) -> Any:  # noqa: A002
 
 
 @elementwise(ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g})
-def add(input: Array, other: Array) -> Array:  # noqa: A002
+def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
 
 
 @elementwise(name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: g * conj(alpha)})  # fmt: skip
-def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:  # noqa: A002
+def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
     scaled = be.multiply(other, cast(alpha, other.dtype))
     if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
@@ -104,7 +104,7 @@ def _finish(name: str, result: Any, out: Any) -> Any:
     return result if out is None else call.write_out(name, out, result)
 
 
-def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha * other, broadcast.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -116,7 +116,7 @@ def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> An
     return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
 
 
-def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input += alpha * other."""
     if alpha.__class__ is int and alpha == 1:
         return call.apply_inplace(add.op, (input, other), ())
@@ -142,12 +142,12 @@ def refuse_bools(operands: Any) -> None:
 
 
 @elementwise(ufunc="subtract", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: -g})
-def sub(input: Array, other: Array) -> Array:  # noqa: A002
+def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
 
 
 @elementwise(name="rsub", half=None, promote="arith", ns=None, grads={"input": lambda g: -g, "other": lambda g: g})
-def subtracted(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def subtracted(be: Any, input: Array, other: Array) -> Array:
     """other - input, broadcast.  (*), (*) -> (*)"""
     return np.subtract(other, input)
 
@@ -155,7 +155,7 @@ def subtracted(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
 sub.op.check = subtracted.op.check = refuse_bools
 
 
-def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:  # noqa: A002
+def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
     if alpha.__class__ is int and alpha == 1:
         return sub(input, other) if out is None else sub(input, other, out=out)
@@ -163,7 +163,7 @@ def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> An
     return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
 
 
-def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input -= alpha * other."""
     if alpha.__class__ is int and alpha == 1:
         return call.apply_inplace(sub.op, (input, other), ())
@@ -176,7 +176,7 @@ publish_inplace(sub_, "sub", "", ("subtract",))
 
 
 @function(out=True)
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)
     if alpha.__class__ is int and alpha == 1:
@@ -194,7 +194,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
     aliases=("multiply",),
     grads={"input": lambda g, other: g * conj(other), "other": lambda g, input: g * conj(input)},
 )
-def mul(input: Array, other: Array) -> Array:  # noqa: A002
+def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -210,7 +210,7 @@ def mul(input: Array, other: Array) -> Array:  # noqa: A002
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))})  # fmt: skip
-def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:  # noqa: A002
+def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     product = np.asarray(be.multiply(tensor1, tensor2))
     return _added(be, input, product, value)
@@ -220,7 +220,7 @@ def _scaled(x: Any, value: Any) -> Any:
     return x if value.__class__ is int and value == 1 else x * value
 
 
-def _added(be: Any, input: Any, t: Any, value: Any) -> Any:  # noqa: A002
+def _added(be: Any, input: Any, t: Any, value: Any) -> Any:
     """input + value * t, in the memory of `t` if that is the result's shape."""
     if value != 1:
         be.multiply(t, cast(value, t.dtype), out=t)
@@ -245,12 +245,12 @@ def _value(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
 
 
-def addcmul_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcmul_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input += value * tensor1 * tensor2."""
     return call.apply_inplace(addcmul_op.op, (input, tensor1, tensor2), (_value(value, input, tensor1, tensor2),))
 
@@ -262,7 +262,7 @@ publish_inplace(addcmul_, "addcmul", "", ())
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
-def addcdiv_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:  # noqa: A002
+def addcdiv_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
     quotient = np.asarray(be.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
     return _added(be, input, quotient, value)
@@ -288,12 +288,12 @@ def _divisible(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
     return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
 
 
-def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:  # noqa: A002
+def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input += value * tensor1 / tensor2."""
     return call.apply_inplace(addcdiv_op.op, (input, tensor1, tensor2), (_divisible(value, input, tensor1, tensor2),))
 

@@ -42,7 +42,7 @@ def share(g: Any, choice: Any, own: int) -> Any:
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def maximum(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def maximum(be: Any, input: Array, other: Array) -> Array:
     """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -58,7 +58,7 @@ def maximum(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def minimum(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def minimum(be: Any, input: Array, other: Array) -> Array:
     """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -77,14 +77,14 @@ def _first_chosen(compared: Any, other: Any) -> Any:
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmax(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def fmax(be: Any, input: Array, other: Array) -> Array:
     """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmin(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def fmin(be: Any, input: Array, other: Array) -> Array:
     """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmin(input, other), _first_chosen(np.less_equal(input, other), other)
 
@@ -111,7 +111,7 @@ def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
 
 @elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
-def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:  # noqa: A002
+def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     if input.dtype.kind != "f":
         low, high = (None if x is None else cast(x, input.dtype) for x in (low, high))
@@ -145,14 +145,15 @@ def _where_from(x: Any, low: Any, high: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",),
-             grads={"input": lambda g, source: keep(g, source == WITHIN), "min": lambda g, source: keep(g, source == BELOW),
+             grads={"input": lambda g, source: keep(g, source == WITHIN),
+                    "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
-def clamp_tensors(be: Any, input: Array, min: Array | None, max: Array | None) -> Array:  # noqa: A002
+def clamp_tensors(be: Any, input: Array, min: Array | None, max: Array | None) -> Array:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
     return _limited(input, min, max), _where_from(input, min, max)
 
 
-def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:  # noqa: A002
+def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """The operator for these bounds, its inputs and its statics."""
     require_tensors(name, input=input)
     if low is None and high is None:
@@ -165,7 +166,7 @@ def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any,
     return clamp_numbers.op, (input,), (number(low), number(high))
 
 
-def _promoted_input(input: Any, low: Any, high: Any) -> Any:  # noqa: A002
+def _promoted_input(input: Any, low: Any, high: Any) -> Any:
     """`input` in the dtype of the result: numbers of a higher kind than an integer tensor's raise it."""
     given = [x for x in (low, high) if x is not None]
     wanted = dtypes.result_dtype([raw(input), *given])
@@ -176,14 +177,14 @@ def _promoted_input(input: Any, low: Any, high: Any) -> Any:  # noqa: A002
     return to_dtype(input, wanted) if isinstance(input, Tensor) else input.astype(wanted.numpy)
 
 
-def _clamped(name: str, input: Any, low: Any, high: Any) -> Any:  # noqa: A002
+def _clamped(name: str, input: Any, low: Any, high: Any) -> Any:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         return clamp_numbers(_promoted_input(input, *statics), *statics)
     return op.call(*inputs)
 
 
-def _clamped_inplace(name: str, input: Any, low: Any, high: Any) -> Any:  # noqa: A002
+def _clamped_inplace(name: str, input: Any, low: Any, high: Any) -> Any:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         wanted = dtypes.result_dtype([raw(input), *(x for x in statics if x is not None)])
@@ -195,7 +196,7 @@ clamp_numbers.op.into = _clamp_into
 
 
 @function(method=True, out=True, aliases=("clip",))
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """`input` limited to [min, max]; `max` wins where they cross.  input: (*) -> (*)
 
     min, max: numbers, tensors that broadcast with `input`, or one of them None. The gradient goes to `input` where it
@@ -205,35 +206,35 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if isinstance(input, Tensor) and input._array.dtype.kind == "f" and min.__class__ in PLAIN and max.__class__ in PLAIN:
-        if min is not None or max is not None:
-            return clamp_numbers(input, min, max)
+    plain = min.__class__ in PLAIN and max.__class__ in PLAIN and (min is not None or max is not None)
+    if plain and isinstance(input, Tensor) and input._array.dtype.kind == "f":
+        return clamp_numbers(input, min, max)
     return _clamped("clamp", input, min, max)
 
 
 @function(method=True, out=True)
-def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+def clamp_min(input: Any, min: Any) -> Any:
     """`input`, but at least `min`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_min", input, min, None)
 
 
 @function(method=True, out=True)
-def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+def clamp_max(input: Any, max: Any) -> Any:
     """`input`, but at most `max`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_max", input, None, max)
 
 
-def clamp_(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clamp_(input: Any, min: Any = None, max: Any = None) -> Any:
     """Limit `input` to [min, max] in place."""
     return _clamped_inplace("clamp", input, min, max)
 
 
-def clamp_min_(input: Any, min: Any) -> Any:  # noqa: A002
+def clamp_min_(input: Any, min: Any) -> Any:
     """Raise `input` to at least `min` in place."""
     return _clamped_inplace("clamp_min", input, min, None)
 
 
-def clamp_max_(input: Any, max: Any) -> Any:  # noqa: A002
+def clamp_max_(input: Any, max: Any) -> Any:
     """Lower `input` to at most `max` in place."""
     return _clamped_inplace("clamp_max", input, None, max)
 
@@ -249,7 +250,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 @elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: keep(g, ~condition)})  # fmt: skip
-def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:  # noqa: A002
+def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:
     """`input` where `condition` is true, else `other`; both of one dtype.  (*), (*), (*) -> (*)"""
     return np.where(condition, input, other)
 
@@ -259,7 +260,7 @@ def _condition(condition: Any) -> Any:
     kind = raw(condition).dtype
     if kind == np.uint8:
         return condition.bool() if isinstance(condition, Tensor) else condition.astype(bool)
-    if kind != bool:
+    if kind.kind != "b":
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
     return condition
 
@@ -278,7 +279,7 @@ def _common_dtype(a: Any, b: Any) -> Any:
     return dtypes.result_dtype([a, b])
 
 
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where `condition` is true, else `other`, broadcast; numbers are taken too.  (*) bool, (*), (*) -> (*)
 
     With `condition` alone: the indices where it is not zero, as nonzero(as_tuple=True) gives them.
@@ -319,7 +320,7 @@ Tensor.where = _where_method  # type: ignore[attr-defined]
 
 
 @elementwise(promote="arith", half=None, aux=("finite",), grads={"input": lambda g, finite: keep(g, finite)})
-def nan_to_num(be: Any, input: Array, nan: float | None = None, posinf: float | None = None,  # noqa: A002
+def nan_to_num(be: Any, input: Array, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Array:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
 

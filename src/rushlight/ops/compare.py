@@ -14,7 +14,7 @@ ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equ
 
 
 @elementwise(promote="compare", ufunc="equal")
-def eq(input: Array, other: Array) -> Array:  # noqa: A002
+def eq(input: Array, other: Array) -> Array:
     """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
 
     >>> import rushlight as torch
@@ -24,27 +24,27 @@ def eq(input: Array, other: Array) -> Array:  # noqa: A002
 
 
 @elementwise(promote="compare", ufunc="not_equal", aliases=("not_equal",))
-def ne(input: Array, other: Array) -> Array:  # noqa: A002
+def ne(input: Array, other: Array) -> Array:
     """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="less", aliases=("less",), refuse="c")
-def lt(input: Array, other: Array) -> Array:  # noqa: A002
+def lt(input: Array, other: Array) -> Array:
     """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="less_equal", aliases=("less_equal",), refuse="c")
-def le(input: Array, other: Array) -> Array:  # noqa: A002
+def le(input: Array, other: Array) -> Array:
     """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="greater", aliases=("greater",), refuse="c")
-def gt(input: Array, other: Array) -> Array:  # noqa: A002
+def gt(input: Array, other: Array) -> Array:
     """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
-def ge(input: Array, other: Array) -> Array:  # noqa: A002
+def ge(input: Array, other: Array) -> Array:
     """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
 
 
@@ -56,37 +56,37 @@ def _never(x: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, inplace=False)
-def isnan(be: Any, input: Array) -> Array:  # noqa: A002
+def isnan(be: Any, input: Array) -> Array:
     """Whether each element is NaN.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False)
-def isinf(be: Any, input: Array) -> Array:  # noqa: A002
+def isinf(be: Any, input: Array) -> Array:
     """Whether each element is infinite.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False)
-def isfinite(be: Any, input: Array) -> Array:  # noqa: A002
+def isfinite(be: Any, input: Array) -> Array:
     """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
     return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
-def isposinf(be: Any, input: Array) -> Array:  # noqa: A002
+def isposinf(be: Any, input: Array) -> Array:
     """Whether each element is +infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
 
 
 @elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
-def isneginf(be: Any, input: Array) -> Array:  # noqa: A002
+def isneginf(be: Any, input: Array) -> Array:
     """Whether each element is -infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
 
 
 @elementwise(promote="arith", half=None, inplace=False)
-def isreal(be: Any, input: Array) -> Array:  # noqa: A002
+def isreal(be: Any, input: Array) -> Array:
     """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
     return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)
 
@@ -94,7 +94,7 @@ def isreal(be: Any, input: Array) -> Array:  # noqa: A002
 # Questions about two tensors -------------------------------------------------------------------------
 
 
-def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) -> None:  # noqa: A002
+def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) -> None:
     require_tensors(name, input=input, other=other)
     if raw(input).dtype != raw(other).dtype:
         raise RuntimeError(f"{name}(): expected tensors of one dtype, got {input.dtype} and {other.dtype}: convert one")
@@ -104,7 +104,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
 
 
 @elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose")
-def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:  # noqa: A002
+def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
     close = np.asarray(np.equal(input, other))
     if equal_nan and input.dtype.kind in "fc":
@@ -119,7 +119,7 @@ def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, eq
 
 
 @function(method=True)
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:  # noqa: A002
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |input - other| <= atol + rtol |other|, broadcast.  (*), (*) of one dtype -> (*) bool
 
     equal_nan: whether two NaNs are close.
@@ -129,14 +129,14 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 
 @function(method=True)
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:  # noqa: A002
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close in the sense of :func:`isclose`."""
     _check_close("allclose", input, other, rtol, atol)
     return bool(raw(isclose_op(input, other, rtol, atol, equal_nan)).all())
 
 
 @function(method=True)
-def equal(input: Any, other: Any) -> bool:  # noqa: A002
+def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and equal elements.
 
     >>> import rushlight as torch

@@ -23,26 +23,26 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
-def real_part(be: Any, input: Array) -> Array:  # noqa: A002
+def real_part(be: Any, input: Array) -> Array:
     """The real part, a view.  (*) complex -> (*) real"""
     return input.real
 
 
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
-def imag_part(be: Any, input: Array) -> Array:  # noqa: A002
+def imag_part(be: Any, input: Array) -> Array:
     """The imaginary part, a view.  (*) complex -> (*) real"""
     return input.imag
 
 
 @function()
-def real(input: Any) -> Any:  # noqa: A002
+def real(input: Any) -> Any:
     """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
     require_tensors("real", input=input)
     return real_part(input) if raw(input).dtype.kind == "c" else input
 
 
 @function()
-def imag(input: Any) -> Any:  # noqa: A002
+def imag(input: Any) -> Any:
     """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
     require_tensors("imag", input=input)
     if raw(input).dtype.kind != "c":
@@ -62,17 +62,17 @@ Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a compl
 
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(g)})
-def view_as_real(be: Any, input: Array) -> Array:  # noqa: A002
+def view_as_real(be: Any, input: Array) -> Array:
     """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real"""
     if input.dtype.kind != "c":
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtypes.of(input.dtype)}")
     part = input.real
-    step = part.dtype.itemsize
-    return np.lib.stride_tricks.as_strided(part, (*part.shape, 2), (*part.strides, step), writeable=part.flags.writeable)
+    strides = (*part.strides, part.itemsize)
+    return np.lib.stride_tricks.as_strided(part, (*part.shape, 2), strides, writeable=part.flags.writeable)
 
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
-def view_as_complex(be: Any, input: Array) -> Array:  # noqa: A002
+def view_as_complex(be: Any, input: Array) -> Array:
     """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float32 or float64 -> (*) complex
 
     Raises RuntimeError for other dtypes, sizes, and where the strides do not allow it.
@@ -88,7 +88,7 @@ def view_as_complex(be: Any, input: Array) -> Array:  # noqa: A002
     if input.strides[-1] != step and input.size:
         raise RuntimeError("Tensor must have a last dimension with stride 1: use contiguous() first")
     if any(s % (2 * step) for s, n in zip(input.strides[:-1], input.shape[:-1], strict=True) if n > 1):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension: use contiguous() first")
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension: use contiguous()")
     return input.view(WHOLES[input.dtype])[..., 0]
 
 
@@ -101,7 +101,7 @@ def _same_floats(name: str) -> Any:
         known = all(getattr(x, "dtype", None) in WHOLES for x in operands)
         if not known or a.dtype != b.dtype:
             got = " and ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
-            raise RuntimeError(f"{name}(): expected both inputs to be float32 or float64 tensors of one dtype, got {got}")
+            raise RuntimeError(f"{name}(): expected both inputs to be float32 or float64 tensors alike, got {got}")
 
     return check
 
@@ -113,7 +113,7 @@ def _whole(a: Any, b: Any) -> Any:
 
 @elementwise(promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
-def complex_op(be: Any, real: Array, imag: Array) -> Array:  # noqa: A001
+def complex_op(be: Any, real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
     out = _whole(real, imag)
     out.real, out.imag = real, imag
@@ -121,7 +121,7 @@ def complex_op(be: Any, real: Array, imag: Array) -> Array:  # noqa: A001
 
 
 @function()
-def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
     """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex
 
     >>> import rushlight as torch
@@ -137,7 +137,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:  # noqa: A001
 
 
 @elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
-def polar(be: Any, abs: Array, angle: Array) -> Array:  # noqa: A002
+def polar(be: Any, abs: Array, angle: Array) -> Array:
     """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
     out = _whole(abs, angle)
     np.multiply(abs, np.cos(angle), out=out.real)
@@ -149,7 +149,7 @@ complex_op.op.check, polar.op.check = _same_floats("complex"), _same_floats("pol
 
 
 @polar.grad("abs")
-def _(g: Any, abs: Any, angle: Any) -> Any:  # noqa: A002
+def _(g: Any, abs: Any, angle: Any) -> Any:
     from rushlight.ops.unary import cos, sin
 
     return real(g) * cos(angle) + imag(g) * sin(angle)
@@ -164,7 +164,7 @@ def _(g: Any, out: Any) -> Any:
 
 
 @elementwise(promote="float", inplace=False)
-def angle(be: Any, input: Array) -> Array:  # noqa: A002
+def angle(be: Any, input: Array) -> Array:
     """The angle of complex numbers in radians; of real ones, 0 or pi, NaN for NaN.  input: (*) -> (*) real"""
     if input.dtype.kind == "c":
         return np.arctan2(input.imag, input.real)
@@ -174,7 +174,7 @@ def angle(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 @angle.grad("input")
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     if raw(input).dtype.kind != "c":
         return nothing(g)
     size = real(input) * real(input) + imag(input) * imag(input)
@@ -189,35 +189,35 @@ def _as_number(mask: Any) -> Any:
 
 
 @function(name="conj", method=True)
-def conj_public(input: Any) -> Any:  # noqa: A002
+def conj_public(input: Any) -> Any:
     """The complex conjugate.  input: (*) -> (*); a real tensor itself."""
     require_tensors("conj", input=input)
     return conj(input)
 
 
 @function(method=True)
-def resolve_conj(input: Any) -> Any:  # noqa: A002
+def resolve_conj(input: Any) -> Any:
     """`input` itself: conjugates are computed at once here, never postponed."""
     require_tensors("resolve_conj", input=input)
     return input
 
 
 @function(method=True)
-def resolve_neg(input: Any) -> Any:  # noqa: A002
+def resolve_neg(input: Any) -> Any:
     """`input` itself: negatives are computed at once here, never postponed."""
     require_tensors("resolve_neg", input=input)
     return input
 
 
 @function()
-def is_conj(input: Any) -> bool:  # noqa: A002
+def is_conj(input: Any) -> bool:
     """Whether a conjugation is postponed: never."""
     require_tensors("is_conj", input=input)
     return False
 
 
 @function()
-def is_neg(input: Any) -> bool:  # noqa: A002
+def is_neg(input: Any) -> bool:
     """Whether a negation is postponed: never."""
     require_tensors("is_neg", input=input)
     return False

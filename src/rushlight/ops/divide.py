@@ -20,17 +20,17 @@ from rushlight.ops.registry import elementwise, publish, publish_inplace
     public="true_divide",
     grads={"input": lambda g, other: g / conj(other), "other": lambda g, other, out: -g * conj(out / other)},
 )
-def true_divide(input: Array, other: Array) -> Array:  # noqa: A002
+def true_divide(input: Array, other: Array) -> Array:
     """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
 
 
 @elementwise(name="rdiv", promote="float", half=None, ns=None)
-def divided(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def divided(be: Any, input: Array, other: Array) -> Array:
     """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
     return np.true_divide(other, input)
 
 
-def _divided_raw(be: Any, g: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def _divided_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
     slope = np.true_divide(other, input)
     if slope.__class__ is not np.ndarray or slope.dtype != g.dtype or slope.shape != g.shape:
         return -g * conj(slope / input)
@@ -49,7 +49,7 @@ def _reciprocal_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 @elementwise(promote="float", half=None)
-def reciprocal(be: Any, input: Array) -> Array:  # noqa: A002
+def reciprocal(be: Any, input: Array) -> Array:
     """1 / input.  input: (*) -> (*); keeps its result for the backward."""
     return np.true_divide(1, input).astype(input.dtype, copy=False)
 
@@ -61,7 +61,7 @@ reciprocal.op.into = floating_into(reciprocal.op, lambda be, x: be.true_divide(1
 # Rounded division ------------------------------------------------------------------------------------
 
 
-def refuse_zero(name: str, input: Any, other: Any) -> None:  # noqa: A002
+def refuse_zero(name: str, input: Any, other: Any) -> None:
     """Raise RuntimeError if integers would be divided by zero."""
     if input.dtype.kind in "iu" and not np.all(other):
         raise RuntimeError(f"ZeroDivisionError: {name}() of integers by a tensor that has a zero; convert to a "
@@ -70,7 +70,7 @@ def refuse_zero(name: str, input: Any, other: Any) -> None:  # noqa: A002
 
 @elementwise(promote="arith", ns=None, name="div_floor", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
-def div_floor(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def div_floor(be: Any, input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
     return be.floor_divide(input, other)
@@ -78,7 +78,7 @@ def div_floor(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
 
 @elementwise(promote="arith", half=None, ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
-def div_trunc(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def div_trunc(be: Any, input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
     if input.dtype.kind in "iu":
@@ -97,7 +97,7 @@ def _refused(name: str) -> Any:
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")})  # fmt: skip
-def floor_divide(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def floor_divide(be: Any, input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
 
     >>> import rushlight as torch
@@ -119,7 +119,7 @@ def _rounded(rounding_mode: Any) -> Any:
                            f"{rounding_mode!r}") from None  # fmt: skip
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:  # noqa: A002
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """input / other, broadcast.  (*), (*) -> (*)
 
     rounding_mode: None for true division (integers give the default floating-point dtype), "trunc" or "floor" for
@@ -135,7 +135,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     return result if out is None else call.write_out("div", out, result)
 
 
-def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:  # noqa: A002
+def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """input /= other, rounded as :func:`div` does."""
     return call.apply_inplace(_rounded(rounding_mode).op, (input, other), ())
 
@@ -149,7 +149,7 @@ publish_inplace(div_, "div", "", ("divide",))
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
-def remainder(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def remainder(be: Any, input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
 
     Raises RuntimeError for integers by zero.
@@ -164,7 +164,7 @@ def remainder(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
-def fmod(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def fmod(be: Any, input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)
 
     Raises RuntimeError for integers by zero.

@@ -18,7 +18,7 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)})
-def lgamma(be: Any, input: Array) -> Array:  # noqa: A002
+def lgamma(be: Any, input: Array) -> Array:
     """log |gamma(input)|.  input: (*) -> (*), infinite at 0, -1, -2 and so on.
 
     >>> import rushlight as torch
@@ -29,19 +29,19 @@ def lgamma(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * polygamma_op(input, 1)})
-def digamma(be: Any, input: Array) -> Array:  # noqa: A002
+def digamma(be: Any, input: Array) -> Array:
     """The derivative of lgamma.  input: (*) -> (*); infinite at 0, NaN at -1, -2 and so on."""
     return gamma.digamma(input)
 
 
 @elementwise(refuse="c", ns=None, name="polygamma", inplace=False,
              grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
-def polygamma_op(be: Any, input: Array, n: int) -> Array:  # noqa: A002
+def polygamma_op(be: Any, input: Array, n: int) -> Array:
     """The n-th derivative of digamma.  (*) -> (*)"""
     return gamma.polygamma(n, input) if n else gamma.digamma(input)
 
 
-def _order(n: Any, input: Any) -> int:  # noqa: A002
+def _order(n: Any, input: Any) -> int:
     require_tensors("polygamma", input=input)
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
@@ -49,7 +49,7 @@ def _order(n: Any, input: Any) -> int:  # noqa: A002
 
 
 @function(out=True)
-def polygamma(n: int, input: Any) -> Any:  # noqa: A002
+def polygamma(n: int, input: Any) -> Any:
     """The n-th derivative of digamma, n >= 0.  input: (*) -> (*)"""
     return polygamma_op(input, _order(n, input))
 
@@ -59,7 +59,7 @@ def polygamma_method(self: Any, n: int) -> Any:
     return polygamma(n, self)
 
 
-def polygamma_(input: Any, n: int) -> Any:  # noqa: A002
+def polygamma_(input: Any, n: int) -> Any:
     """The n-th derivative of digamma in place."""
     return call.apply_inplace(polygamma_op.op, (input,), (_order(n, input),))
 
@@ -72,7 +72,7 @@ publish_inplace(polygamma_, "polygamma", "", ())
 
 
 @elementwise(refuse="c", ns=None, name="mvlgamma", inplace=False)
-def mvlgamma_op(be: Any, input: Array, p: int) -> Array:  # noqa: A002
+def mvlgamma_op(be: Any, input: Array, p: int) -> Array:
     """log of the gamma function of dimension p.  (*) -> (*)"""
     total = np.full(input.shape, 0.25 * p * (p - 1) * math.log(math.pi))
     for j in range(p):
@@ -81,14 +81,14 @@ def mvlgamma_op(be: Any, input: Array, p: int) -> Array:  # noqa: A002
 
 
 @mvlgamma_op.grad("input")
-def _(g: Any, input: Any, p: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, p: Any) -> Any:
     total = digamma(input)
     for j in range(1, p):
         total = total + digamma(input - 0.5 * j)
     return g * total
 
 
-def _dimension(input: Any, p: Any) -> int:  # noqa: A002
+def _dimension(input: Any, p: Any) -> int:
     require_tensors("mvlgamma", input=input)
     p = number(p)
     if p < 1:
@@ -99,12 +99,12 @@ def _dimension(input: Any, p: Any) -> int:  # noqa: A002
 
 
 @function(method=True, out=True)
-def mvlgamma(input: Any, p: int) -> Any:  # noqa: A002
+def mvlgamma(input: Any, p: int) -> Any:
     """log of the multivariate gamma function of dimension p >= 1.  input: (*), over (p - 1) / 2 -> (*)"""
     return mvlgamma_op(input, _dimension(input, p))
 
 
-def mvlgamma_(input: Any, p: int) -> Any:  # noqa: A002
+def mvlgamma_(input: Any, p: int) -> Any:
     """log of the multivariate gamma function, in place."""
     return call.apply_inplace(mvlgamma_op.op, (input,), (_dimension(input, p),))
 
@@ -129,15 +129,17 @@ def _density(g: Any, a: Any, x: Any) -> Any:
 
 
 @elementwise(promote="arith", refuse="bic", strict=True,
-             grads={"input": _no_order("igamma"), "other": lambda g, input, other: _density(g, input, other)})  # fmt: skip
-def igamma(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+             grads={"input": _no_order("igamma"),
+                    "other": lambda g, input, other: _density(g, input, other)})  # fmt: skip
+def igamma(be: Any, input: Array, other: Array) -> Array:
     """The regularized lower incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
     return scipy_special("igamma").gammainc(input, other)
 
 
 @elementwise(promote="arith", refuse="bic", strict=True,
-             grads={"input": _no_order("igammac"), "other": lambda g, input, other: -_density(g, input, other)})  # fmt: skip
-def igammac(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+             grads={"input": _no_order("igammac"),
+                    "other": lambda g, input, other: -_density(g, input, other)})  # fmt: skip
+def igammac(be: Any, input: Array, other: Array) -> Array:
     """The regularized upper incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
     return scipy_special("igammac").gammaincc(input, other)
 
@@ -152,6 +154,6 @@ def _no_exponent(g: Any) -> Any:
 @elementwise(ns="special", method=False, inplace=False, refuse="c",
              grads={"input": _no_exponent,
                     "other": lambda g, input, other: g * (-input * zeta(input + 1, other))})  # fmt: skip
-def zeta(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def zeta(be: Any, input: Array, other: Array) -> Array:
     """Sum over n >= 0 of (other + n)^-input, broadcast; either may be a number.  (*), (*) -> (*)"""
     return gamma.zeta(np.asarray(input), np.asarray(other))

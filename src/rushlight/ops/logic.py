@@ -13,22 +13,22 @@ from rushlight.ops.registry import elementwise
 
 
 @elementwise(promote="compare", ufunc="logical_and", strict=True)
-def logical_and(input: Array, other: Array) -> Array:  # noqa: A002
+def logical_and(input: Array, other: Array) -> Array:
     """Whether both are true (not zero), broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="logical_or", strict=True)
-def logical_or(input: Array, other: Array) -> Array:  # noqa: A002
+def logical_or(input: Array, other: Array) -> Array:
     """Whether either is true (not zero), broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="logical_xor", strict=True)
-def logical_xor(input: Array, other: Array) -> Array:  # noqa: A002
+def logical_xor(input: Array, other: Array) -> Array:
     """Whether exactly one is true (not zero), broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(promote="compare", ufunc="logical_not")
-def logical_not(input: Array) -> Array:  # noqa: A002
+def logical_not(input: Array) -> Array:
     """Whether each element is false (zero).  input: (*) -> (*) bool"""
 
 
@@ -36,7 +36,7 @@ def logical_not(input: Array) -> Array:  # noqa: A002
 
 
 @elementwise(promote="arith", ufunc="bitwise_and", refuse="fc")
-def bitwise_and(input: Array, other: Array) -> Array:  # noqa: A002
+def bitwise_and(input: Array, other: Array) -> Array:
     """Bits set in both, broadcast; of bools, and.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -46,17 +46,17 @@ def bitwise_and(input: Array, other: Array) -> Array:  # noqa: A002
 
 
 @elementwise(promote="arith", ufunc="bitwise_or", refuse="fc")
-def bitwise_or(input: Array, other: Array) -> Array:  # noqa: A002
+def bitwise_or(input: Array, other: Array) -> Array:
     """Bits set in either, broadcast; of bools, or.  (*), (*) -> (*)"""
 
 
 @elementwise(promote="arith", ufunc="bitwise_xor", refuse="fc")
-def bitwise_xor(input: Array, other: Array) -> Array:  # noqa: A002
+def bitwise_xor(input: Array, other: Array) -> Array:
     """Bits set in exactly one, broadcast; of bools, exclusive or.  (*), (*) -> (*)"""
 
 
 @elementwise(promote="arith", ufunc="invert", refuse="fc")
-def bitwise_not(input: Array) -> Array:  # noqa: A002
+def bitwise_not(input: Array) -> Array:
     """Each bit, or of bools each truth value, the other way round.  input: (*) -> (*)"""
 
 
@@ -73,13 +73,13 @@ def _shift(ufunc: Any, x: Any, by: Any, beyond: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bfc")
-def bitwise_left_shift(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def bitwise_left_shift(be: Any, input: Array, other: Array) -> Array:
     """input * 2^other by shifting bits, broadcast.  (*), (*) integer -> (*); 0 for shifts by all bits or below 0."""
     return _shift(np.left_shift, input, other, 0)
 
 
 @elementwise(promote="arith", half=None, refuse="bfc")
-def bitwise_right_shift(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def bitwise_right_shift(be: Any, input: Array, other: Array) -> Array:
     """input / 2^other rounded down, by shifting bits, broadcast.  (*), (*) integer -> (*)
 
     Shifts by all bits or below 0 leave the sign alone: 0 or -1.

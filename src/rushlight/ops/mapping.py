@@ -32,13 +32,13 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 
 @function(out=True)
-def view_as_real_copy(input: Any) -> Any:  # noqa: A002
+def view_as_real_copy(input: Any) -> Any:
     """Real and imaginary part in a last dimension of size 2, copied.  input: (*) complex -> (*, 2) real"""
     return view_as_real(input).clone()
 
 
 @function(out=True)
-def view_as_complex_copy(input: Any) -> Any:  # noqa: A002
+def view_as_complex_copy(input: Any) -> Any:
     """A last dimension of size 2 as real and imaginary part, copied.  input: (*, 2) -> (*) complex"""
     return view_as_complex(input).clone()
 
@@ -57,17 +57,17 @@ def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
     return self
 
 
-def apply_(self: Tensor, callable: Any) -> Tensor:  # noqa: A002
+def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replace each element by callable(element), one after the other: slow, for convenience."""
     return _replaced("apply_", self, callable)
 
 
-def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:  # noqa: A002
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     """Replace each element by callable(element, element of `tensor`), one after the other."""
     return _replaced("map_", self, callable, tensor)
 
 
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:  # noqa: A002
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
     """Replace each element by callable(element, element of `x`, element of `y`), one after the other."""
     return _replaced("map2_", self, callable, x, y)
 

@@ -83,6 +83,6 @@ def _invert(self: Tensor) -> Any:
     return bitwise_not(self)
 
 
-Tensor.__neg__ = neg  # type: ignore[attr-defined]
-Tensor.__pos__ = positive  # type: ignore[attr-defined]
+Tensor.__neg__ = neg
+Tensor.__pos__ = positive
 _named("__invert__", _invert, "~self: each bit, or each truth value, the other way round.")

@@ -20,12 +20,12 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(promote="float", half="float32", aliases=("arctan2",), refuse="c", strict=True)
-def atan2(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def atan2(be: Any, input: Array, other: Array) -> Array:
     """The angle of the point (other, input) in (-pi, pi], broadcast.  (*), (*) -> (*)"""
     return np.arctan2(input, other)
 
 
-def _slope(g: Any, leg: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def _slope(g: Any, leg: Any, input: Any, other: Any) -> Any:
     square = input * input + other * other
     return keep(g * (leg / square), square != 0)
 
@@ -38,7 +38,7 @@ atan2.grad("other")(lambda g, input, other: _slope(g, -input, input, other))
 
 
 @elementwise(promote="arith", half="float32", refuse="bi", strict=True, inplace=False)
-def logaddexp(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def logaddexp(be: Any, input: Array, other: Array) -> Array:
     """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
     if input.dtype.kind != "c":
         return np.logaddexp(input, other)
@@ -54,7 +54,7 @@ logaddexp.grad("other")(lambda g, input, other: g / conj(exp(input - other) + 1)
 
 
 @elementwise(promote="arith", half="float32", refuse="bic", strict=True, inplace=False)
-def logaddexp2(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def logaddexp2(be: Any, input: Array, other: Array) -> Array:
     """log2(2^input + 2^other), broadcast, without overflow.  (*), (*) -> (*)"""
     return np.logaddexp2(input, other)
 
@@ -79,13 +79,13 @@ def _some_tensor(name: str) -> Any:
 
 
 @elementwise(promote="float", half="float32", refuse="c")
-def xlogy(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def xlogy(be: Any, input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log(other), other)
 
 
 @xlogy.grad("input")
-def _(g: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, other: Any) -> Any:
     logarithm = log_of(other) if isinstance(other, (int, float)) else log(other)
     return keep(g * logarithm, ~((input == 0) & (other <= 0)))
 
@@ -94,13 +94,13 @@ xlogy.grad("other")(lambda g, input, other: g * (input / other))
 
 
 @elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
-def xlog1py(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def xlog1py(be: Any, input: Array, other: Array) -> Array:
     """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log1p(other), other)
 
 
 @xlog1py.grad("input")
-def _(g: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, other: Any) -> Any:
     logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(other)
     return keep(g * logarithm, ~((input == 0) & (other <= -1)))
 
@@ -114,8 +114,8 @@ xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py"
 
 def _between(x: Any, end: Any, weight: Any) -> Any:
     """x + weight * (end - x), exact at both ends.  All arrays, or `weight` a number."""
-    step = np.asarray(end - x)
-    near = np.abs(weight) < 0.5
+    step: Any = np.asarray(end - x)
+    near: Any = np.abs(weight) < 0.5
     if not isinstance(near, np.ndarray) or near.ndim == 0:
         if near:
             return np.add(x, np.multiply(step, weight))
@@ -126,7 +126,7 @@ def _between(x: Any, end: Any, weight: Any) -> Any:
 @elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
              grads={"input": lambda g, weight: g * conj(1 - weight), "end": lambda g, weight: g * conj(weight),
                     "weight": lambda g, input, end: g * conj(end - input)})  # fmt: skip
-def lerp_op(be: Any, input: Array, end: Array, weight: Array) -> Array:  # noqa: A002
+def lerp_op(be: Any, input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
     return _between(input, end, weight)
 
@@ -146,7 +146,7 @@ def _lerp_into(x: Any, end: Any, weight: Any) -> None:
 lerp_op.op.into = in_blocks(lerp_op.op, _lerp_into)
 
 
-def _weight(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
+def _weight(input: Any, end: Any, weight: Any) -> Any:
     """The weight.  Raises RuntimeError unless all tensors are of one dtype and the weight of its kind."""
     require_tensors("lerp", input=input, end=end)
     have = raw(input).dtype
@@ -160,7 +160,7 @@ def _weight(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True)
-def lerp(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
+def lerp(input: Any, end: Any, weight: Any) -> Any:
     """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -170,7 +170,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
     return lerp_op(input, end, _weight(input, end, weight))
 
 
-def lerp_(input: Any, end: Any, weight: Any) -> Any:  # noqa: A002
+def lerp_(input: Any, end: Any, weight: Any) -> Any:
     """Move `input` toward `end` in place."""
     return call.apply_inplace(lerp_op.op, (input, end, _weight(input, end, weight)), ())
 
@@ -182,13 +182,13 @@ publish_inplace(lerp_, "lerp", "", ())
 
 
 @elementwise(promote="arith", half=None, refuse="bfc", strict=True)
-def gcd(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def gcd(be: Any, input: Array, other: Array) -> Array:
     """The greatest common divisor, never negative, broadcast.  (*), (*) integer -> (*)"""
     return np.gcd(input, other)
 
 
 @elementwise(promote="arith", half=None, refuse="bfc", strict=True)
-def lcm(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def lcm(be: Any, input: Array, other: Array) -> Array:
     """The least common multiple, never negative, broadcast.  (*), (*) integer -> (*)"""
     return np.lcm(input, other)
 

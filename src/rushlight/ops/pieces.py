@@ -33,7 +33,7 @@ def over(g: Any, t: Any) -> Any:
 
 
 @op(ns=None, half=None, linear=True, grads={"input": lambda g: nothing(g)})
-def nothing(be: Any, input: Array) -> Array:  # noqa: A002
+def nothing(be: Any, input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
     return np.zeros(input.shape, input.dtype)
 
@@ -78,7 +78,8 @@ def require_tensors(name: str, **operands: Any) -> None:
     """Raise TypeError for the first of the named operands that is not a tensor (or an array, in formulas)."""
     for i, (argument, x) in enumerate(operands.items()):
         if not isinstance(x, (Tensor, ndarray, np.generic)):
-            raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {type(x).__name__}")
+            got = type(x).__name__
+            raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {got}")
 
 
 def floating_into(of: Any, fn: Any) -> Any:

@@ -24,12 +24,12 @@ ndarray = np.ndarray
 # Squares and roots -----------------------------------------------------------------------------------
 
 
-def _square_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+def _square_raw(be: Any, g: Any, input: Any) -> Any:
     return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
 
 
 @elementwise(promote="arith", half=None)
-def square(be: Any, input: Array) -> Array:  # noqa: A002
+def square(be: Any, input: Array) -> Array:
     """input * input.  input: (*) -> (*); bool tensors give int64.
 
     >>> import rushlight as torch
@@ -49,7 +49,7 @@ def _sqrt_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 @elementwise(ufunc="sqrt")
-def sqrt(input: Array) -> Array:  # noqa: A002
+def sqrt(input: Array) -> Array:
     """Square root.  input: (*) -> (*), NaN below 0; keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -69,7 +69,7 @@ def _rsqrt_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 @elementwise(promote="float")
-def rsqrt(be: Any, input: Array) -> Array:  # noqa: A002
+def rsqrt(be: Any, input: Array) -> Array:
     """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
     root = np.asarray(be.sqrt(input))
     return np.divide(1, root, out=root)
@@ -128,7 +128,7 @@ def _check_exponent(operands: Any) -> None:
                            "dtype, as in input.float()")  # fmt: skip
 
 
-def base_gradient(g: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def base_gradient(g: Any, input: Any, other: Any) -> Any:
     """The gradient of input ** other with respect to `input`: 0 where the exponent is 0."""
     if isinstance(other, (int, float, complex)):
         if other == 0:
@@ -139,13 +139,13 @@ def base_gradient(g: Any, input: Any, other: Any) -> Any:  # noqa: A002
     return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
 
 
-def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:  # noqa: A002
+def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
     if other.__class__ is int and other == 2:
         return _square_raw(be, g, input)
     return base_gradient(g, input, other)
 
 
-def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:  # noqa: A002
+def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
     logarithm = log_of(input) if isinstance(input, (int, float, complex)) else log(input)
     exponent = other.real if dtype_of(other).kind == "c" else other
@@ -160,7 +160,7 @@ def log_of(x: Any) -> Any:
 
 
 @elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32")
-def pow_op(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def pow_op(be: Any, input: Array, other: Array) -> Array:
     """input ** other, broadcast.  (*), (*) -> (*)"""
     return _power(be, input, other)
 
@@ -171,7 +171,7 @@ pow_op.grad("other")(exponent_gradient)
 
 
 @function(name="pow", method=True, out=True)
-def power(input: Any, exponent: Any) -> Any:  # noqa: A002
+def power(input: Any, exponent: Any) -> Any:
     """input ** exponent, broadcast; either may be a number.  (*), (*) -> (*)
 
     Raises RuntimeError for integers to negative integer powers.
@@ -183,7 +183,7 @@ def power(input: Any, exponent: Any) -> Any:  # noqa: A002
     return pow_op(input, exponent)
 
 
-def pow_(input: Any, exponent: Any) -> Any:  # noqa: A002
+def pow_(input: Any, exponent: Any) -> Any:
     """input **= exponent."""
     return call.apply_inplace(pow_op.op, (input, exponent), ())
 
@@ -191,7 +191,7 @@ def pow_(input: Any, exponent: Any) -> Any:  # noqa: A002
 publish_inplace(pow_, "pow", "", ())
 
 
-def _wide(input: Any, exponent: Any) -> Any:  # noqa: A002
+def _wide(input: Any, exponent: Any) -> Any:
     complex_ = result_type_of(input, exponent).category == dtypes.COMPLEX
     return dtypes.complex128 if complex_ else dtypes.float64
 
@@ -201,13 +201,13 @@ def _widened(x: Any, wide: Any) -> Any:
 
 
 @function(method=True, out=True)
-def float_power(input: Any, exponent: Any) -> Any:  # noqa: A002
+def float_power(input: Any, exponent: Any) -> Any:
     """input ** exponent in double precision (complex128 if either is complex), broadcast.  (*), (*) -> (*)"""
     wide = _wide(input, exponent)
     return pow_op(_widened(input, wide), _widened(exponent, wide))
 
 
-def float_power_(input: Any, exponent: Any) -> Any:  # noqa: A002
+def float_power_(input: Any, exponent: Any) -> Any:
     """float_power in place.  Raises RuntimeError unless the tensor is of the result's dtype."""
     wide = _wide(input, exponent)
     if raw(input).dtype != wide.numpy:
@@ -220,7 +220,7 @@ publish_inplace(float_power_, "float_power", "", ())
 
 
 @elementwise(promote="arith", refuse="bic", strict=True)
-def hypot(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def hypot(be: Any, input: Array, other: Array) -> Array:
     """sqrt(input^2 + other^2), broadcast, without overflow.  (*), (*) -> (*)"""
     return be.hypot(input, other)
 

@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False)
-def abs(be: Any, input: Array) -> Array:  # noqa: A001, A002
+def abs(be: Any, input: Array) -> Array:
     """Absolute value; of complex tensors, real.  input: (*) -> (*)
 
     >>> import rushlight as torch
@@ -46,31 +46,31 @@ def _sign(x: Any) -> Any:
     return np.subtract(out, np.less(x, 0), out=out)
 
 
-def _abs_inplace(input: Any) -> Any:  # noqa: A002
+def _abs_inplace(input: Any) -> Any:
     if isinstance(input, Tensor) and input._array.dtype.kind == "c":
-        raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real; use abs()")
+        raise RuntimeError("In-place abs is not supported for complex tensors, whose absolute values are real: use abs()")
     return call.apply_inplace(abs.op, (input,), ())
 
 
 publish_inplace(_abs_inplace, "abs", "", ("absolute",))
 abs.op.into = lambda be, x: np.absolute(x, out=x)
-Tensor.__abs__ = abs  # type: ignore[attr-defined]
+Tensor.__abs__ = abs
 
 
 @elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
-def sign(be: Any, input: Array) -> Array:  # noqa: A002
+def sign(be: Any, input: Array) -> Array:
     """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
     return _sign(input)
 
 
 @elementwise(promote="arith", half="float32")
-def sgn(be: Any, input: Array) -> Array:  # noqa: A002
+def sgn(be: Any, input: Array) -> Array:
     """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
     return _sign(input)
 
 
 @sgn.grad("input")
-def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any) -> Any:
     if (input._array if isinstance(input, Tensor) else input).dtype.kind != "c":
         return nothing(g)
     along = (g * conj(out)).real
@@ -78,7 +78,7 @@ def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
 
 
 @elementwise(promote="arith", half=None, refuse="c")
-def signbit(be: Any, input: Array) -> Array:  # noqa: A002
+def signbit(be: Any, input: Array) -> Array:
     """Whether the sign bit is set: True for -0.0 too.  input: (*) -> (*) bool"""
     return np.signbit(input) if input.dtype.kind in "fV" else np.less(input, 0)
 
@@ -104,19 +104,19 @@ def _into(ufunc: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
-def floor(be: Any, input: Array) -> Array:  # noqa: A002
+def floor(be: Any, input: Array) -> Array:
     """The largest whole number not above each element.  input: (*) -> (*)"""
     return _floor(be, input)
 
 
 @elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
-def ceil(be: Any, input: Array) -> Array:  # noqa: A002
+def ceil(be: Any, input: Array) -> Array:
     """The smallest whole number not below each element.  input: (*) -> (*)"""
     return _ceil(be, input)
 
 
 @elementwise(promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)})
-def trunc(be: Any, input: Array) -> Array:  # noqa: A002
+def trunc(be: Any, input: Array) -> Array:
     """The whole part: rounded toward zero.  input: (*) -> (*)"""
     return _trunc(be, input)
 
@@ -126,14 +126,14 @@ floor.op.into, ceil.op.into, trunc.op.into = _into(np.floor), _into(np.ceil), _i
 
 
 @elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
-def frac(be: Any, input: Array) -> Array:  # noqa: A002
+def frac(be: Any, input: Array) -> Array:
     """input - trunc(input).  input: (*) -> (*)"""
     whole = np.asarray(np.trunc(input))
     return np.subtract(input, whole, out=whole)
 
 
 @elementwise(promote="arith", refuse="bc", ns=None, name="round", inplace=False, grads={"input": lambda g: nothing(g)})
-def round_op(be: Any, input: Array, decimals: int) -> Array:  # noqa: A002
+def round_op(be: Any, input: Array, decimals: int) -> Array:
     """`input` rounded to `decimals` places, halves to even.  (*) -> (*)"""
     if input.dtype.kind in "iu":
         if decimals:
@@ -149,7 +149,7 @@ def round_op(be: Any, input: Array, decimals: int) -> Array:  # noqa: A002
 
 
 @function(name="round", method=True, out=True)
-def round_(input: Any, *, decimals: int = 0) -> Any:  # noqa: A002
+def round_(input: Any, *, decimals: int = 0) -> Any:
     """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
 
     >>> import rushlight as torch
@@ -159,7 +159,7 @@ def round_(input: Any, *, decimals: int = 0) -> Any:  # noqa: A002
     return round_op(input, decimals)
 
 
-def _round_inplace(input: Any, *, decimals: int = 0) -> Any:  # noqa: A002
+def _round_inplace(input: Any, *, decimals: int = 0) -> Any:
     return call.apply_inplace(round_op.op, (input,), (decimals,))
 
 
@@ -170,13 +170,13 @@ publish_inplace(_round_inplace, "round", "", ())
 
 
 @elementwise(promote="float", half=None, refuse="c")
-def copysign(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+def copysign(be: Any, input: Array, other: Array) -> Array:
     """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
     return np.copysign(input, other)
 
 
 @copysign.grad("input")
-def _(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any) -> Any:
     return keep(g * (out / input), input != 0)
 
 
@@ -193,8 +193,9 @@ def _not_derived(name: str) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bic", strict=True,
-             grads={"input": lambda g, input, other: keep(g, input != other), "other": lambda g: nothing(g)})  # fmt: skip
-def nextafter(be: Any, input: Array, other: Array) -> Array:  # noqa: A002
+             grads={"input": lambda g, input, other: keep(g, input != other),
+                    "other": lambda g: nothing(g)})  # fmt: skip
+def nextafter(be: Any, input: Array, other: Array) -> Array:
     """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
     return np.nextafter(input, other)
 
@@ -209,7 +210,7 @@ def _same_kind(operands: Any) -> None:
 
 @elementwise(promote="arith", half=None, refuse="c", refusal=RuntimeError, strict=True,
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
-def heaviside(be: Any, input: Array, values: Array) -> Array:  # noqa: A002
+def heaviside(be: Any, input: Array, values: Array) -> Array:
     """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
     return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
@@ -222,7 +223,7 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
     refuse="bic", refusal=RuntimeError)  # fmt: skip
-def frexp_op(be: Any, input: Array) -> Array:  # noqa: A002
+def frexp_op(be: Any, input: Array) -> Array:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)
     return mantissa, exponent
@@ -232,19 +233,19 @@ frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
 
 
 @function(method=True, out=True)
-def frexp(input: Any) -> Any:  # noqa: A002
+def frexp(input: Any) -> Any:
     """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
     return FREXP(*frexp_op(input))
 
 
 @function(method=True, out=True)
-def ldexp(input: Any, other: Any) -> Any:  # noqa: A002
+def ldexp(input: Any, other: Any) -> Any:
     """input * 2^other, broadcast.  (*), (*) -> (*)"""
     require_tensors("ldexp", input=input)
     return input * pow_op(2.0, other)
 
 
-def ldexp_(input: Any, other: Any) -> Any:  # noqa: A002
+def ldexp_(input: Any, other: Any) -> Any:
     """input *= 2^other."""
     return input.mul_(pow_op(2.0, other))
 

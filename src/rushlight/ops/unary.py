@@ -41,7 +41,7 @@ _exp = kernel("exp")
 
 
 @elementwise(half=None)
-def exp(be: Any, input: Array) -> Array:  # noqa: A002
+def exp(be: Any, input: Array) -> Array:
     """e to the power of each element.  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -57,7 +57,7 @@ exp.op.into = inplace_kernel(exp.op, _exp)
 
 
 @elementwise(half=None)
-def exp2(be: Any, input: Array) -> Array:  # noqa: A002
+def exp2(be: Any, input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
     return be.exp2(input) if input.dtype.kind != "c" else np.exp(input * LN2).astype(input.dtype, copy=False)
 
@@ -66,7 +66,7 @@ exp2.grad("input")(lambda g, out: times(g, own_conj(out * LN2)))
 
 
 @elementwise(ufunc="expm1", grads={"input": lambda g, out: times(g, own_conj(out + 1))})
-def expm1(input: Array) -> Array:  # noqa: A002
+def expm1(input: Array) -> Array:
     """e^input - 1, exact near 0.  input: (*) -> (*); keeps its result for the backward."""
 
 
@@ -76,7 +76,7 @@ _log = kernel("log")
 
 
 @elementwise(half=None, grads={"input": lambda g, input: g / conj(input)})
-def log(be: Any, input: Array) -> Array:  # noqa: A002
+def log(be: Any, input: Array) -> Array:
     """Natural logarithm.  input: (*) -> (*); -inf at 0, NaN below.
 
     >>> import rushlight as torch
@@ -90,17 +90,17 @@ log.op.into = inplace_kernel(log.op, _log)
 
 
 @elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))})
-def log2(input: Array) -> Array:  # noqa: A002
+def log2(input: Array) -> Array:
     """Logarithm to base 2.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
 @elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(input * LN10))})
-def log10(input: Array) -> Array:  # noqa: A002
+def log10(input: Array) -> Array:
     """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
 @elementwise(ufunc="log1p", grads={"input": lambda g, input: over(g, own_conj(input + 1))})
-def log1p(input: Array) -> Array:  # noqa: A002
+def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0.  input: (*) -> (*); -inf at -1, NaN below."""
 
 
@@ -108,7 +108,7 @@ def log1p(input: Array) -> Array:  # noqa: A002
 
 
 @elementwise(ufunc="sin", grads={"input": lambda g, input: times(g, own_conj(cos(input)))})
-def sin(input: Array) -> Array:  # noqa: A002
+def sin(input: Array) -> Array:
     """Sine.  input: (*) in radians -> (*)
 
     >>> import rushlight as torch
@@ -118,12 +118,12 @@ def sin(input: Array) -> Array:  # noqa: A002
 
 
 @elementwise(ufunc="cos", grads={"input": lambda g, input: times(g, own_conj(-sin(input)))})
-def cos(input: Array) -> Array:  # noqa: A002
+def cos(input: Array) -> Array:
     """Cosine.  input: (*) in radians -> (*)"""
 
 
 @elementwise(ufunc="tan", grads={"input": lambda g, out: times(g, own_conj(out * out + 1))})
-def tan(input: Array) -> Array:  # noqa: A002
+def tan(input: Array) -> Array:
     """Tangent.  input: (*) in radians -> (*); keeps its result for the backward."""
 
 
@@ -133,18 +133,19 @@ def _one_minus_square(x: Any) -> Any:
 
 @elementwise(ufunc="arcsin", aliases=("arcsin",),
              grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
-def asin(input: Array) -> Array:  # noqa: A002
+def asin(input: Array) -> Array:
     """Inverse sine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
 
 
 @elementwise(ufunc="arccos", aliases=("arccos",),
              grads={"input": lambda g, input: times(g, own_conj(-ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
-def acos(input: Array) -> Array:  # noqa: A002
+def acos(input: Array) -> Array:
     """Inverse cosine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
 
 
-@elementwise(ufunc="arctan", aliases=("arctan",), grads={"input": lambda g, input: over(g, own_conj(input * input + 1))})
-def atan(input: Array) -> Array:  # noqa: A002
+@elementwise(ufunc="arctan", aliases=("arctan",),
+             grads={"input": lambda g, input: over(g, own_conj(input * input + 1))})  # fmt: skip
+def atan(input: Array) -> Array:
     """Inverse tangent in radians.  input: (*) -> (*)"""
 
 
@@ -152,12 +153,12 @@ def atan(input: Array) -> Array:  # noqa: A002
 
 
 @elementwise(ufunc="sinh", grads={"input": lambda g, input: times(g, own_conj(cosh(input)))})
-def sinh(input: Array) -> Array:  # noqa: A002
+def sinh(input: Array) -> Array:
     """Hyperbolic sine.  input: (*) -> (*)"""
 
 
 @elementwise(ufunc="cosh", grads={"input": lambda g, input: times(g, own_conj(sinh(input)))})
-def cosh(input: Array) -> Array:  # noqa: A002
+def cosh(input: Array) -> Array:
     """Hyperbolic cosine.  input: (*) -> (*)"""
 
 
@@ -165,7 +166,7 @@ _tanh = kernel("tanh")
 
 
 @elementwise(half=None)
-def tanh(be: Any, input: Array) -> Array:  # noqa: A002
+def tanh(be: Any, input: Array) -> Array:
     """Hyperbolic tangent.  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -187,19 +188,23 @@ tanh.op.into = inplace_kernel(tanh.op, _tanh)
 
 @elementwise(ufunc="arcsinh", aliases=("arcsinh",),
              grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(input * input + 1)))})  # fmt: skip
-def asinh(input: Array) -> Array:  # noqa: A002
+def asinh(input: Array) -> Array:
     """Inverse hyperbolic sine.  input: (*) -> (*)"""
 
 
+def _root_of_square_less_one(x: Any) -> Any:
+    return ops.sqrt(x - 1) * ops.sqrt(x + 1)
+
+
 @elementwise(ufunc="arccosh", aliases=("arccosh",),
-             grads={"input": lambda g, input: over(g, own_conj(ops.sqrt(input - 1) * ops.sqrt(input + 1)))})  # fmt: skip
-def acosh(input: Array) -> Array:  # noqa: A002
+             grads={"input": lambda g, input: over(g, own_conj(_root_of_square_less_one(input)))})  # fmt: skip
+def acosh(input: Array) -> Array:
     """Inverse hyperbolic cosine.  input: (*) -> (*), NaN below 1."""
 
 
 @elementwise(ufunc="arctanh", aliases=("arctanh",),
              grads={"input": lambda g, input: over(g, own_conj(_one_minus_square(input)))})  # fmt: skip
-def atanh(input: Array) -> Array:  # noqa: A002
+def atanh(input: Array) -> Array:
     """Inverse hyperbolic tangent.  input: (*) -> (*), NaN outside [-1, 1]."""
 
 
@@ -226,7 +231,7 @@ def _sigmoid(be: Any, x: Any, out: Any = None) -> Any:
 
 
 @elementwise(half=None)
-def sigmoid(be: Any, input: Array) -> Array:  # noqa: A002
+def sigmoid(be: Any, input: Array) -> Array:
     """1 / (1 + e^-input).  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -249,7 +254,7 @@ sigmoid.op.into = inplace_kernel(sigmoid.op, _sigmoid)
 
 
 @elementwise(refuse="c")
-def logit(be: Any, input: Array, eps: float | None = None) -> Array:  # noqa: A002
+def logit(be: Any, input: Array, eps: float | None = None) -> Array:
     """log(input / (1 - input)).  input: (*) -> (*), NaN outside [0, 1]
 
     eps: if given, `input` is clamped to [eps, 1 - eps] first.
@@ -259,7 +264,7 @@ def logit(be: Any, input: Array, eps: float | None = None) -> Array:  # noqa: A0
 
 
 @logit.grad("input")
-def _(g: Any, input: Any, eps: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, eps: Any) -> Any:
     slope = g / (input * (1 - input))
     if eps is None:
         return ops.where((input >= 0) & (input <= 1), slope, math.nan)
@@ -270,19 +275,19 @@ def _(g: Any, input: Any, eps: Any) -> Any:  # noqa: A002
 
 
 @elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (math.pi / 180)})
-def deg2rad(be: Any, input: Array) -> Array:  # noqa: A002
+def deg2rad(be: Any, input: Array) -> Array:
     """Degrees as radians.  input: (*) -> (*)"""
     return input * (math.pi / 180)
 
 
 @elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (180 / math.pi)})
-def rad2deg(be: Any, input: Array) -> Array:  # noqa: A002
+def rad2deg(be: Any, input: Array) -> Array:
     """Radians as degrees.  input: (*) -> (*)"""
     return input * (180 / math.pi)
 
 
 @elementwise(aliases=())
-def sinc(be: Any, input: Array) -> Array:  # noqa: A002
+def sinc(be: Any, input: Array) -> Array:
     """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
     t = np.asarray(input * math.pi)
     out = np.sin(t)
@@ -293,7 +298,7 @@ def sinc(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 @sinc.grad("input")
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     t = input * math.pi
     square = t * input
     return keep(g * conj((cos(t) * t - sin(t)) / square), square != 0)

@@ -72,7 +72,7 @@ def _i1e(x: Array) -> Array:
     size = np.abs(x)
     out = _scaled(size, _I1_NEAR, _I1_FAR)
     out *= np.minimum(size, np.where(size > 8, 1.0, size))
-    return np.copysign(out, x)  # type: ignore[no-any-return]
+    return np.copysign(out, x)
 
 
 def _grown(scaled: Array, x: Array) -> Array:

@@ -54,13 +54,13 @@ def _log_gamma_small(x: Array) -> Array:
         above[high] *= z[high]
     below = np.where(x < 0.5, x * (x + 1), np.where(x < 1.5, x, 1.0))
     z -= np.where(x < 0.5, 0.0, np.where(x < 1.5, 1.0, 2.0))  # exact, so that the zeros at 1 and 2 keep all digits
-    return z * chebyshev(_LGAMMA, 2 * z) + np.log(above) - np.log(below)  # type: ignore[no-any-return]
+    return z * chebyshev(_LGAMMA, 2 * z) + np.log(above) - np.log(below)
 
 
 def _sin_pi(x: Array) -> Array:
     """|sin(pi x)|, exact zeros at whole numbers."""
     part = np.abs(x - np.round(x))
-    return np.sin(math.pi * part)  # type: ignore[no-any-return]
+    return np.sin(math.pi * part)
 
 
 def _lgamma(x: Array) -> Array:
@@ -84,7 +84,7 @@ def _digamma_positive(x: Array) -> Array:
         out[small] -= 1 / z[small]
         z[small] += 1
     inverse = 1 / (z * z)
-    return out + np.log(z) - 0.5 / z + inverse * horner(_DIGAMMA, inverse)  # type: ignore[no-any-return]
+    return out + np.log(z) - 0.5 / z + inverse * horner(_DIGAMMA, inverse)
 
 
 def _digamma(x: Array) -> Array:

@@ -20,7 +20,7 @@ def chebyshev(coefficients: Sequence[float], x: Array) -> Array:
     b0, b1 = np.full_like(x, coefficients[-1]), np.zeros_like(x)
     for c in coefficients[-2:0:-1]:
         b1, b0 = b0, twice * b0 - b1 + c
-    return x * b0 - b1 + coefficients[0]  # type: ignore[no-any-return]
+    return x * b0 - b1 + coefficients[0]
 
 
 def horner(coefficients: Sequence[float], x: Array) -> Array:
