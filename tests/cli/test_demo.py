@@ -74,7 +74,6 @@ def test_resident_memory_sees_an_array() -> None:
     assert resident.elapsed() > 0 and all(seconds > 0 for seconds, _ in resident.series)
 
 
-@pytest.mark.slow
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One pass over the data: the fused run peaks lower by the gradients, the losses are the same."""
     figures = tmp_path / "figures.json"
