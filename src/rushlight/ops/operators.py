@@ -18,6 +18,7 @@ from rushlight.ops.logic import (
     bitwise_xor,
 )
 from rushlight.ops.power import pow_op
+from rushlight.ops.rounding import abs as absolute
 from rushlight.tensor import Tensor
 
 
@@ -83,6 +84,6 @@ def _invert(self: Tensor) -> Any:
     return bitwise_not(self)
 
 
-Tensor.__neg__ = neg
-Tensor.__pos__ = positive
+for _name, _fn in (("__neg__", neg), ("__pos__", positive), ("__abs__", absolute)):
+    setattr(Tensor, _name, _fn)
 _named("__invert__", _invert, "~self: each bit, or each truth value, the other way round.")

@@ -43,7 +43,8 @@ def logaddexp(be: Any, input: Array, other: Array) -> Array:
     if input.dtype.kind != "c":
         return np.logaddexp(input, other)
     swap = np.less(input.real, other.real)
-    high, low = np.where(swap, other, input), np.where(swap, input, other)
+    high: Any = np.where(swap, other, input)
+    low: Any = np.where(swap, input, other)
     out = np.asarray(high + np.log1p(np.exp(low - high)))
     np.copyto(out, high, where=(input == other) & np.isinf(input.real))
     return out

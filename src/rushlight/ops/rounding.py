@@ -48,13 +48,12 @@ def _sign(x: Any) -> Any:
 
 def _abs_inplace(input: Any) -> Any:
     if isinstance(input, Tensor) and input._array.dtype.kind == "c":
-        raise RuntimeError("In-place abs is not supported for complex tensors, whose absolute values are real: use abs()")
+        raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real")
     return call.apply_inplace(abs.op, (input,), ())
 
 
 publish_inplace(_abs_inplace, "abs", "", ("absolute",))
 abs.op.into = lambda be, x: np.absolute(x, out=x)
-Tensor.__abs__ = abs
 
 
 @elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})

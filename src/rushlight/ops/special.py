@@ -17,6 +17,7 @@ from rushlight.ops.scipy_special import scipy_special
 from rushlight.ops.unary import exp, log
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+PEAK = math.sqrt(0.5 / math.pi)
 SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "refuse": "c"}
 
 # The error function and the normal distribution ------------------------------------------------------
@@ -57,7 +58,7 @@ def erfcx(be: Any, input: Array) -> Array:
 
 
 @elementwise(**SPECIAL,
-             grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * math.sqrt(0.5 / math.pi))})  # fmt: skip
+             grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * PEAK)})  # fmt: skip
 def ndtr(be: Any, input: Array) -> Array:
     """The normal distribution: the area below `input`.  input: (*) -> (*)"""
     return normal.ndtr(input)

@@ -55,7 +55,8 @@ def _scaled_tail(x: Array) -> Array:
 def _exp_square(x: Array) -> Array:
     """e^(-x^2) with the error of the square made good."""
     high = np.round(x * 16) / 16
-    return np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+    out: Array = np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+    return out
 
 
 def _erfc(x: Array) -> Array:
