@@ -110,3 +110,24 @@ def test_linear_cross_entropy_is_both_in_one() -> None:
     x, target = torch.randn(5, 3), torch.tensor([0, 1, 2, 3, 0])
     wanted = nn.CrossEntropyLoss()(loss.linear(x), target)
     assert loss(x, target).item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("causal_mask", [False, True])
+def test_attention_is_the_same_without_its_weights(causal_mask: bool) -> None:
+    """Values and gradients of the way that keeps no probabilities and of the one that returns them."""
+    attention = nn.MultiheadAttention(8, 2).double()
+    x = torch.randn(5, 3, 8, dtype=torch.float64, requires_grad=True)
+    mask = causal(5).double() if causal_mask else None
+    found = []
+    for need_weights in (True, False):
+        y, _ = attention(x, x, x, need_weights=need_weights, attn_mask=mask)
+        cotangent = torch.arange(120.0, dtype=torch.float64).reshape(5, 3, 8).sin()
+        found.append([y, *torch.autograd.grad((y * cotangent).sum(), [x, *attention.parameters()])])
+    assert all((a - b).abs().max().item() < 1e-12 for a, b in zip(*found))
+
+
+def test_choice_of_attention_is_accepted() -> None:
+    with nn.attention.sdpa_kernel([nn.attention.SDPBackend.MATH]):
+        pass
+    with pytest.raises(AssertionError, match="SDPBackend"), nn.attention.sdpa_kernel("math"):
+        pass

@@ -12,9 +12,9 @@ import numpy as np
 
 from rushlight.engine import inplace
 from rushlight.ops.declare import Array
+from rushlight.ops.floats import require, widened
 from rushlight.ops.named import named as ops
 from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch
-from rushlight.ops.rectifier import require
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap
 
@@ -27,18 +27,19 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
 
 
 @op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,))
-def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:  # noqa: A002
+def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, var = be.batch_stats(input)
     return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
 
 
-def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:  # noqa: A002
+def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
     return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
 
 
 @batch_norm_op.grad("input", "weight", "bias", raw=_train_raw)
-def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight = widened(g, input, weight)
     dims = (0, *range(2, input.ndim))
     hat, rstd = standardized(input, dims, eps)
     t = g if weight is None else g * by_feature(weight, input.ndim)
@@ -48,20 +49,21 @@ def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:  # noqa: A0
 
 
 @op(ns=None, name="native_batch_norm_eval")
-def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,  # noqa: A002
+def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
     return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
 
 
-def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:  # noqa: A002
+def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
     wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
-    return be.batch_norm_backward(g, input, mean.astype(wide.dtype, copy=False), reciprocal_deviation(wide, eps), weight,
-                                  needs, False)  # fmt: skip
+    mean, rstd = mean.astype(wide.dtype, copy=False), reciprocal_deviation(wide, eps)
+    return be.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw)
-def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight, mean, var = widened(g, input, weight, mean, var)
     dims, n = (0, *range(2, input.ndim)), input.ndim
     rstd = by_feature(ops.rsqrt(var + eps), n)
     gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
@@ -69,14 +71,14 @@ def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-def check_batch(input: Any, **features: Any) -> None:  # noqa: A002
+def check_batch(input: Any, **features: Any) -> None:
     """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
     if not isinstance(input, Tensor):
         raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     array = input._array
     if array.ndim < 2:
-        raise IndexError(f"batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), got "
-                         f"{array.ndim}")  # fmt: skip
+        raise IndexError("batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), "
+                         f"got {array.ndim}")  # fmt: skip
     require(input.dtype.is_floating_point, "batch_norm", input)
     channels = array.shape[1]
     for name, x in features.items():
@@ -85,7 +87,9 @@ def check_batch(input: Any, **features: Any) -> None:  # noqa: A002
 
 
 def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
-    """Move running statistics towards the batch's mean and unbiased variance, in place."""
+    """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
+    if count == 0:
+        return
     with np.errstate(all="ignore"):
         unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
     for running, new in ((running_mean, mean), (running_var, unbiased)):
@@ -96,7 +100,7 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
             inplace.written(running, "batch_norm")
 
 
-def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,  # noqa: A002
+def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,
                momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
     """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
     check_batch(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
@@ -114,7 +118,7 @@ def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bia
 
 
 @function(ns=F)
-def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,  # noqa: A002
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
                training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
 
@@ -133,7 +137,7 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
-def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,  # noqa: A002
+def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                      momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
     """As torch.nn.functional.batch_norm, parameters before statistics."""
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
@@ -144,7 +148,7 @@ NAMESPACES[""]["batch_norm"] = torch_batch_norm
 
 
 @function()
-def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,  # noqa: A002
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                       momentum: float, eps: float) -> Any:  # fmt: skip
     """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
     out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -156,7 +160,7 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
 # Instance norm ------------------------------------------------------------------------------------------------
 
 
-def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **features: Any) -> None:  # noqa: A002
+def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **features: Any) -> None:
     """Raise RuntimeError where statistics lack or shapes do not fit."""
     if input.ndim < 2:
         raise RuntimeError(f"instance_norm: Expected an input of at least 2 dimensions (N, C, *), got {input.ndim}")
@@ -169,17 +173,18 @@ def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_st
             raise RuntimeError(f"instance_norm: {name} should contain {channels} elements not {x.numel()}")
 
 
-def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:  # noqa: A002
+def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:
     """Update running statistics with the mean over the batch of every instance's."""
     n, c = input._array.shape[:2]
     rows = input._array.reshape(1, n * c, -1)
     mean, var = batch_norm_op.op.backend.batch_stats(rows)
-    update_running(running_mean, running_var, mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0), rows.shape[2], momentum)
+    mean, var = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
+    update_running(running_mean, running_var, mean, var, rows.shape[2], momentum)
 
 
 @function(ns=F)
-def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,  # noqa: A002
-                  bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
 
     use_input_stats: take the statistics of the input (and update running ones), otherwise the running ones.
@@ -197,8 +202,8 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     return group_norm_op(input, weight, bias, input.shape[1], eps)
 
 
-def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,  # noqa: A002
-                        use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
+                        momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
     """As torch.nn.functional.instance_norm, parameters before statistics."""
     return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 

@@ -19,7 +19,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(*, a, ..., z, *) -> (*, a * ... * z, *)."""
-        return input.flatten(self.start_dim, self.end_dim)  # type: ignore[attr-defined]
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The dimensions."""
@@ -41,7 +41,7 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(*, n, *) -> (*, *unflattened_size, *)."""
-        return input.unflatten(self.dim, self.unflattened_size)  # type: ignore[attr-defined]
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """Dimension and sizes."""

@@ -42,7 +42,7 @@ class _InstanceNorm(_NormBase):
         if batched:
             return self._normalise(input)
         single: Any = input
-        return self._normalise(single.unsqueeze(0)).squeeze(0)  # type: ignore[attr-defined]
+        return self._normalise(single.unsqueeze(0)).squeeze(0)
 
     def _check_channels(self, channels: int) -> None:
         if self.affine:

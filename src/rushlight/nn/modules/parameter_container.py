@@ -191,7 +191,7 @@ class ParameterDict(Module):
         """One line for each value."""
         lines = []
         for key, value in self.items():
-            kind = str(value.type()) if isinstance(value, Tensor) else ""  # type: ignore[attr-defined]
+            kind = str(value.type()) if isinstance(value, Tensor) else ""
             lines.append(f"  ({key}): {_describe(value, kind)}")
         return "\n".join(lines)
 

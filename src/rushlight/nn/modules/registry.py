@@ -22,7 +22,7 @@ registration_hooks: dict[str, Hooks] = {"parameter": Hooks(), "buffer": Hooks(),
 def typename(value: Any) -> str:
     """The name of a value's type as messages print it: `torch.FloatTensor` for tensors."""
     if isinstance(value, Tensor):
-        return str(value.type())  # type: ignore[attr-defined]
+        return str(value.type())
     cls = value if isinstance(value, type) else type(value)
     return cls.__name__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
 

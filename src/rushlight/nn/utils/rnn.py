@@ -204,7 +204,7 @@ def pad_sequence(
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, Tensor):
-        sequences = sequences.unbind(0)  # type: ignore[attr-defined]
+        sequences = sequences.unbind(0)
     elif not isinstance(sequences, Sequence):
         raise RuntimeError(
             "pad_sequence: Expected iterable for input sequences, but got arg of type: "
