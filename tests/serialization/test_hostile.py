@@ -96,6 +96,9 @@ PARAMETER = b"ctorch._utils\n_rebuild_parameter\n"
         (b"\x8b\xff\xff\xff\x7f.", "integer of"),
         (b"cbuiltins\nbytearray\n(J\x00\x00\x00\x7ftR.", None),  # of no length that the file chooses
         (b"cbuiltins\nset\n(]]atR.", "damaged"),
+        (b"cbuiltins\nlist\n(cbuiltins\nrange\nJ\x00\x00\x00\x7f\x85RtR.", "range"),  # neither is a list of many
+        (b"cbuiltins\nint\nX\x01\x00\x00\x009\x85R.", "must not be called"),
+        (b"cbuiltins\nbytes\nJ\x00\x00\x00\x7f\x85R.", "bytes"),
         (b"ccollections\ndefaultdict\nccollections\nCounter\n\x85R.", "is not allowed"),
         (b"c_codecs\nencode\nX\x01\x00\x00\x00ax\x05\x00\x00\x00rot13\x86R.", "."),
         (b"K\x01Q.", "unknown form"),
@@ -142,7 +145,8 @@ def test_the_parts_make_a_tensor():
 
 @pytest.mark.parametrize(
     ("offset", "size", "stride"),
-    [(0, [5], [1]), (2, [3], [1]), (0, [2, 3], [2, 1]), (-1, [1], [1]), (0, [-1], [1]), (0, [2], [-1]), (0, [2], [1, 1]),
+    [(0, [5], [1]), (2, [3], [1]), (0, [2, 3], [2, 1]), (-1, [1], [1]), (0, [-1], [1]), (0, [2], [-1]),
+     (0, [2], [1, 1]),
      (2**31 - 1, [1], [1]), (0, [2**31 - 1, 2**31 - 1], [1, 1]), (0, [2], [2**31 - 1])],
 )  # fmt: skip
 def test_tensors_beyond_their_storage(offset, size, stride):

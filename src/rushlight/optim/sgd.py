@@ -87,7 +87,7 @@ class SGD(Stepper):
                 if buffer is None:
                     buffer, first = zeros(p), True
                     state["momentum_buffer"] = buffer
-            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first=first)
+            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first)  # type: ignore[call-arg]
             bump(p)
             if buffer is not None:
                 bump(buffer)

@@ -67,9 +67,12 @@ def _layout(name: Any) -> Any:
     return strided
 
 
+FACTORIES = (list, dict, int, float, str, tuple, bool)  # may be named, but not called
+
+
 def _defaultdict(factory: Any = None, *items: Any) -> Any:
     """A defaultdict whose factory is one of the builtin types."""
-    if factory not in (None, list, dict, set, int, float, str, tuple, bool):
+    if factory not in (None, set, *FACTORIES):
         raise TypeError(f"a defaultdict of {factory!r} is not allowed")
     return defaultdict(factory, *items)
 
@@ -100,7 +103,7 @@ def _table() -> dict[str, Any]:
         "_codecs.encode": _encode,
         "builtins.bytearray": _bytearray,
     }
-    plain = (set, frozenset, complex, slice, range, list, dict, tuple, int, float, str, bool, bytes)
+    plain = (set, frozenset, complex, slice, *FACTORIES)
     return table | {f"builtins.{kind.__name__}": kind for kind in plain}
 
 

@@ -1,0 +1,143 @@
+"""Batches out of samples."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+from rushlight import ops
+from rushlight.tensor import Tensor, wrap
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+_TEXT = "SaUO"  # kinds of NumPy arrays that cannot become tensors
+
+
+def default_convert(data: Any) -> Any:
+    """NumPy arrays and scalars, also within lists, tuples and mappings, as tensors; everything else as it is."""
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, (np.ndarray, np.generic)):
+        return data if data.dtype.kind in _TEXT else wrap(np.asarray(data))
+    if isinstance(data, Mapping):
+        return _mapping(data, {key: default_convert(data[key]) for key in data})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(d) for d in data))
+    if isinstance(data, tuple):
+        return [default_convert(d) for d in data]
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return _sequence(data, [default_convert(d) for d in data])
+    return data
+
+
+def _mapping(like: Any, items: dict[Any, Any]) -> Any:
+    """A mapping of the type of `like`, if it can be made, else a dictionary."""
+    try:
+        if isinstance(like, MutableMapping):
+            clone = copy.copy(like)
+            clone.update(items)
+            return clone
+        return type(like)(items)
+    except TypeError:
+        return items
+
+
+def _sequence(like: Any, items: list[Any]) -> Any:
+    """A sequence of the type of `like`, if it can be made, else a list."""
+    try:
+        if isinstance(like, MutableSequence):
+            clone = copy.copy(like)
+            for i, item in enumerate(items):
+                clone[i] = item
+            return clone
+        return type(like)(items)
+    except TypeError:
+        return items
+
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
+    """A batch out of samples: by the function of `collate_fn_map` for their type, or within containers.
+
+    Raises TypeError for samples of a type that no function is known for.
+    """
+    first, table = batch[0], collate_fn_map or {}
+    for kind, function in table.items():
+        if type(first) is kind:
+            return function(batch, collate_fn_map=table)
+    for kind, function in table.items():
+        if isinstance(first, kind):
+            return function(batch, collate_fn_map=table)
+    if isinstance(first, Mapping):
+        return _mapping(first, {key: collate([d[key] for d in batch], collate_fn_map=table) for key in first})
+    if isinstance(first, Sequence):
+        return _collate_sequence(batch, table)
+    raise TypeError(_unknown(type(first)))
+
+
+def _collate_sequence(batch: Any, table: dict[Any, Any]) -> Any:
+    first = batch[0]
+    if not all(len(sample) == len(first) for sample in batch):
+        raise RuntimeError("each element in list of batch should be of equal size")
+    columns = [collate(column, collate_fn_map=table) for column in zip(*batch, strict=True)]
+    if isinstance(first, tuple):
+        return type(first)(*columns) if hasattr(first, "_fields") else columns
+    return _sequence(first, columns)
+
+
+def _unknown(what: Any) -> str:
+    return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {what}"
+
+
+def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return ops.stack(list(batch), 0)
+
+
+def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    first = batch[0]
+    if first.dtype.kind in _TEXT:
+        raise TypeError(_unknown(first.dtype))
+    shapes = [array.shape for array in batch]
+    if any(shape != shapes[0] for shape in shapes):
+        i = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
+        raise RuntimeError(
+            f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and {list(shapes[i])} "
+            f"at entry {i}"
+        )
+    return wrap(np.stack([np.asarray(array) for array in batch]))
+
+
+def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return wrap(np.array(batch, np.float64))
+
+
+def _ints(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return wrap(np.array(batch)) if type(batch[0]) is bool else wrap(np.array(batch, np.int64))
+
+
+def _as_is(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return batch
+
+
+default_collate_fn_map: dict[Any, Any] = {
+    Tensor: _tensors,
+    np.ndarray: _arrays,
+    (np.bool_, np.number, np.object_): _arrays,
+    float: _floats,
+    int: _ints,
+    str: _as_is,
+    bytes: _as_is,
+}
+
+
+def default_collate(batch: Any) -> Any:
+    """A batch out of samples: tensors and arrays stacked, numbers as a tensor, containers of batches.
+
+    >>> import rushlight as torch
+    >>> torch.utils.data.default_collate([(torch.ones(2), 0), (torch.zeros(2), 1)])
+    [tensor([[1., 1.],
+            [0., 0.]]), tensor([0, 1])]
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,0 +1,205 @@
+"""One pass over a loader: in this thread, or with workers ahead of it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.utils.data._utils.errors import Failure
+from rushlight.utils.data._utils.fetch import make_fetcher
+from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool
+from rushlight.utils.data._utils.worker import END, Job
+from rushlight.utils.data.dataset import IterableDataset
+
+
+class LengthCheck:
+    """Warns when an iterable dataset gives more than its length promised.  length: None if nobody asked."""
+
+    def __init__(self, loader: Any):
+        self.dataset, self.loader_length = loader.dataset, loader._IterableDataset_len_called
+        self.workers, self.given = loader.num_workers, 0
+        self.active = isinstance(loader.dataset, IterableDataset) and self.loader_length is not None
+
+    def count(self) -> None:
+        """One more batch."""
+        self.given += 1
+        if self.active and self.given > self.loader_length:
+            message = (
+                f"Length of IterableDataset {self.dataset} was reported to be {self.loader_length} (when accessing "
+                f"len(dataloader)), but {self.given} samples have been fetched. "
+            )
+            if self.workers > 0:
+                message += (
+                    "For multi-process data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker."
+                )
+            warnings.warn(message, stacklevel=3)
+
+
+class SerialIterator(Iterator[Any]):
+    """A pass in this thread."""
+
+    def __init__(self, loader: Any, seed: int):
+        if loader.timeout != 0:
+            raise AssertionError(f"timeout must be 0 without workers, got {loader.timeout}")
+        self.indices = iter(loader._index_sampler)
+        self.fetch = make_fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        self.length, self.check = len(loader) if loader._sized else None, LengthCheck(loader)
+
+    def __next__(self) -> Any:
+        batch = self.fetch(next(self.indices))
+        self.check.count()
+        return batch
+
+    def __len__(self) -> int:
+        if self.length is None:
+            raise TypeError("this loader's dataset has no length")
+        return self.length
+
+
+class WorkerIterator(Iterator[Any]):
+    """A pass for which workers fetch ahead.  Closed when it ends, fails, or is dropped; kept if they persist."""
+
+    pool: Any = None
+
+    def __init__(self, loader: Any, seed: int):
+        self.timeout, self.in_order = loader.timeout or None, loader.in_order
+        self.count, self.ahead = loader.num_workers, loader.prefetch_factor
+        self.persistent = loader.persistent_workers
+        self.length = len(loader) if loader._sized else None
+        job = Job(
+            loader.dataset,
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
+            loader.worker_init_fn,
+            loader.num_workers,
+            seed,
+        )
+        thread = loader.worker_type == "thread"
+        self.pool = ThreadPool(job) if thread else ProcessPool(job, loader._context())
+        self._begin(loader)
+
+    def reset(self, loader: Any, seed: int) -> None:
+        """Begin another pass with the workers of the last."""
+        self._finish_pending()
+        for worker in range(self.count):
+            self.pool.send(worker, ("resume", seed))
+        for _ in range(self.count):
+            self._receive()
+        self._begin(loader)
+
+    def _begin(self, loader: Any) -> None:
+        self.indices = iter(loader._index_sampler)
+        self.check = LengthCheck(loader)
+        self.sent = self.given = 0
+        self.owner: dict[int, int] = {}  # of each task that is not answered: its worker
+        self.batches: dict[int, Any] = {}  # answers that wait for their turn
+        self.load = dict.fromkeys(range(self.count), 0)  # tasks of each worker that has not ended
+        self.turn = 0
+        self.exhausted = False
+        for _ in range(self.ahead * self.count):
+            self._send_next()
+
+    def _send_next(self) -> None:
+        """Give the next index to the worker whose turn it is, unless all have enough to do."""
+        worker = self._choose()
+        if worker is None or self.exhausted:
+            return
+        try:
+            index = next(self.indices)
+        except StopIteration:
+            self.exhausted = True
+            return
+        self.pool.send(worker, (self.sent, index))
+        self.owner[self.sent] = worker
+        self.load[worker] += 1
+        self.sent += 1
+
+    def _choose(self) -> int | None:
+        if not self.load:
+            return None
+        if not self.in_order:
+            least: int = min(self.load, key=self.load.__getitem__)
+            return least if self.load[least] < self.ahead else None
+        if sum(self.load.values()) >= self.ahead * len(self.load):
+            return None
+        for step in range(self.count):
+            worker = (self.turn + step) % self.count
+            if worker in self.load:
+                self.turn = worker + 1
+                return worker
+        return None
+
+    def __next__(self) -> Any:
+        if self.pool is None:
+            raise StopIteration
+        try:
+            batch = self._next_batch()
+        except StopIteration:
+            if not self.persistent:
+                self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
+        self._send_next()
+        if isinstance(batch, Failure):
+            batch.reraise()
+        self.check.count()
+        return batch
+
+    def _next_batch(self) -> Any:
+        """The batch whose turn it is."""
+        while True:
+            if self.in_order:
+                while self.given < self.sent and self.given not in self.owner and self.given not in self.batches:
+                    self.given += 1  # a task of a worker that had ended
+                if self.given in self.batches:
+                    self.given += 1
+                    return self.batches.pop(self.given - 1)
+            if not self.owner:
+                raise StopIteration
+            self._take()
+            if not self.in_order and self.batches:
+                return self.batches.popitem()[1]
+
+    def _take(self) -> None:
+        """Receive one answer."""
+        worker, number, batch = self._receive()
+        del self.owner[number]
+        if worker in self.load:
+            self.load[worker] -= 1
+        if isinstance(batch, str) and batch == END:
+            self.load.pop(worker, None)
+            self._send_next()
+        else:
+            self.batches[number] = batch
+
+    def _receive(self) -> Any:
+        try:
+            return self.pool.receive(self.timeout)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
+
+    def _finish_pending(self) -> None:
+        while self.owner:
+            del self.owner[self._receive()[1]]
+        self.batches.clear()
+
+    def close(self) -> None:
+        """End the workers."""
+        pool, self.pool = self.pool, None
+        if pool is not None:
+            pool.close()
+
+    def __len__(self) -> int:
+        if self.length is None:
+            raise TypeError("this loader's dataset has no length")
+        return self.length
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.close()

@@ -1,0 +1,122 @@
+"""Batches between processes: pickled, but large arrays through memory that both share.
+
+The memory belongs to no name: its descriptor goes over the socket, so nothing is left behind when either side dies.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from rushlight.tensor import Tensor, wrap
+
+LARGE = 1 << 14  # bytes from which an array goes through shared memory
+ALIGNMENT = 64
+CAN_SHARE = sys.platform != "win32"
+
+
+class _Slot:
+    """Stands for an array in shared memory."""
+
+    def __init__(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]):
+        self.start, self.shape, self.dtype = start, shape, dtype
+
+    def array(self, memory: Any) -> Any:
+        """The array."""
+        return np.ndarray(self.shape, self.dtype, memory, self.start)
+
+
+def _tensor(array: Any, requires_grad: bool) -> Tensor:
+    t = wrap(array)
+    return t.requires_grad_() if requires_grad else t
+
+
+class _Pickler(pickle.Pickler):
+    """Takes large arrays out of what is pickled and gives each a place in shared memory."""
+
+    def __init__(self, file: Any):
+        super().__init__(file, 5)
+        self.arrays: list[tuple[int, Any]] = []
+        self.size = 0
+
+    def persistent_id(self, obj: Any) -> Any:
+        """A place for a large array."""
+        if type(obj) is not np.ndarray or obj.nbytes < LARGE or obj.dtype.hasobject or not CAN_SHARE:
+            return None
+        start = self.size
+        self.arrays.append((start, obj))
+        self.size = -(-(start + obj.nbytes) // ALIGNMENT) * ALIGNMENT
+        return _Slot(start, obj.shape, obj.dtype)
+
+    def reducer_override(self, obj: Any) -> Any:
+        """A tensor as its array."""
+        if type(obj) is not Tensor:
+            return NotImplemented
+        if not obj.is_leaf:
+            raise RuntimeError(
+                "a worker cannot send a tensor computed from one that requires grad: detach() it in the dataset"
+            )
+        return _tensor, (obj._array, obj.requires_grad)
+
+
+class _Unpickler(pickle.Unpickler):
+    memory: Any = None
+
+    def persistent_load(self, slot: Any) -> Any:
+        """An array in shared memory."""
+        return slot.array(self.memory)
+
+
+def _shared(size: int) -> int:
+    """A descriptor of new memory."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("rushlight-batch", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def send(connection: Connection, value: Any) -> None:
+    """Send a value.  Nothing is sent when it cannot be pickled."""
+    from multiprocessing import reduction
+
+    data = io.BytesIO()
+    pickler = _Pickler(data)
+    pickler.dump(value)
+    if not pickler.size:
+        connection.send_bytes(b"\0" + data.getbuffer())
+        return
+    descriptor = _shared(pickler.size)
+    try:
+        with mmap.mmap(descriptor, pickler.size) as memory:
+            for start, array in pickler.arrays:
+                np.ndarray(array.shape, array.dtype, memory, start)[...] = array
+        connection.send_bytes(b"\1" + data.getbuffer())
+        reduction.send_handle(connection, descriptor, os.getppid())
+    finally:
+        os.close(descriptor)
+
+
+def receive(connection: Connection) -> Any:
+    """Receive a value.  Raises EOFError or OSError when the other side is gone."""
+    from multiprocessing import reduction
+
+    data = connection.recv_bytes()
+    unpickler = _Unpickler(io.BytesIO(memoryview(data)[1:]))
+    if data[:1] == b"\1":
+        descriptor = reduction.recv_handle(connection)
+        try:
+            unpickler.memory = mmap.mmap(descriptor, 0)
+        finally:
+            os.close(descriptor)
+    return unpickler.load()

@@ -1,0 +1,190 @@
+"""Workers: what they know of themselves, and what they do."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from rushlight.utils.data._utils import transfer
+from rushlight.utils.data._utils.errors import Failure
+from rushlight.utils.data._utils.fetch import make_fetcher
+
+END = "end"  # in place of a batch: the worker's part of an iterable dataset is at its end
+
+
+class WorkerInfo:
+    """What a worker knows: id, num_workers, seed, dataset."""
+
+    def __init__(self, id: int, num_workers: int, seed: int, dataset: Any):
+        self.__dict__.update(id=id, num_workers=num_workers, seed=seed, dataset=dataset)
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+
+    def __repr__(self) -> str:
+        items = ", ".join(f"{k}={v}" for k, v in self.__dict__.items())
+        return f"{type(self).__name__}({items})"
+
+
+class _Local(threading.local):
+    info: WorkerInfo | None = None
+
+
+_local = _Local()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """What the worker that this runs in knows of itself; None outside of workers."""
+    return _local.info
+
+
+class Job:
+    """What a worker is to do: the same for all workers of a loader, but for the id."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        batched: bool,
+        collate: Callable[[Any], Any],
+        drop_last: bool,
+        init: Callable[[int], Any] | None,
+        count: int,
+        seed: int,
+    ):
+        self.dataset, self.batched, self.collate, self.drop_last = dataset, batched, collate, drop_last
+        self.init, self.count, self.seed = init, count, seed
+
+
+class Worker:
+    """Answers tasks: pairs (number, index), or ("resume", seed) to begin again.  own: not shared with other workers."""
+
+    def __init__(self, job: Job, id: int, kind: str, own: bool):
+        self.job, self.id, self.own = job, id, own
+        self.where = f"in DataLoader worker {kind} {id}"
+        self.fetch: Any = None
+        self.failure: Failure | None = None
+        self.ended = False
+
+    def start(self, seed: int) -> None:
+        """Get ready; an exception is kept for the first answer."""
+        job = self.job
+        _local.info = WorkerInfo(self.id, job.count, seed + self.id, job.dataset)
+        try:
+            if self.own:
+                _seed_everything(seed + self.id)
+            if job.init is not None and self.fetch is None:
+                job.init(self.id)
+            self.fetch = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
+        except Exception as error:
+            self.failure = Failure(error, self.where)
+        self.ended = False
+
+    def answer(self, task: Any) -> Any:
+        """The answer to a task: (worker, number, batch or Failure or END)."""
+        number, index = task
+        if number == "resume":
+            self.start(index)
+            return self.id, number, None
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            return self.id, number, failure
+        try:
+            return self.id, number, END if self.ended else self.fetch(index)
+        except StopIteration:
+            self.ended = True
+            return self.id, number, END
+        except Exception as error:
+            return self.id, number, Failure(error, self.where)
+
+
+def _seed_everything(seed: int) -> None:
+    import numpy as np
+
+    from rushlight.generator import default_generator
+
+    random.seed(seed)
+    default_generator.manual_seed(seed)
+    np.random.seed(np.random.SeedSequence(seed).generate_state(4))
+
+
+# In a thread ---------------------------------------------------------------------------------------
+
+
+def thread_main(job: Job, id: int, tasks: Any, answers: Any, stop: threading.Event) -> None:
+    """A worker in a thread: answers until it is told to stop."""
+    worker = Worker(job, id, "thread", own=False)
+    worker.start(job.seed)
+    while (task := tasks.get()) is not None and not stop.is_set():
+        answers.put(worker.answer(task))
+        task = None  # hold nothing while waiting
+
+
+# In a process --------------------------------------------------------------------------------------
+
+
+def process_main(job: Job, id: int, tasks: Connection, answers: Connection, others: list[Connection]) -> None:
+    """A worker in a process: answers until its tasks end or its parent is gone.  others: ends to be closed."""
+    for connection in others:
+        connection.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers
+    _use_one_thread()
+    waiting: Any = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks, waiting, os.getppid()), daemon=True).start()
+    worker = Worker(job, id, "process", own=True)
+    worker.start(job.seed)
+    while (task := waiting.get()) is not None:
+        if not _reply(answers, worker.answer(task), worker.where):
+            break
+        task = None
+    answers.close()
+
+
+def _use_one_thread() -> None:
+    """The workers are the parallelism."""
+    from rushlight.backends import blas
+    from rushlight.kernels import set_num_threads
+
+    set_num_threads(1)
+    blas.set_num_threads(1)
+
+
+def _listen(tasks: Connection, waiting: Any, parent: int) -> None:
+    """Take tasks as they come, so that the parent never waits; end everything when it is gone."""
+    try:
+        while True:
+            while not tasks.poll(1.0):
+                if os.getppid() != parent:
+                    os._exit(1)
+            task = tasks.recv()
+            waiting.put(task)
+            if task is None:
+                return
+    except (EOFError, OSError):
+        if os.getppid() != parent:
+            os._exit(1)
+        waiting.put(None)
+
+
+def _reply(answers: Connection, answer: Any, where: str) -> bool:
+    """Send an answer, or why it cannot be sent; whether anybody is there."""
+    try:
+        try:
+            transfer.send(answers, answer)
+        except (BrokenPipeError, ConnectionError):
+            return False
+        except Exception as error:
+            transfer.send(answers, (*answer[:2], Failure(error, where)))
+    except (BrokenPipeError, ConnectionError):
+        return False
+    return True
