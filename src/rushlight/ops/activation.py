@@ -14,8 +14,8 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.floats import require, widened
 from rushlight.ops.named import named as ops
-from rushlight.ops.rectifier import require
 from rushlight.ops.registry import elementwise, function, inplace_of, op
 
 F = "nn.functional"
@@ -25,7 +25,7 @@ F = "nn.functional"
 
 
 @op(ns=F, method=False)
-def gelu(be: Any, input: Array, approximate: str = "none") -> Array:  # noqa: A002
+def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
@@ -39,8 +39,8 @@ def gelu(be: Any, input: Array, approximate: str = "none") -> Array:  # noqa: A0
 
 
 @gelu.grad("input", raw=lambda be, g, input, approximate: be.gelu_backward(g, input, approximate))
-def _(g: Any, input: Any, approximate: Any) -> Any:  # noqa: A002
-    x = input
+def _(g: Any, input: Any, approximate: Any) -> Any:
+    g, x = widened(g, input)
     if approximate == "none":
         cdf = (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5
         return g * (cdf + x * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
@@ -53,17 +53,17 @@ def _(g: Any, input: Any, approximate: Any) -> Any:  # noqa: A002
 
 
 @elementwise(ns=None, name="silu", inplace=False, promote=None)
-def silu_op(be: Any, input: Array) -> Array:  # noqa: A002
+def silu_op(be: Any, input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
     require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
     return be.silu(input)
 
 
-def _silu_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+def _silu_raw(be: Any, g: Any, input: Any) -> Any:
     return _silu_grad(g, input) if input.dtype.kind == "c" else be.silu_backward(g, input)
 
 
-def _silu_grad(g: Any, input: Any) -> Any:  # noqa: A002
+def _silu_grad(g: Any, input: Any) -> Any:
     s = ops.sigmoid(input)
     return g * conj(s * (input * (1 - s) + 1))
 
@@ -74,13 +74,13 @@ _silu_ = inplace_of(silu_op.op)
 
 
 @function(ns=F)
-def silu(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def silu(input: Any, inplace: bool = False) -> Any:
     """input * sigmoid(input), written into `input` if `inplace`.  (*) -> (*)"""
     return _silu_(input) if inplace else silu_op(input)
 
 
 @elementwise(ns=None, name="mish", inplace=False, promote=None)
-def mish_op(be: Any, input: Array) -> Array:  # noqa: A002
+def mish_op(be: Any, input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
     out = _tanh_softplus(be, input)
@@ -92,7 +92,7 @@ def _tanh_softplus(be: Any, x: Any) -> Any:
     return be.tanh(out, out=out)
 
 
-def _mish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+def _mish_raw(be: Any, g: Any, input: Any) -> Any:
     g, x = up(g, input)
     t = _tanh_softplus(be, x)
     slope = np.multiply(t, t, out=np.empty_like(t))
@@ -104,7 +104,7 @@ def _mish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
 
 
 @mish_op.grad("input", raw=_mish_raw)
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     t = ops.tanh(softplus(input))
     return g * (t + input * (1 - t * t) * ops.sigmoid(input))
 
@@ -113,7 +113,7 @@ _mish_ = inplace_of(mish_op.op)
 
 
 @function(ns=F)
-def mish(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def mish(input: Any, inplace: bool = False) -> Any:
     """input * tanh(softplus(input)), written into `input` if `inplace`.  (*) -> (*)"""
     return _mish_(input) if inplace else mish_op(input)
 
@@ -122,24 +122,24 @@ def mish(input: Any, inplace: bool = False) -> Any:  # noqa: A002
 
 
 @op(ns=F, method=False)
-def softplus(be: Any, input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:  # noqa: A002
+def softplus(be: Any, input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
     return be.softplus(input, float(beta), float(threshold))
 
 
-def _softplus_raw(be: Any, g: Any, input: Any, beta: float, threshold: float) -> Any:  # noqa: A002
+def _softplus_raw(be: Any, g: Any, input: Any, beta: float, threshold: float) -> Any:
     return be.softplus_backward(g, input, float(beta), float(threshold))
 
 
 @softplus.grad("input", raw=_softplus_raw)
-def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:
     scaled = input * beta
     return ops.where(scaled > threshold, g, g * ops.sigmoid(scaled))
 
 
 @elementwise(ns=F, name="log_sigmoid", public="logsigmoid", method=False, inplace=False, promote=None)
-def logsigmoid(be: Any, input: Array) -> Array:  # noqa: A002
+def logsigmoid(be: Any, input: Array) -> Array:
     """log(sigmoid(input)), without overflow.  (*) -> (*)"""
     require(input.dtype.kind == "f", "logsigmoid", input)
     out = np.negative(input, out=np.empty_like(input))
@@ -147,7 +147,7 @@ def logsigmoid(be: Any, input: Array) -> Array:  # noqa: A002
     return np.negative(out, out=out)
 
 
-def _logsigmoid_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+def _logsigmoid_raw(be: Any, g: Any, input: Any) -> Any:
     g, x = up(g, input)
     out = np.negative(x, out=np.empty_like(x))
     out = be.sigmoid(out, out=out)
@@ -161,7 +161,7 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 
 
 @elementwise(ns=F, name="softsign", method=False, inplace=False)
-def softsign(be: Any, input: Array) -> Array:  # noqa: A002
+def softsign(be: Any, input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
     out = np.asarray(np.abs(input))
     out += 1
@@ -169,7 +169,7 @@ def softsign(be: Any, input: Array) -> Array:  # noqa: A002
 
 
 @softsign.grad("input")
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     size = ops.abs(input)
     below = size + 1
     if input.dtype.is_complex if not isinstance(input, np.ndarray) else input.dtype.kind == "c":
@@ -178,14 +178,14 @@ def _(g: Any, input: Any) -> Any:  # noqa: A002
 
 
 @elementwise(ns=F, name="tanhshrink", method=False, inplace=False)
-def tanhshrink(be: Any, input: Array) -> Array:  # noqa: A002
+def tanhshrink(be: Any, input: Array) -> Array:
     """input - tanh(input).  (*) -> (*)"""
     out = be.tanh(input)
     return np.subtract(input, out, out=out)
 
 
 @tanhshrink.grad("input")
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     t = ops.tanh(input)
     return g * conj(t * t)
 
@@ -200,7 +200,7 @@ def _halves(x: Any, dim: int) -> Any:
 
 
 @op(ns=None, name="glu")
-def glu_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
+def glu_op(be: Any, input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
     require(input.dtype.kind == "f", "glu", input)
     a, b = _halves(input, dim)
@@ -208,7 +208,7 @@ def glu_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
     return np.multiply(out, a, out=out)
 
 
-def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:  # noqa: A002
+def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:
     g, x = up(g, input)
     a, b = _halves(x, dim)
     out = np.empty(x.shape, x.dtype)
@@ -222,14 +222,14 @@ def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:  # noqa: A002
 
 
 @glu_op.grad("input", raw=_glu_raw)
-def _(g: Any, input: Any, dim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, dim: Any) -> Any:
     a, b = _halves(input, dim)
     s = ops.sigmoid(b)
     return ops.cat((g * s, g * a * s * (1 - s)), dim)
 
 
 @function(ns=F)
-def glu(input: Any, dim: int = -1) -> Any:  # noqa: A002
+def glu(input: Any, dim: int = -1) -> Any:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)
 
     Raises RuntimeError for tensors without dimensions and for an odd size.
@@ -246,12 +246,12 @@ def glu(input: Any, dim: int = -1) -> Any:  # noqa: A002
 
 
 @function(ns=F)
-def sigmoid(input: Any) -> Any:  # noqa: A002
+def sigmoid(input: Any) -> Any:
     """1 / (1 + e^-input): as torch.sigmoid.  (*) -> (*)"""
     return ops.sigmoid(input)
 
 
 @function(ns=F)
-def tanh(input: Any) -> Any:  # noqa: A002
+def tanh(input: Any) -> Any:
     """Hyperbolic tangent: as torch.tanh.  (*) -> (*)"""
     return ops.tanh(input)

@@ -22,7 +22,7 @@ F = "nn.functional"
 
 
 class Heads:
-    """The arrays of one call as (B, H, L, E), heads that share a key beside each other, without copies where possible."""
+    """The arrays of one call as (B, H, L, E), heads that share a key side by side, copied only where needed."""
 
     def __init__(self, q: Any, k: Any, v: Any, groups: int):
         self.groups = groups
@@ -81,7 +81,8 @@ def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | 
     groups: how many heads of the query share one of the key.
     """
     heads = Heads(query, key, value, groups)
-    out, lse = be.sdpa(heads.queries(query), heads.keys(key), heads.keys(value), heads.mask(mask, False), is_causal, scale)
+    q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
+    out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale)
     return heads.unfolded(out), lse
 
 
@@ -174,8 +175,8 @@ def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
         return 1
     heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
     if heads[1] != heads[2] or heads[0] % heads[1]:
-        raise RuntimeError("scaled_dot_product_attention: Number of heads in key and value must divide the number of heads "
-                           f"in query, got {heads[1]}, {heads[2]} and {heads[0]}")  # fmt: skip
+        raise RuntimeError("scaled_dot_product_attention: Number of heads in key and value must divide the number of "
+                           f"heads in query, got {heads[1]}, {heads[2]} and {heads[0]}")  # fmt: skip
     return int(heads[0] // heads[1])
 
 
@@ -191,8 +192,8 @@ def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) ->
     except ValueError:
         shapes = ", ".join(str(list(x.shape)) for x in (query, key, value))
         seen = "" if mask is None else f" and attn_mask {list(mask.shape)}"
-        raise RuntimeError(f"scaled_dot_product_attention: The size of query, key and value {shapes}{seen} must match or be "
-                           "1 in every dimension before the last two") from None  # fmt: skip
+        raise RuntimeError(f"scaled_dot_product_attention: The size of query, key and value {shapes}{seen} must match "
+                           "or be 1 in every dimension before the last two") from None  # fmt: skip
 
 
 @function(ns=F)
@@ -213,9 +214,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if scale is None:
         width = query._array.shape[-1]
         scale = 1 / math.sqrt(width) if width else math.inf
-    if dropout_p > 0:
+    if dropout_p > 0 or not (query._array.size and key._array.size and value._array.size):
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    if not (query._array.size and key._array.size and value._array.size):
-        return ops.matmul(probabilities(query, repeated(key, groups), attn_mask, is_causal, scale), repeated(value, groups))
     return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.loss import check_tensors, folded, reduced, reduction_of
+from rushlight.ops.floats import require, wide
+from rushlight.ops.loss import check_tensors, folded, reduction_of
 from rushlight.ops.named import named as ops
-from rushlight.ops.rectifier import require
 from rushlight.ops.registry import function, op
 from rushlight.ops.softmax import log_softmax_op, softmax_op
 from rushlight.tensor import Tensor, wrap
@@ -43,13 +43,8 @@ def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype
     return safe, w
 
 
-def wide(dtype: Any) -> Any:
-    """float32 for 16-bit dtypes, else the dtype itself."""
-    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
-
-
 @op(ns=None, name="nll_loss", half=None)
-def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:  # noqa: A002
+def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
     safe, w = row_weights(target, weight, input.shape[1], ignore_index, dtype)
@@ -102,11 +97,11 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
         raise RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {target.dtype}")
     classes = shape[min(len(shape), 2) - 1]
     if weight is not None and list(weight.shape) != [classes]:
-        raise RuntimeError(f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got "
-                           f"weight tensor of shape: {list(weight.shape)}")  # fmt: skip
+        raise RuntimeError(f"{name}: weight tensor should be defined either for all {classes} classes or no classes "
+                           f"but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
 
 
-def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:  # noqa: A002
+def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:
     """`fn` of inputs (N, C, *), or of one row (C,) with its class ()."""
     if input.ndim > 1:
         return fn(input, target, *rest)
@@ -115,7 +110,7 @@ def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:  # noqa: A002
 
 
 @function(ns=F)
-def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,  # noqa: A002
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
              reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
     """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
@@ -147,7 +142,7 @@ def by_class(rows: Any, shape: Any) -> Any:
 
 
 @op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"))
-def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,  # noqa: A002
+def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)
 
@@ -168,7 +163,7 @@ def _of_dtype(x: Any, dtype: Any) -> Any:
     return None if x is None else x.astype(dtype, copy=False)
 
 
-def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,  # noqa: A002
+def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
                        ignore_index: int, label_smoothing: float) -> Any:  # fmt: skip
     with np.errstate(all="ignore"):
         each = np.broadcast_to(g.astype(lse.dtype) / lse.dtype.type(total), target.shape).reshape(-1)
@@ -178,7 +173,7 @@ def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, ls
 
 
 @cross_entropy_op.grad("input", raw=_cross_entropy_raw)
-def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, ignore_index: Any,  # noqa: A002
+def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, ignore_index: Any,
       label_smoothing: Any) -> Any:  # fmt: skip
     direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
@@ -202,18 +197,20 @@ def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------
 
 
-def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int, smoothing: float) -> Any:  # noqa: A002
+def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int,
+                       smoothing: float) -> Any:  # fmt: skip
     """-sum(target * log(softmax(input)) * weight) over classes, reduced.  (N, C, *), (N, C, *) -> () or (N, *)"""
     if not target.dtype.is_floating_point:
         raise RuntimeError(f"cross_entropy: Expected floating point type for target with class probabilities, got "
                            f"{target.dtype}")  # fmt: skip
     if ignore_index >= 0:
-        raise RuntimeError(f"cross_entropy: ignore_index is not supported for floating point target, got {ignore_index}")
+        raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target, got "
+                           f"{ignore_index}")  # fmt: skip
     dim = 1 if input.ndim > 1 else 0
     classes = input.shape[dim]
     if weight is not None and list(weight.shape) != [classes]:
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
-                           f"but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           f"classes but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
     if smoothing:
         target = target * (1 - smoothing) + smoothing / classes
     if weight is not None:
@@ -226,7 +223,7 @@ def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ign
 
 
 @function(ns=F)
-def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,  # noqa: A002
+def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
                   reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
     """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 

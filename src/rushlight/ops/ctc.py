@@ -153,10 +153,11 @@ def check_targets(targets: Any, sizes: Any, classes: int, blank: int) -> None:
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range: got {blank} for {classes} classes")
     if targets.ndim == 2 and targets.shape[1] < sizes.max(initial=0):
-        raise RuntimeError(f"ctc_loss: Expected targets to have size at least {sizes.max()} at dimension 1, but got size "
-                           f"{targets.shape[1]}")  # fmt: skip
+        raise RuntimeError(f"ctc_loss: Expected targets to have size at least {sizes.max()} at dimension 1, but got "
+                           f"size {targets.shape[1]}")  # fmt: skip
     if targets.ndim == 1 and targets.size != sizes.sum():
-        raise RuntimeError(f"ctc_loss: Expected targets to have size {sizes.sum()} at dimension 0, but got size {targets.size}")
+        raise RuntimeError(f"ctc_loss: Expected targets to have size {sizes.sum()} at dimension 0, but got size "
+                           f"{targets.size}")  # fmt: skip
     if targets.ndim > 2:
         raise RuntimeError(f"ctc_loss: targets should be 1 or 2 dimensional, got {targets.ndim} dimensions")
     used = targets if targets.ndim == 1 else targets[np.arange(targets.shape[1]) < sizes[:, None]]
@@ -182,7 +183,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     steps, n, classes = x.shape
     labels = targets._array.astype(np.int64, copy=False)
     labels = labels.reshape(1, -1) if lone and labels.ndim < 2 else labels
-    starts, sizes = lengths_of("input_lengths", input_lengths, n, steps), lengths_of("target_lengths", target_lengths, n, None)
+    starts = lengths_of("input_lengths", input_lengths, n, steps)
+    sizes = lengths_of("target_lengths", target_lengths, n, None)
     check_targets(labels, sizes, classes, blank)
     loss = ctc_op(x, Paths(labels, starts, sizes, blank), bool(zero_infinity))
     if zero_infinity:

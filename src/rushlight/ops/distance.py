@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.floats import widened
 from rushlight.ops.named import linalg
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
@@ -35,15 +36,17 @@ def cosine_op(be: Any, x1: Array, x2: Array, dim: int, eps: float) -> Array:
 
 @cosine_op.grad("x1", "x2")
 def _(g: Any, x1: Any, x2: Any, dim: Any, eps: Any, needs: Any) -> Any:
+    g, x1, x2 = widened(g, x1, x2)
     h1, n1, free1 = unit(x1, dim, eps)
     h2, n2, free2 = unit(x2, dim, eps)
     c, g = ops.sum(h1 * h2, dim, True), ops.unsqueeze(g, dim)
-    return (g * (h2 - h1 * (c * free1)) / n1 if needs[0] else None, g * (h1 - h2 * (c * free2)) / n2 if needs[1] else None)
+    of_x1 = g * (h2 - h1 * (c * free1)) / n1 if needs[0] else None
+    return of_x1, g * (h1 - h2 * (c * free2)) / n2 if needs[1] else None
 
 
 @function(ns="")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape, which it removes.  (*), (*) -> (*)"""
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
             raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {type(x).__name__}")
@@ -93,14 +96,14 @@ def slope_of(d: Any, norm: Any, p: float) -> Any:
 
 
 @op(ns=None, name="pdist")
-def pdist_op(be: Any, input: Array, p: float) -> Array:  # noqa: A002
+def pdist_op(be: Any, input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
     n = len(input)
     parts = [norm_of(input[i] - input[i + 1 :], p) for i in range(n - 1)]
     return np.concatenate(parts) if parts else np.empty(0, input.dtype)
 
 
-def _pdist_raw(be: Any, g: Any, input: Any, out: Any, p: float) -> Any:  # noqa: A002
+def _pdist_raw(be: Any, g: Any, input: Any, out: Any, p: float) -> Any:
     g, x, norm = up(g, input, out)
     total, start = np.zeros_like(x), 0
     for i in range(len(x) - 1):
@@ -114,7 +117,8 @@ def _pdist_raw(be: Any, g: Any, input: Any, out: Any, p: float) -> Any:  # noqa:
 
 
 @pdist_op.grad("input", raw=_pdist_raw)
-def _(g: Any, input: Any, out: Any, p: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, p: Any) -> Any:
+    g, input, out = widened(g, input, out)
     rows, columns = np.triu_indices(input.shape[0], 1)
     i, j = ops.from_numpy(rows), ops.from_numpy(columns)
     part = slope_of(ops.index_select(input, 0, i) - ops.index_select(input, 0, j), out, p) * ops.unsqueeze(g, -1)
@@ -123,7 +127,7 @@ def _(g: Any, input: Any, out: Any, p: Any) -> Any:  # noqa: A002
 
 
 @function(ns="")
-def pdist(input: Any, p: float = 2) -> Any:  # noqa: A002
+def pdist(input: Any, p: float = 2) -> Any:
     """Distances of order `p` of every pair of rows i < j.  (N, M) -> (N * (N - 1) / 2,)
 
     Raises RuntimeError for other numbers of dimensions and a negative `p`.

@@ -12,7 +12,8 @@ import numpy as np
 
 from rushlight.generator import default_generator
 from rushlight.ops.declare import Array
-from rushlight.ops.rectifier import publish_inplace, require
+from rushlight.ops.floats import require
+from rushlight.ops.rectifier import publish_inplace
 from rushlight.ops.registry import function, inplace_of, op
 from rushlight.tensor import Tensor, wrap
 
@@ -38,7 +39,7 @@ def draw() -> int:
 
 
 @op(ns=None, name="native_dropout", aux=("bits",))
-def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:  # noqa: A002
+def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
     return be.dropout(input, p, Drawn(seed))
@@ -62,14 +63,14 @@ def check_p(name: str, p: float) -> None:
         raise ValueError(f"{name}: dropout probability p has to be between 0 and 1, but got p={p}")
 
 
-def check_input(name: str, input: Any) -> None:  # noqa: A002
+def check_input(name: str, input: Any) -> None:
     """Raise TypeError for what is not a tensor."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
 @function(ns=F, name="dropout")
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """In training, zero each element with probability `p` and scale the others by 1 / (1 - p).  (*) -> (*)
 
     Otherwise `input` itself.  Raises ValueError unless 0 <= p <= 1.
@@ -83,7 +84,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 @function(ns="")
-def native_dropout(input: Any, p: float, train: bool | None) -> Any:  # noqa: A002
+def native_dropout(input: Any, p: float, train: bool | None) -> Any:
     """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
     array = input._array
     if train is False or p == 0:
@@ -93,7 +94,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:  # noqa: A0
 
 
 @op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
-def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:  # noqa: A002
+def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
     return input * (keep * input.dtype.type(scale))
 
@@ -108,7 +109,7 @@ def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
 
 
 @op(ns=None, name="feature_dropout", grads={"input": lambda g, noise: by_channel(g, noise)})
-def by_channel(be: Any, input: Array, noise: Array) -> Array:  # noqa: A002
+def by_channel(be: Any, input: Array, noise: Array) -> Array:
     """Each channel times its number.  (N, C, *), (N, C, 1...) -> (N, C, *)"""
     return input * noise
 
@@ -117,13 +118,13 @@ by_channel.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
 _by_channel_ = inplace_of(by_channel.op)
 
 
-def kept_channels(input: Any, p: float) -> Any:  # noqa: A002
+def kept_channels(input: Any, p: float) -> Any:
     """Which channels of (N, C, *) stay: bool (N, C, 1...)."""
     shape = input._array.shape
     return default_generator.numpy.random((*shape[:2], *(1,) * (len(shape) - 2))) >= p
 
 
-def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:  # noqa: A002
+def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
     """Dropout of whole channels.  (N, C, *) -> (N, C, *)"""
     if p == 0 or not training or not input._array.size:
         return input
@@ -133,16 +134,16 @@ def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
     return (_by_channel_ if inplace else by_channel)(input, noise)
 
 
-def unbatched(input: Any, name: str, dims: int) -> bool:  # noqa: A002
+def unbatched(input: Any, name: str, dims: int) -> bool:
     """Whether `input` of `dims` - 1 or `dims` dimensions lacks its batch; warns of others."""
     if input.ndim not in (dims - 1, dims):
-        warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an error "
-                      f"in a future release. Use input of shape (N, C{', *' if dims > 2 else ''}) with {dims - 1} or "
-                      f"{dims} dimensions, or dropout for element-wise dropout.", stacklevel=3)  # fmt: skip
+        warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
+                      f"error in a future release. Use input of shape (N, C{', *' if dims > 2 else ''}) with "
+                      f"{dims - 1} or {dims} dimensions, or dropout by element.", stacklevel=3)  # fmt: skip
     return bool(input.ndim == dims - 1)
 
 
-def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bool, lone: bool) -> Any:  # noqa: A002
+def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bool, lone: bool) -> Any:
     """Dropout of channels of `input`, which has no batch dimension if `lone`."""
     if not lone:
         return feature_dropout(input, p, training, inplace)
@@ -151,18 +152,18 @@ def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bo
 
 
 @function(ns=F)
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002
-    """Dropout of whole channels.  (N, C, L) or (C, L) -> the same.  Raises ValueError for other numbers of dimensions."""
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels.  (N, C, L) or (C, L) -> the same.  Raises RuntimeError for other inputs."""
     check_p("dropout1d", p)
     if input.ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d "
-                           "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
-                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")  # fmt: skip
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
+                           "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+                           "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")  # fmt: skip
     return channel_dropout("dropout1d", input, p, training, inplace, input.ndim == 2)
 
 
 @function(ns=F)
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Dropout of whole channels.  (N, C, H, W) or (N, C, L) -> the same."""
     check_p("dropout2d", p)
     unbatched(input, "dropout2d", 4)
@@ -170,7 +171,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 @function(ns=F)
-def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Dropout of whole channels.  (N, C, D, H, W) or (C, D, H, W) -> the same."""
     check_p("dropout3d", p)
     lone = unbatched(input, "dropout3d", 5)
@@ -183,7 +184,7 @@ ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign
 
 
 @op(ns=None, name="alpha_dropout", grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
-def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:  # noqa: A002
+def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
     """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""
     return _alpha(input, keep, scale, high, low, np.empty_like(input))
 
@@ -203,7 +204,7 @@ alpha_op.op.into = _alpha_into
 _alpha_ = inplace_of(alpha_op.op)
 
 
-def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Any) -> Any:  # noqa: A002
+def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Any) -> Any:
     """Replace what `keep()` does not keep by selu's limit, then restore mean 0 and variance 1."""
     check_p(name, p)
     check_input(name, input)
@@ -216,7 +217,7 @@ def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, ke
 
 
 @function(ns=F)
-def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:  # noqa: A002
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Dropout that keeps mean and variance of what selu gives.  (*) -> (*)
 
     Source: Klambauer et al., Self-Normalizing Neural Networks (2017).
@@ -229,7 +230,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
 
 
 @function(ns=F)
-def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:  # noqa: A002
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Alpha dropout of whole channels.  (N, C, *) -> (N, C, *)"""
     if input.ndim < 2 and training and 0 < p:
         raise RuntimeError(f"feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input, got "
@@ -238,14 +239,14 @@ def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, in
 
 
 def _with_train(fn: Any, name: str, inplace: bool) -> Any:
-    def call(input: Any, p: float, train: bool) -> Any:  # noqa: A002
+    def call(input: Any, p: float, train: bool) -> Any:
         return fn(input, p, train, inplace)
 
     call.__doc__ = f"As torch.nn.functional.{name.rstrip('_')}, with every argument required."
     return publish_inplace(name, call, "")
 
 
-def _plain_feature(input: Any, p: float, train: bool, inplace: bool) -> Any:  # noqa: A002
+def _plain_feature(input: Any, p: float, train: bool, inplace: bool) -> Any:
     check_p("feature_dropout", p)
     return feature_dropout(input, p, train, inplace)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-
 from rushlight.engine import inplace
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import NAMESPACES, function, op
@@ -23,8 +22,8 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
-        raise RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar types: "
-                           f"Long, Int; but got {indices.dtype} instead")  # fmt: skip
+        raise RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
+                           f"types: Long, Int; but got {indices.dtype} instead")  # fmt: skip
 
 
 def rows_of(name: str, weight: Any, indices: Any) -> Any:
@@ -100,13 +99,13 @@ def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
     if padding_idx is None:
         return -1
     if not -count <= padding_idx < count:
-        raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected [{-count}, "
-                             f"{count - 1}]")  # fmt: skip
+        raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected "
+                             f"[{-count}, {count - 1}]")  # fmt: skip
     return padding_idx % count
 
 
 @function(ns=F)
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,  # noqa: A002
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
     """The rows of `weight` at the indices `input`.  input: (*) int, weight: (V, D) -> (*, D)
 

@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.embedding import check_table, embedding_backward, embedding_op, embedding_renorm_
-from rushlight.ops.embedding import refuse_sparse, rows_of, wrapped_padding
+from rushlight.ops.embedding import (
+    check_table,
+    embedding_backward,
+    embedding_op,
+    embedding_renorm_,
+    refuse_sparse,
+    rows_of,
+    wrapped_padding,
+)
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap
@@ -70,7 +77,7 @@ def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
 
 
 @op(ns=None, grads={"input": lambda g, chosen, input_shape: put_rows(g, chosen, input_shape[0])})
-def take_rows(be: Any, input: Array, chosen: Array) -> Array:  # noqa: A002
+def take_rows(be: Any, input: Array, chosen: Array) -> Array:
     """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
     return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))
 
@@ -104,7 +111,7 @@ def check_offsets(indices: Any, offsets: Any, last: bool) -> None:
     if indices.ndim == 2:
         if offsets is not None:
             raise ValueError(f"embedding_bag: if input is 2D, then offsets has to be None, as input is treated is a "
-                             f"mini-batch of fixed length sequences. However, found offsets of type {type(offsets)}")  # fmt: skip
+                             f"mini-batch of fixed length sequences. However, found {type(offsets)}")  # fmt: skip
         return
     if indices.ndim != 1:
         raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
@@ -134,11 +141,11 @@ def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
     if scale is None:
         return
     if scale.shape != indices.shape:
-        raise ValueError(f"embedding_bag: If per_sample_weights ({list(scale.shape)}) is not None, then it must have the "
-                         f"same shape as the input ({list(indices.shape)})")  # fmt: skip
+        raise ValueError(f"embedding_bag: If per_sample_weights ({list(scale.shape)}) is not None, then it must have "
+                         f"the same shape as the input ({list(indices.shape)})")  # fmt: skip
     if mode != "sum":
-        raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
-                                  f"for mode='sum' (got mode='{mode}').")  # fmt: skip
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                                  f"supported for mode='sum' (got mode='{mode}').")  # fmt: skip
     if scale.dtype != weight.dtype:
         raise RuntimeError(f"embedding_bag: per_sample_weights must have the dtype of weight, {weight.dtype}, got "
                            f"{scale.dtype}")  # fmt: skip
@@ -163,7 +170,7 @@ def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any) -> An
 
 
 @function(ns=F)
-def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,  # noqa: A002
+def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Any = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Any:  # fmt: skip

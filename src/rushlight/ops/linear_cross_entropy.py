@@ -39,7 +39,7 @@ def logits_of(be: Any, x: Any, weight: Any, bias: Any) -> Any:
 
 
 @op(ns=None, name="linear_cross_entropy", aux=("lse", "total"))
-def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,  # noqa: A002
+def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
              weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
     n = len(input)
@@ -54,7 +54,7 @@ def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | N
         return np.add.reduce(loss) / loss.dtype.type(total), lse, total
 
 
-def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,  # noqa: A002
+def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
                total: float, ignore_index: int, smoothing: float, rows: int, needs: Any) -> Any:  # fmt: skip
     g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
     with np.errstate(all="ignore"):
@@ -81,7 +81,7 @@ def add_chunk(be: Any, grads: Any, d: Any, x: Any, w: Any, at: Any) -> None:
 
 
 @fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
-def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, total: Any, reduction: Any,  # noqa: A002
+def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, total: Any, reduction: Any,
       ignore_index: Any, smoothing: Any, needs: Any) -> Any:  # fmt: skip
     logits = linear(input, linear_weight, linear_bias)
     direct, spread = coefficients(logits, target, weight, ignore_index, smoothing, total)
@@ -92,19 +92,20 @@ def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, wei
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
 
 
-def check_layer(input: Any, weight: Any, bias: Any, target: Any, ignore_index: Any) -> None:  # noqa: A002
+def check_layer(input: Any, weight: Any, bias: Any, target: Any, ignore_index: Any) -> None:
     """Raise RuntimeError where the layer's shapes and dtypes do not fit."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")
     if weight.ndim < 2:
-        raise RuntimeError(f"linear_cross_entropy: expected linear_weight with dimensionality at least 2, got {weight.ndim}")
+        raise RuntimeError("linear_cross_entropy: expected linear_weight with dimensionality at least 2, got "
+                           f"{weight.ndim}")  # fmt: skip
     if input.shape[-1] != weight.shape[-1]:
-        raise RuntimeError(f"linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), got "
-                           f"{input.shape[-1]} and {weight.shape[-1]}, respectively")  # fmt: skip
+        raise RuntimeError("linear_cross_entropy: expected equal input and linear_weight last dimensions "
+                           f"(in_features), got {input.shape[-1]} and {weight.shape[-1]}, respectively")  # fmt: skip
     if weight.ndim > 2 and input.ndim == 1:
-        raise RuntimeError(f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} "
-                           f"requires batched input, (N, {input.shape[-1]}), got unbatched input with shape "
-                           f"{tuple(input.shape)}")  # fmt: skip
+        raise RuntimeError("linear_cross_entropy: K-dimensional loss defined by linear_weight shape "
+                           f"{tuple(weight.shape)} requires batched input, (N, {input.shape[-1]}), got unbatched input "
+                           f"with shape {tuple(input.shape)}")  # fmt: skip
     if bias is not None and bias.shape != weight.shape[:-1]:
         raise RuntimeError(f"linear_cross_entropy: expected linear_bias shape {tuple(weight.shape[:-1])}, got "
                            f"{tuple(bias.shape)}")  # fmt: skip
@@ -112,12 +113,12 @@ def check_layer(input: Any, weight: Any, bias: Any, target: Any, ignore_index: A
         raise RuntimeError(f"linear_cross_entropy: expected input and linear_weight to have the same dtype, but got: "
                            f"{input.dtype} != {weight.dtype}")  # fmt: skip
     if ignore_index is not None and target.dtype.is_floating_point:
-        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities, got "
-                           f"{ignore_index}")  # fmt: skip
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities, "
+                           f"got {ignore_index}")  # fmt: skip
 
 
 @function(ns=F)
-def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,  # noqa: A002
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
                          weight: Any = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Any:  # fmt: skip
     """cross_entropy(input @ linear_weight.T + linear_bias, target), without the logits in memory.
@@ -133,7 +134,8 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
     if len(shape) == 1 and input.ndim == 2 and target.ndim == 1 and not target.dtype.is_floating_point:
         check_target("linear_cross_entropy", (input.shape[0], *shape), target, weight)
         rows = rows_at_once(shape[0], getattr(options, "batch_chunk_size", None))
-        return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, float(label_smoothing), rows)
+        smoothing = float(label_smoothing)
+        return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows)
     flat = None if linear_bias is None else linear_bias.reshape(-1)
     logits = linear(input, linear_weight.reshape(math.prod(shape), -1), flat)
     if len(shape) > 1:

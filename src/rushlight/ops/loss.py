@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
+from rushlight.ops.floats import widened
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function, op
 from rushlight.tensor import Tensor
@@ -40,12 +41,12 @@ def check_tensors(name: str, **tensors: Any) -> None:
             raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
 
 
-def warn_sizes(name: str, input: Any, target: Any) -> None:  # noqa: A002
+def warn_sizes(name: str, input: Any, target: Any) -> None:
     """Warn of a target whose shape is not the input's."""
     if input._array.shape != target._array.shape:
-        warnings.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-                      "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same "
-                      "size.", stacklevel=3)  # fmt: skip
+        warnings.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
+                      f"({input.size()}). This will likely lead to incorrect results due to broadcasting. Please "
+                      "ensure they have the same size.", stacklevel=3)  # fmt: skip
 
 
 def folded(values: Any, reduction: str) -> Any:
@@ -77,7 +78,7 @@ def both(d: Any, needs: Any) -> tuple[Any, Any]:
 
 
 @op(ns=None, name="mse_loss", promote="arith", refuse="bic")
-def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:  # noqa: A002
+def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
     d = np.asarray(input - target)
     if reduction == "none":
@@ -87,7 +88,7 @@ def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:  # no
     return total if reduction == "sum" else total / d.dtype.type(d.size)
 
 
-def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:  # noqa: A002
+def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     d *= g * d.dtype.type(2 * share(reduction, x, t))
@@ -95,12 +96,12 @@ def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: An
 
 
 @mse_op.grad("input", "target", raw=_mse_raw)
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
     return both((input - target) * (g * (2 * share(reduction, input, target))), needs)
 
 
 @function(ns=F)
-def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",  # noqa: A002
+def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
              weight: Any = None) -> Any:  # fmt: skip
     """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -111,7 +112,7 @@ def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = No
     return weighted("mse_loss", mse_op(input, target, "none"), weight, input, reduction)
 
 
-def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) -> Any:  # noqa: A002
+def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) -> Any:
     """Losses times weights, reduced; the mean divides by the weights' sum."""
     check_weight(name, weight, input)
     values = values * weight
@@ -120,7 +121,7 @@ def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) ->
     return reduced(values, reduction)
 
 
-def check_weight(name: str, weight: Any, input: Any) -> None:  # noqa: A002
+def check_weight(name: str, weight: Any, input: Any) -> None:
     """Raise ValueError unless there are as many weights as inputs."""
     if weight.shape != input.shape:
         raise ValueError(f"{name}: Weights and input must have the same size, got {list(weight.shape)} and "
@@ -128,13 +129,13 @@ def check_weight(name: str, weight: Any, input: Any) -> None:  # noqa: A002
 
 
 @op(ns=None, name="l1_loss", promote="arith", refuse="bic")
-def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:  # noqa: A002
+def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
     d = np.asarray(input - target)
     return folded(np.absolute(d, out=d), reduction)
 
 
-def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:  # noqa: A002
+def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     np.sign(d, out=d)
@@ -143,12 +144,12 @@ def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any
 
 
 @l1_op.grad("input", "target", raw=_l1_raw)
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
     return both(ops.sign(input - target) * (g * share(reduction, input, target)), needs)
 
 
 @function(ns=F)
-def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",  # noqa: A002
+def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
             weight: Any = None) -> Any:  # fmt: skip
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -180,7 +181,7 @@ def huber(x: Any, t: Any, delta: float, scale: float, reduction: str) -> Any:
     return folded(d, reduction)
 
 
-def _huber_slopes(be: Any, g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:  # noqa: A002
+def _huber_slopes(be: Any, g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
     return _huber_raw(g, input, target, reduction, beta, 1 / beta, needs)
 
 
@@ -193,22 +194,23 @@ def _huber_raw(g: Any, x: Any, t: Any, reduction: str, delta: float, scale: floa
 
 
 def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: Any, needs: Any) -> Any:
+    g, x, t = widened(g, x, t)
     return both(ops.clamp(x - t, -delta, delta) * (g * (scale * share(reduction, x, t))), needs)
 
 
 @op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic")
-def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:  # noqa: A002
+def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
     return huber(input, target, beta, 1 / beta, reduction)
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)
-def _(g: Any, input: Any, target: Any, reduction: Any, beta: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, beta: Any, needs: Any) -> Any:
     return _huber_formula(g, input, target, reduction, beta, 1 / beta, needs)
 
 
 @function(ns=F)
-def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",  # noqa: A002
+def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
                    beta: float = 1.0) -> Any:  # fmt: skip
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
 
@@ -225,20 +227,20 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
 
 
 @op(ns=None, name="huber_loss", promote="arith", refuse="bic")
-def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:  # noqa: A002
+def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
     return huber(input, target, delta, 1.0, reduction)
 
 
 @huber_op.grad("input", "target",
-               raw=lambda be, g, input, target, reduction, delta, needs:  # noqa: A006
+               raw=lambda be, g, input, target, reduction, delta, needs:
                _huber_raw(g, input, target, reduction, delta, 1.0, needs))  # fmt: skip
-def _(g: Any, input: Any, target: Any, reduction: Any, delta: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, delta: Any, needs: Any) -> Any:
     return _huber_formula(g, input, target, reduction, delta, 1.0, needs)
 
 
 @function(ns=F)
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:  # noqa: A002
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), of d = input - target, reduced.  (*), (*) -> () or (*)
 
     With `weight` the mean still divides by the number of elements.  Raises RuntimeError unless delta > 0.
@@ -258,7 +260,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 @op(ns=None, name="kl_div", promote="float", refuse="c")
-def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:  # noqa: A002
+def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
     if log_target:
         out = np.asarray(target - input)
@@ -276,7 +278,7 @@ def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) ->
 
 
 @kl_op.grad("target")
-def _(g: Any, input: Any, target: Any, reduction: Any, log_target: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, log_target: Any) -> Any:
     g = g * share(reduction, input, target)
     if log_target:
         return g * ops.exp(target) * (target - input + 1)
@@ -288,7 +290,7 @@ def _share_of(reduction: str, *shapes: Any) -> float:
 
 
 @function(ns=F)
-def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",  # noqa: A002
+def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
            log_target: bool = False) -> Any:  # fmt: skip
     """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
 
@@ -298,8 +300,9 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
     elif reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' "
-                      "divides only by the batch size, and aligns with the KL math definition.", stacklevel=2)  # fmt: skip
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
+                      "'batchmean' divides only by the batch size, and aligns with the KL math definition.",
+                      stacklevel=2)  # fmt: skip
     check_tensors("kl_div", input=input, target=target)
     if reduction == "batchmean":
         total = kl_op(input, target, "sum", bool(log_target))
@@ -308,7 +311,7 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
 
 
 @function(ns=F)
-def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,  # noqa: A002
+def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
                      eps: float = 1e-8, reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
     """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)
 
@@ -324,7 +327,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 
 @function(ns=F)
-def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,  # noqa: A002
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:  # fmt: skip
     """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
 
@@ -344,7 +347,7 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
     return reduced(loss, reduction)
 
 
-def fitted_variance(input: Any, var: Any) -> Any:  # noqa: A002
+def fitted_variance(input: Any, var: Any) -> Any:
     """The variance as a tensor that broadcasts with `input`."""
     if not isinstance(var, Tensor):
         if var < 0:
@@ -357,5 +360,5 @@ def fitted_variance(input: Any, var: Any) -> Any:  # noqa: A002
     differing = [b for a, b in zip(input.shape, var.shape) if a != b]
     if input.ndim == var.ndim and differing == [1]:
         return var
-    raise ValueError(f"gaussian_nll_loss: var is of incorrect size: got {list(var.shape)}, expected {list(input.shape)}, the "
-                     "same without the last dimension, or with one dimension 1")  # fmt: skip
+    raise ValueError(f"gaussian_nll_loss: var is of incorrect size: got {list(var.shape)}, expected "
+                     f"{list(input.shape)}, the same without the last dimension, or with one dimension 1")  # fmt: skip

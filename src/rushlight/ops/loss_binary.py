@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
+from rushlight.ops.floats import widened
 from rushlight.ops.loss import check_tensors, folded, reduced, reduction_of, share
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function, op
@@ -20,7 +21,7 @@ F = "nn.functional"
 
 
 @op(ns=None, name="binary_cross_entropy", refuse="bic")
-def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str) -> Array:  # noqa: A002
+def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
@@ -35,21 +36,21 @@ def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction
 
 
 @bce_op.grad("input")
-def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:  # noqa: A002
-    g = g * share(reduction, input)
+def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
+    g, input, target, weight = widened(g * share(reduction, input), input, target, weight)
     slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
     return slope * (g if weight is None else g * weight)
 
 
 @bce_op.grad("target")
-def _(g: Any, input: Any, weight: Any, reduction: Any) -> Any:  # noqa: A002
-    g = g * share(reduction, input)
+def _(g: Any, input: Any, weight: Any, reduction: Any) -> Any:
+    g, input, weight = widened(g * share(reduction, input), input, weight)
     slope = ops.clamp_min(ops.log1p(-input), -100.0) - ops.clamp_min(ops.log(input), -100.0)
     return slope * (g if weight is None else g * weight)
 
 
 @function(ns=F)
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,  # noqa: A002
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
 
@@ -58,13 +59,13 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("binary_cross_entropy", input=input, target=target)
     if target.shape != input.shape:
-        raise ValueError(f"binary_cross_entropy: Using a target size ({target.size()}) that is different to the input size "
-                         f"({input.size()}) is deprecated. Please ensure they have the same size.")  # fmt: skip
+        raise ValueError(f"binary_cross_entropy: Using a target size ({target.size()}) that is different to the input "
+                         f"size ({input.size()}) is deprecated. Please ensure they have the same size.")  # fmt: skip
     if target.dtype != input.dtype:
         raise RuntimeError(f"binary_cross_entropy: Found dtype {target.dtype} of target but expected {input.dtype}")
     if weight is not None and tuple(np.broadcast_shapes(input.shape, weight.shape)) != tuple(input.shape):
-        raise RuntimeError(f"binary_cross_entropy: output with shape {list(input.shape)} doesn't match the broadcast shape of "
-                           f"weight {list(weight.shape)}")  # fmt: skip
+        raise RuntimeError(f"binary_cross_entropy: output with shape {list(input.shape)} doesn't match the broadcast "
+                           f"shape of weight {list(weight.shape)}")  # fmt: skip
     return bce_op(input, target, weight, reduction)
 
 
@@ -78,7 +79,7 @@ def softplus_of_minus(be: Any, x: Any) -> Any:
 
 
 @op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic")
-def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,  # noqa: A002
+def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
     out = softplus_of_minus(be, input)
@@ -90,7 +91,7 @@ def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_we
     return folded(out, reduction)
 
 
-def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:  # noqa: A002
+def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
     out = be.sigmoid(x)
     if pw is not None:
@@ -104,7 +105,7 @@ def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weigh
 
 
 @logits_op.grad("input", raw=_logits_raw)
-def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     slope = ops.sigmoid(input)
     if pos_weight is not None:
         slope = slope * ((pos_weight - 1) * target + 1) - pos_weight * target
@@ -115,7 +116,7 @@ def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
 
 
 @logits_op.grad("target")
-def _(g: Any, input: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
     if pos_weight is None:
         return g * -input
@@ -123,13 +124,13 @@ def _(g: Any, input: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any: 
 
 
 @logits_op.grad("weight")
-def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: Any) -> Any:
     log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
     return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * (g * share(reduction, input))
 
 
 @logits_op.grad("pos_weight")
-def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
     g = g * share(reduction, input)
     return target * minus_logsigmoid(input) * (g if weight is None else g * weight)
 
@@ -142,8 +143,10 @@ def minus_logsigmoid(x: Any) -> Any:
 
 
 @function(ns=F)
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, size_average: Any = None,  # noqa: A002
-                                     reduce: Any = None, reduction: str = "mean", pos_weight: Any = None) -> Any:  # fmt: skip
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:  # fmt: skip
     """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
 
     weight, pos_weight: factors of the losses and of the positive targets, broadcast. Raises ValueError where the shapes
@@ -152,8 +155,8 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
     if target.shape != input.shape:
-        raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input size "
-                         f"({input.size()})")  # fmt: skip
+        raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input "
+                         f"size ({input.size()})")  # fmt: skip
     if weight is None:
         return logits_op(input, target, None, pos_weight, reduction)
     if tuple(np.broadcast_shapes(input.shape, weight.shape)) == tuple(input.shape):
@@ -162,7 +165,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 
 @function(ns=F)
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None,  # noqa: A002
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None,
                                 reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
     """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -177,19 +180,19 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 
 
 @op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic")
-def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:  # noqa: A002
+def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
     return folded(softplus_of_minus(be, np.asarray(target * input)), reduction)
 
 
 @soft_margin_op.grad("input", "target")
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
     slope = ops.sigmoid(-(target * input)) * (g * -share(reduction, input, target))
     return (slope * target if needs[0] else None), (slope * input if needs[1] else None)
 
 
 @function(ns=F)
-def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,  # noqa: A002
+def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
                      reduction: str = "mean") -> Any:  # fmt: skip
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)

@@ -15,7 +15,7 @@ F = "nn.functional"
 
 
 @function(ns=F)
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,  # noqa: A002
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
     """input where the target is 1, max(0, margin - input) where it is -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -43,15 +43,15 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 @function(ns=F)
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
                           reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D), (N, D), (N,) -> () or (N,)"""
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D) twice, (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     if target.ndim > 1:
         raise RuntimeError(f"cosine_embedding_loss: 0D or 1D target tensor expected, multi-target not supported, got "
                            f"{list(target.shape)}")  # fmt: skip
     if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
-        raise RuntimeError(f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, "
-                           f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}.")  # fmt: skip
+        raise RuntimeError(f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input "
+                           f"tensors, but found {list(input1.shape)} and {list(input2.shape)}.")  # fmt: skip
     cos = _cosine(input1, input2)
     zero = ops.zeros_like(cos.detach())
     near = ops.where(target == 1, 1 - cos, zero)
@@ -91,12 +91,13 @@ def check_triplet(name: str, margin: float, anchor: Any, positive: Any, negative
     if margin <= 0:
         raise ValueError(f"{name}: margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(f"{name}: The anchor, positive, and negative tensors are expected to have the same number of "
-                           f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+        raise RuntimeError(f"{name}: The anchor, positive, and negative tensors are expected to have the same number "
+                           f"of dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
                            f"{negative.ndim}D inputs")  # fmt: skip
 
 
-def triplets(distance: Any, anchor: Any, positive: Any, negative: Any, margin: float, swap: bool, reduction: str) -> Any:
+def triplets(distance: Any, anchor: Any, positive: Any, negative: Any, margin: float, swap: bool,
+             reduction: str) -> Any:  # fmt: skip
     """The loss of triplets with a given distance."""
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -105,8 +106,10 @@ def triplets(distance: Any, anchor: Any, positive: Any, negative: Any, margin: f
 
 
 @function(ns=F)
-def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None,
-                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Any:  # fmt: skip
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
     """As `triplet_margin_loss` with a distance of one's own, by default the Euclidean.  (N, *) each -> () or (N,)"""
     reduction = reduction_of(reduction)
     check_triplet("triplet_margin_with_distance_loss", margin, anchor, positive, negative)
@@ -117,28 +120,30 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
 # Classes ------------------------------------------------------------------------------------------------------------
 
 
-def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:  # noqa: A002
+def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:
     """Raise ValueError or RuntimeError where the arguments of multi_margin_loss do not fit."""
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}")
     shape = list(input.shape)
     if input.ndim > 2 or not all(shape[1:]) or (input.ndim < 2 and not input.numel()):
-        raise RuntimeError(f"multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{shape}")  # fmt: skip
+        raise RuntimeError("multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, "
+                           f"but got: {shape}")  # fmt: skip
     rows, classes = (shape if input.ndim == 2 else (1, input.numel()))
     if target.ndim > 1 or target.numel() != rows:
         raise RuntimeError(f"multi_margin_loss: inconsistent target size, expected {rows} but got {list(target.shape)}")
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
-        raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+        raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
+                           f"{list(weight.shape)}")  # fmt: skip
     array = target._array
     if array.dtype != np.int64:
         raise RuntimeError(f"multi_margin_loss: expected scalar type Long of target but found {target.dtype}")
     if array.size and (array.min() < 0 or array.max() >= classes):
-        raise RuntimeError(f"multi_margin_loss: target out of range: got {array.min()} to {array.max()} for {classes} classes")
+        raise RuntimeError(f"multi_margin_loss: target out of range: got {array.min()} to {array.max()} for {classes} "
+                           "classes")  # fmt: skip
 
 
 @function(ns=F)
-def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,  # noqa: A002
+def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
                       size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
     """sum over i != y of max(0, margin - x[y] + x[i])^p * weight[y] / C, reduced.  (N, C), (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -157,11 +162,11 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, 
     return reduced(loss if target.ndim else loss.reshape(()), reduction)
 
 
-def check_labels(input: Any, target: Any) -> None:  # noqa: A002
+def check_labels(input: Any, target: Any) -> None:
     """Raise RuntimeError where the arguments of multilabel_margin_loss do not fit."""
     if input.ndim > 2 or (input.ndim == 2 and not input.shape[1]) or (input.ndim < 2 and not input.numel()):
-        raise RuntimeError(f"multilabel_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
-                           f"got: {list(input.shape)}")  # fmt: skip
+        raise RuntimeError("multilabel_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch "
+                           f"size, but got: {list(input.shape)}")  # fmt: skip
     if (target.shape if target.ndim or input.numel() != 1 else input.shape) != input.shape and not (
             input.ndim == 0 and target.numel() == 1):  # fmt: skip
         raise RuntimeError(f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
@@ -170,12 +175,12 @@ def check_labels(input: Any, target: Any) -> None:  # noqa: A002
     if array.dtype != np.int64:
         raise RuntimeError(f"multilabel_margin_loss: expected scalar type Long of target but found {target.dtype}")
     if array.size and (array.min() < -1 or array.max() >= classes):
-        raise RuntimeError(f"multilabel_margin_loss: target out of range: got {array.min()} to {array.max()} for {classes} "
-                           "classes")  # fmt: skip
+        raise RuntimeError(f"multilabel_margin_loss: target out of range: got {array.min()} to {array.max()} for "
+                           f"{classes} classes")  # fmt: skip
 
 
 @function(ns=F)
-def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,  # noqa: A002
+def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
                            reduction: str = "mean") -> Any:  # fmt: skip
     """sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / C, reduced.  (N, C), (N, C) -> () or (N,)
 

@@ -19,13 +19,13 @@ def check_shapes(query: Any, key: Any, value: Any, padding: Any, mask: Any, head
     """Whether there is a batch.  Raises AssertionError where numbers of dimensions or shapes do not fit."""
     n = query.ndim
     if n not in (2, 3):
-        raise AssertionError(f"multi_head_attention_forward: query should be unbatched 2D or batched 3D tensor but received "
-                             f"{n}-D query tensor")  # fmt: skip
+        raise AssertionError("multi_head_attention_forward: query should be unbatched 2D or batched 3D tensor but "
+                             f"received {n}-D query tensor")  # fmt: skip
     for name, x, dims in (("key", key, (n,)), ("value", value, (n,)), ("key_padding_mask", padding, (n - 1,)),
                           ("attn_mask", mask, (2, 3))):  # fmt: skip
         if x is not None and x.ndim not in dims:
             raise AssertionError(f"multi_head_attention_forward: For {n}-D `query`, expected `{name}` to be "
-                                 f"{' or '.join(f'{d}-D' for d in dims)} but found {x.ndim}-D tensor instead")  # fmt: skip
+                                 f"{' or '.join(f'{d}-D' for d in dims)} but found {x.ndim}-D tensor")  # fmt: skip
     if n == 2 and mask is not None and mask.ndim == 3:
         wanted = (heads, query.shape[0], key.shape[0])
         if tuple(mask.shape) != wanted:
@@ -83,8 +83,8 @@ def in_heads(x: Any, heads: int) -> Any:
 def given_heads(x: Any, name: str, n: int, heads: int, width: int) -> Any:
     """(N * heads, S, E) as (N, heads, S, E).  Raises AssertionError for other shapes."""
     if x.shape[0] != n * heads or x.shape[2] != width:
-        raise AssertionError(f"multi_head_attention_forward: expecting {name}.size(0) of {n * heads} and size(2) of {width}, "
-                             f"but got {tuple(x.shape)}")  # fmt: skip
+        raise AssertionError(f"multi_head_attention_forward: expecting {name}.size(0) of {n * heads} and size(2) of "
+                             f"{width}, but got {tuple(x.shape)}")  # fmt: skip
     return x.reshape(n, heads, x.shape[1], width)
 
 
@@ -94,13 +94,13 @@ def one_more(mask: Any) -> Any:
 
 
 def attn_by_head(mask: Any, n: int, heads: int, rows: int, columns: int) -> Any:
-    """A mask (L, S) or (N * heads, L, S) as it broadcasts with (N, heads, L, S).  Raises RuntimeError for other shapes."""
+    """A mask (L, S) or (N * heads, L, S) that broadcasts with (N, heads, L, S).  Raises RuntimeError for others."""
     if mask is None:
         return None
     wanted = (rows, columns) if mask.ndim == 2 else (n * heads, rows, columns)
     if tuple(mask.shape) != wanted:
-        raise RuntimeError(f"multi_head_attention_forward: The shape of the {mask.ndim}D attn_mask is {tuple(mask.shape)}, but "
-                           f"should be {wanted}.")  # fmt: skip
+        raise RuntimeError(f"multi_head_attention_forward: The shape of the {mask.ndim}D attn_mask is "
+                           f"{tuple(mask.shape)}, but should be {wanted}.")  # fmt: skip
     return mask if mask.ndim == 2 else mask.reshape(n, heads, rows, columns)
 
 
@@ -109,8 +109,8 @@ def joined_masks(mask: Any, padding: Any, n: int, columns: int) -> Any:
     if padding is None:
         return mask
     if tuple(padding.shape) != (n, columns):
-        raise AssertionError(f"multi_head_attention_forward: expecting key_padding_mask shape of {(n, columns)}, but got "
-                             f"{tuple(padding.shape)}")  # fmt: skip
+        raise AssertionError(f"multi_head_attention_forward: expecting key_padding_mask shape of {(n, columns)}, but "
+                             f"got {tuple(padding.shape)}")  # fmt: skip
     padding = padding.reshape(n, 1, 1, columns)
     return padding if mask is None else mask + padding
 
@@ -131,8 +131,8 @@ def check_embedding(query: Any, key: Any, value: Any, size: int, heads: int, apa
     if size % heads:
         raise AssertionError(f"multi_head_attention_forward: embed_dim {size} not divisible by num_heads {heads}")
     if apart and key.shape[:2] != value.shape[:2]:
-        raise AssertionError(f"multi_head_attention_forward: key's sequence and batch dims {tuple(key.shape[:2])} do not match "
-                             f"value's {tuple(value.shape[:2])}")  # fmt: skip
+        raise AssertionError(f"multi_head_attention_forward: key's sequence and batch dims {tuple(key.shape[:2])} do "
+                             f"not match value's {tuple(value.shape[:2])}")  # fmt: skip
     if not apart and key.shape != value.shape:
         raise AssertionError(f"multi_head_attention_forward: key shape {tuple(key.shape)} does not match value shape "
                              f"{tuple(value.shape)}")  # fmt: skip
@@ -148,39 +148,50 @@ def masks_of(query: Any, padding: Any, mask: Any, is_causal: bool, need_weights:
     return padding, added(mask, "attn_mask", query.dtype), False
 
 
+def with_batch(query: Any, key: Any, value: Any, padding: Any) -> tuple[Any, Any, Any, Any]:
+    """Inputs without a batch as a batch of one; the same tensor stays the same."""
+    same_key, same_value = key is query, value is key
+    query = query.unsqueeze(1)
+    key = query if same_key else key.unsqueeze(1)
+    value = key if same_value else value.unsqueeze(1)
+    return query, key, value, None if padding is None else padding.unsqueeze(0)
+
+
+def project(query: Any, key: Any, value: Any, packed: Any, apart: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """The projections with one matrix, or with `apart`, one for each.  Raises AssertionError if it is missing."""
+    if apart is not None:
+        return project_apart(query, key, value, apart, bias)
+    if packed is None:
+        raise AssertionError("multi_head_attention_forward: in_proj_weight is None without use_separate_proj_weight")
+    return project_packed(query, key, value, packed, bias)
+
+
 @function(ns=F)
 def multi_head_attention_forward(
     query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
     bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
     training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None,
-    static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
+    use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
+    v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
+    is_causal: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Attention of `num_heads` heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), (N, L, S) or None
+    """Attention of `num_heads` heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), weights
 
-    in_proj_weight: (3E, E), or with use_separate_proj_weight q_, k_ and v_proj_weight. bias_k, bias_v: a further key and
-    value. add_zero_attn: a further one of zeros. static_k, static_v: (N * num_heads, S, E / num_heads) in the place of the
-    projected ones. Masks: key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S), True where attention is not
-    allowed, or added. is_causal: a hint that attn_mask is causal. need_weights: return the weights, their mean over heads
-    if average_attn_weights, (N, num_heads, L, S) otherwise.
+    in_proj_weight: (3E, E), or with use_separate_proj_weight the three others. bias_k, bias_v: a further key and value.
+    add_zero_attn: a further one of zeros. static_k, static_v: (N * num_heads, S, E / num_heads) for the projected ones.
+    key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S): True where attention is not allowed, or added.
+    is_causal: a hint that attn_mask is causal. need_weights: return the weights too, (N, L, S), their mean over heads, or
+    without average_attn_weights (N, num_heads, L, S).
     Source: Vaswani et al., Attention Is All You Need (2017).
     """
-    batched = check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched, padding = check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads), key_padding_mask
     if not batched:
-        same_key, same_value = key is query, value is key
-        query = query.unsqueeze(1)
-        key = query if same_key else key.unsqueeze(1)
-        value = key if same_value else value.unsqueeze(1)
-        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+        query, key, value, padding = with_batch(query, key, value, padding)
     rows, n, size = query.shape
-    padding, mask, causal = masks_of(query, key_padding_mask, attn_mask, is_causal, need_weights)
+    padding, mask, causal = masks_of(query, padding, attn_mask, is_causal, need_weights)
     check_embedding(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-    if use_separate_proj_weight:
-        q, k, v = project_apart(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
-    else:
-        if in_proj_weight is None:
-            raise AssertionError("multi_head_attention_forward: use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = project_packed(query, key, value, in_proj_weight, in_proj_bias)
+    apart = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = project(query, key, value, in_proj_weight, apart, in_proj_bias)
     mask = attn_by_head(mask, n, num_heads, rows, key.shape[0])
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -197,11 +208,10 @@ def multi_head_attention_forward(
     mask, p = joined_masks(mask, padding, n, k.shape[2]), dropout_p if training else 0.0
     if need_weights:
         out, weights = weighed(q, k, v, mask, p)
+        weights = ops.mean(weights, 1) if average_attn_weights else weights
     else:
         out, weights = scaled_dot_product_attention(q, k, v, mask, p, causal), None
     out = linear(out.permute(2, 0, 1, 3).reshape(rows, n, size), out_proj_weight, out_proj_bias)
-    if weights is not None and average_attn_weights:
-        weights = ops.mean(weights, 1)
     if not batched:
         return out.squeeze(1), None if weights is None else weights.squeeze(0)
     return out, weights

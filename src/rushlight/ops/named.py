@@ -1,4 +1,4 @@
-"""torch's functions by name, looked up when they are used: for what formulas need of modules that are imported later."""
+"""torch's functions by name, looked up when used: for what formulas need of modules imported later."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops.call import write_out
 from rushlight.ops.declare import Array
+from rushlight.ops.floats import require, widened
 from rushlight.ops.named import linalg
 from rushlight.ops.named import named as ops
-from rushlight.ops.rectifier import require
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor
 
@@ -42,14 +42,14 @@ def as_rows(x: Any, k: int) -> Any:
 
 
 @op(ns=None, name="native_layer_norm", aux=("mean", "rstd"))
-def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:  # noqa: A002
+def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(input.dtype.kind == "f", "layer_norm", input)
     out, mean, rstd = be.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
     return out.reshape(input.shape), mean, rstd
 
 
-def _layer_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, k: int, needs: Any) -> Any:  # noqa: A002
+def _layer_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, k: int, needs: Any) -> Any:
     gx, gw, gb = be.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
@@ -63,7 +63,8 @@ def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
 
 
 @layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw)
-def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight = widened(g, input, weight)
     dims = last_dims(k)
     hat, rstd = standardized(input, dims, eps)
     t = g if weight is None else g * weight
@@ -71,29 +72,29 @@ def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:  # 
     return gx, g * hat if needs[1] else None, g
 
 
-def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:  # noqa: A002
+def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
     k, have = len(shape), input._array.shape
     if not k:
-        raise RuntimeError(f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-                           "element, but got normalized_shape = []")  # fmt: skip
+        raise RuntimeError(f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+                           "one element, but got normalized_shape = []")  # fmt: skip
     for argument, x in zip(("weight", "bias"), parameters, strict=False):
         if x is not None and x._array.shape != shape:
-            raise RuntimeError(f"{name}: Expected {argument} to be of same shape as normalized_shape, but got {argument} of "
-                               f"shape {list(x.shape)} and normalized_shape = {list(shape)}")  # fmt: skip
+            raise RuntimeError(f"{name}: Expected {argument} to be of same shape as normalized_shape, but got "
+                               f"{argument} of shape {list(x.shape)} and normalized_shape = {list(shape)}")  # fmt: skip
     if len(have) < k or have[len(have) - k :] != shape:
         wanted = ", ".join(["*", *map(str, shape)])
-        raise RuntimeError(f"{name}: Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got "
-                           f"input of size{list(have)}")  # fmt: skip
+        raise RuntimeError(f"{name}: Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but "
+                           f"got input of size{list(have)}")  # fmt: skip
     return k
 
 
 @function(ns=F)
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:  # noqa: A002
-    """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(input - mean) / sqrt(var + eps) * weight + bias over the dimensions of normalized_shape S.  (*, S) -> (*, S)
 
     weight, bias: S or None. Raises RuntimeError where shapes do not fit.
     Source: Ba, Kiros and Hinton, Layer Normalization (2016).
@@ -106,7 +107,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return layer_norm_op(input, weight, bias, k, eps)
 
 
-def torch_layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,  # noqa: A002
+def torch_layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
                      cudnn_enable: bool = True) -> Any:  # fmt: skip
     """As torch.nn.functional.layer_norm."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
@@ -117,7 +118,7 @@ NAMESPACES[""]["layer_norm"] = torch_layer_norm
 
 
 @function()
-def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:  # noqa: A002
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
     out = layer_norm_op(input, weight, bias, k, eps)
@@ -130,20 +131,21 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 
 
 @op(ns=None, name="fused_rms_norm", aux=("rstd",))
-def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:  # noqa: A002
+def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(input.dtype.kind == "f", "rms_norm", input)
     out, rstd = be.rms_norm(as_rows(input, k), flat(weight), eps)
     return out.reshape(input.shape), rstd
 
 
-def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:  # noqa: A002
+def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
     gx, gw = be.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
     return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(weight.shape))
 
 
 @rms_norm_op.grad("input", "weight", raw=_rms_norm_raw)
-def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight = widened(g, input, weight)
     dims = last_dims(k)
     rstd = ops.rsqrt(ops.mean(input * input, dims, True) + eps)
     hat = input * rstd
@@ -152,7 +154,7 @@ def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:  # 
 
 
 @function(ns=F)
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:  # noqa: A002
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
 
     eps: by default that of the dtype in which it is computed (float32 for 16-bit inputs).
@@ -176,13 +178,13 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 
 
 @op(ns=None, name="native_group_norm", aux=("mean", "rstd"))
-def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:  # noqa: A002
+def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
     return be.group_norm(input, groups, weight, bias, eps)
 
 
-def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:  # noqa: A002
+def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
     return be.group_norm_backward(g, input, mean, rstd, weight, needs)
 
 
@@ -192,7 +194,8 @@ def by_feature(weight: Any, ndim: int) -> Any:
 
 
 @group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw)
-def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight = widened(g, input, weight)
     shape = tuple(input.shape)
     grouped, dims = in_groups(shape, groups), (0, *range(2, len(shape)))
     hat, rstd = standardized(input.reshape(grouped), (2,), eps)
@@ -207,7 +210,7 @@ def in_groups(shape: Any, groups: int) -> tuple[int, int, int]:
     return shape[0], groups, shape[1] // groups * math.prod(shape[2:])
 
 
-def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:  # noqa: A002
+def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
     """Raise RuntimeError where shapes do not fit the groups."""
     shape = list(input.shape)
     if len(shape) < 2:
@@ -215,12 +218,13 @@ def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:  # noq
     if groups <= 0:
         raise RuntimeError(f"group_norm: Expected num groups to be greater than 0, got {groups}")
     if shape[1] % groups:
-        raise RuntimeError(f"group_norm: Expected number of channels in input to be divisible by num_groups, but got input "
-                           f"of shape {shape} and num_groups={groups}")  # fmt: skip
+        raise RuntimeError("group_norm: Expected number of channels in input to be divisible by num_groups, but got "
+                           f"input of shape {shape} and num_groups={groups}")  # fmt: skip
     for argument, x in (("weight", weight), ("bias", bias)):
         if x is not None and list(x.shape) != shape[1:2]:
-            raise RuntimeError(f"group_norm: Expected {argument} to be a vector of size equal to the number of channels in "
-                               f"input, but got {argument} of shape {list(x.shape)} and input of shape {shape}")  # fmt: skip
+            raise RuntimeError(f"group_norm: Expected {argument} to be a vector of size equal to the number of "
+                               f"channels in input, but got {argument} of shape {list(x.shape)} and input of shape "
+                               f"{shape}")  # fmt: skip
 
 
 def verify_batch(shape: list[int], count: int) -> None:
@@ -230,7 +234,7 @@ def verify_batch(shape: list[int], count: int) -> None:
 
 
 @function(ns=F)
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:  # noqa: A002
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Normalisation over each of `num_groups` groups of channels.  (N, C, *), weight, bias: (C,) -> (N, C, *)
 
     Raises RuntimeError unless num_groups divides C.  Source: Wu and He, Group Normalization (2018).
@@ -241,7 +245,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return group_norm_op(input, weight, bias, num_groups, eps)
 
 
-def torch_group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,  # noqa: A002
+def torch_group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
                      cudnn_enabled: bool = True) -> Any:  # fmt: skip
     """As torch.nn.functional.group_norm."""
     check_group(input, num_groups, weight, bias)
@@ -253,7 +257,7 @@ NAMESPACES[""]["group_norm"] = torch_group_norm
 
 
 @function()
-def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:  # noqa: A002, N803
+def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
     """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
     check_group(input, group, weight, bias)
     rows = input.reshape(N, group, C // group * HxW)
@@ -266,7 +270,7 @@ def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: i
 
 
 @function(ns=F)
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:  # noqa: A002
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """input / max(norm(input), eps), the norm of order `p` along `dim`.  (*) -> (*)"""
     norm = linalg.vector_norm(input, p, dim, True)
     result = input / ops.clamp_min(norm, eps)
@@ -274,7 +278,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
 
 
 @op(ns=None, linear=True, grads={"input": lambda g, before, after: window_sum(g, after, before)})
-def window_sum(be: Any, input: Array, before: int, after: int) -> Array:  # noqa: A002
+def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
     for shift in range(-before, after + 1):
@@ -286,7 +290,7 @@ def window_sum(be: Any, input: Array, before: int, after: int) -> Array:  # noqa
 
 
 @op(ns=None, name="local_response_norm", promote="float")
-def local_response_op(be: Any, input: Array, size: int, alpha: float, beta: float, k: float) -> Array:  # noqa: A002
+def local_response_op(be: Any, input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
     return input * _response(input, size, alpha, k) ** -beta
 
@@ -296,20 +300,22 @@ def _response(x: Any, size: int, alpha: float, k: float) -> Any:
 
 
 @local_response_op.grad("input")
-def _(g: Any, input: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:
+    g, input = widened(g, input)
     base = _response(input, size, alpha, k)
     spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)
     return g * base**-beta - input * spread * (2 * alpha * beta / size)
 
 
 @function(ns=F)
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:  # noqa: A002
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """input / (k + alpha * mean of squares over `size` neighbouring channels)^beta.  (N, C, *) -> (N, C, *)
 
     Raises ValueError below 3 dimensions.  Source: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012).
     """
     if input.ndim < 3:
-        raise ValueError(f"local_response_norm: Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
+        raise ValueError(f"local_response_norm: Expected 3D or higher dimensionality input (got {input.ndim} "
+                         "dimensions)")  # fmt: skip
     if not input._array.size:
         return input
     return local_response_op(input, size, alpha, beta, k)

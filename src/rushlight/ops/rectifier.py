@@ -14,18 +14,12 @@ import numpy as np
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
+from rushlight.ops.floats import require
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, op
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
-
-
-def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
-    """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
-    if not fits:
-        raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in "
-                           "input.float()")  # fmt: skip
 
 
 def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
@@ -46,7 +40,7 @@ def gated(be: Any, grad: Array, gate: Array) -> Array:
 
 
 @op(ns=None)
-def outside(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
+def outside(be: Any, input: Array, low: float, high: float) -> Array:
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
     inside = np.asarray(input >= low)
     inside &= input <= high
@@ -54,7 +48,7 @@ def outside(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A
 
 
 @op(ns=None)
-def between(be: Any, input: Array, low: float, high: float) -> Array:  # noqa: A002
+def between(be: Any, input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
     beyond = np.asarray(input <= low)
     beyond |= input >= high
@@ -79,7 +73,7 @@ def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Ar
 
 
 @elementwise(promote=None)
-def relu(be: Any, input: Array) -> Array:  # noqa: A002
+def relu(be: Any, input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -97,7 +91,7 @@ Tensor.relu_ = relu_  # type: ignore[attr-defined]
 
 
 @function(ns=F, name="relu")
-def functional_relu(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def functional_relu(input: Any, inplace: bool = False) -> Any:
     """max(input, 0), written into `input` if `inplace`.  (*) -> (*)"""
     return relu_(input) if inplace else relu(input)
 
@@ -113,14 +107,14 @@ def _leaky(be: Any, x: Any, slope: float) -> Any:
 
 @op(ns=None, name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)})  # fmt: skip
-def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:  # noqa: A002
+def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(be, input, negative_slope)
 
 
 @op(ns=None, name="falling_leaky_relu",
     grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)})  # fmt: skip
-def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:  # noqa: A002
+def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(be, input, negative_slope)
 
@@ -134,14 +128,14 @@ _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu
 
 
 @function(ns=F)
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:  # noqa: A002
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """input where over 0, else negative_slope * input; written into `input` if `inplace`.  (*) -> (*)"""
     if inplace:
         return leaky_relu_(input, negative_slope)
     return (leaky_relu_op if negative_slope >= 0 else falling_leaky_relu)(input, negative_slope)
 
 
-def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:  # noqa: A002
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
     """In-place version of :func:`leaky_relu`."""
     return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
 
@@ -150,14 +144,14 @@ publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
 @op(ns=None, name="prelu_kernel")
-def prelu_op(be: Any, input: Array, weight: Array) -> Array:  # noqa: A002
+def prelu_op(be: Any, input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     out = np.asarray(input * weight)
     np.copyto(out, input, where=input > 0)
     return out
 
 
-def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:  # noqa: A002
+def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:
     g, x, w = up(g, input, weight)
     positive = x > 0
     of_weight = np.multiply(g, x, where=~positive, out=np.zeros(g.shape, g.dtype)) if needs[1] else None
@@ -169,13 +163,13 @@ def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:  # 
 
 
 @prelu_op.grad("input", "weight", raw=_prelu_raw)
-def _(g: Any, input: Any, weight: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, weight: Any) -> Any:
     below = outside(input, 0.0, math.inf)
     return gated(g, outside(input, -math.inf, 0.0)) + gated(g, below) * weight, gated(g, below) * input
 
 
 @function(ns="", method=True)
-def prelu(input: Any, weight: Any) -> Any:  # noqa: A002
+def prelu(input: Any, weight: Any) -> Any:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
     if not isinstance(weight, Tensor):
         raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {type(weight).__name__}")
@@ -187,8 +181,8 @@ def prelu(input: Any, weight: Any) -> Any:  # noqa: A002
         if input.ndim == 0:
             raise RuntimeError("prelu: Not allow zero-dim input tensor.")
         if channels != count:
-            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{count} and channel size = {channels}.")  # fmt: skip
+            raise RuntimeError("prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
+                               f"= {count} and channel size = {channels}.")  # fmt: skip
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.ndim == 1:
@@ -201,7 +195,7 @@ NAMESPACES.setdefault(F, {})["prelu"] = prelu
 
 
 @op(ns=None, grads={"input": lambda g, noise: g * noise})
-def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:  # noqa: A002
+def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:
     """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
     return input * noise
 
@@ -221,7 +215,7 @@ def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
 
 
 @function(ns="")
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,  # noqa: A002
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
           inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
     """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
@@ -232,7 +226,7 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
 
 
-def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,  # noqa: A002
+def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
            generator: Any = None) -> Any:  # fmt: skip
     """In-place version of :func:`rrelu`."""
     return rrelu(input, lower, upper, training, True, generator)
@@ -245,8 +239,9 @@ publish_inplace("rrelu_", rrelu_, "", F)
 # Limits ------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="hardtanh", grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, min_val, max_val))})
-def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:  # noqa: A002
+@op(ns=None, name="hardtanh",
+    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, min_val, max_val))})  # fmt: skip
+def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
     return np.clip(input, input.dtype.type(min_val), input.dtype.type(max_val))
@@ -257,14 +252,15 @@ _hardtanh_ = inplace_of(hardtanh_op.op)
 
 
 @function(ns=F)
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """input limited to [min_val, max_val].  (*) -> (*).  Raises ValueError unless min_val <= max_val."""
     if min_val > max_val:
-        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and max_val={max_val}")
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and "
+                         f"max_val={max_val}")  # fmt: skip
     return (_hardtanh_ if inplace else hardtanh_op)(input, min_val, max_val)
 
 
-def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:  # noqa: A002
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """In-place version of :func:`hardtanh`."""
     return hardtanh(input, min_val, max_val, True)
 
@@ -273,14 +269,14 @@ publish_inplace("hardtanh_", hardtanh_, F)
 
 
 @function(ns=F)
-def relu6(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def relu6(input: Any, inplace: bool = False) -> Any:
     """min(max(input, 0), 6).  (*) -> (*)"""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 @elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
              grads={"input": lambda g, out: gated(g, between(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
-def hardsigmoid_op(be: Any, input: Array) -> Array:  # noqa: A002
+def hardsigmoid_op(be: Any, input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardsigmoid", input)
     return _hardsigmoid(input, np.empty_like(input))
@@ -297,20 +293,20 @@ _hardsigmoid_ = inplace_of(hardsigmoid_op.op)
 
 
 @function(ns=F)
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
 
 
 @elementwise(ns=None, name="hardswish", inplace=False, promote=None)
-def hardswish_op(be: Any, input: Array) -> Array:  # noqa: A002
+def hardswish_op(be: Any, input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
     out = _hardsigmoid(input, np.empty_like(input))
     return np.multiply(out, input, out=out)
 
 
-def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
+def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:
     g, x = up(g, input)
     out = np.multiply(x, 1 / 3, out=np.empty_like(x))
     out += 0.5
@@ -320,7 +316,7 @@ def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:  # noqa: A002
 
 
 @hardswish_op.grad("input", raw=_hardswish_raw)
-def _(g: Any, input: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any) -> Any:
     middle = gated(g, outside(input, 3.0, math.inf)) * (input / 3 + 0.5)
     return gated(middle, outside(input, -math.inf, -3.0)) + gated(g, outside(input, -math.inf, 3.0))
 
@@ -329,14 +325,14 @@ _hardswish_ = inplace_of(hardswish_op.op)
 
 
 @function(ns=F)
-def hardswish(input: Any, inplace: bool = False) -> Any:  # noqa: A002
+def hardswish(input: Any, inplace: bool = False) -> Any:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
 @op(ns=None, name="threshold",
     grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))})  # fmt: skip
-def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:  # noqa: A002
+def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
@@ -353,7 +349,7 @@ _threshold_ = inplace_of(threshold_op.op)
 
 
 @function(ns=F)
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:  # noqa: A002
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     return (_threshold_ if inplace else threshold_op)(input, threshold, value)
 
@@ -363,7 +359,7 @@ publish_inplace("threshold_", _threshold_, "", F)
 
 
 @op(ns="", name="hardshrink")
-def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A002
+def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardshrink", input)
     out = input.copy()
@@ -376,7 +372,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 
 
 @op(ns=F, name="softshrink", method=False, grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
-def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:  # noqa: A002
+def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0."""
     require(input.dtype.kind == "f", "softshrink", input)
     if not lambd >= 0:
@@ -400,7 +396,7 @@ def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
 
 
 @op(ns=None, name="elu")
-def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:  # noqa: A002
+def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
 
@@ -425,7 +421,7 @@ def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
 
 
 @op(ns=None, name="falling_elu")
-def falling_elu(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:  # noqa: A002
+def falling_elu(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` of alpha < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
 
@@ -435,7 +431,7 @@ falling_elu.grad("input")(
 )
 
 
-def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:  # noqa: A002
+def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:
     """The exponential linear units, by the sign of alpha."""
     at = alpha < 0
     return ((_elu_, _falling_elu_) if inplace else (elu_op, falling_elu))[at](input, alpha, scale, input_scale)
@@ -445,12 +441,12 @@ _elu_, _falling_elu_ = inplace_of(elu_op.op), inplace_of(falling_elu.op)
 
 
 @function(ns=F)
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """input where over 0, else alpha * (e^input - 1).  (*) -> (*)"""
     return elu_any(input, alpha, 1.0, 1.0, inplace)
 
 
-def elu_(input: Any, alpha: float = 1.0) -> Any:  # noqa: A002
+def elu_(input: Any, alpha: float = 1.0) -> Any:
     """In-place version of :func:`elu`."""
     return elu(input, alpha, True)
 
@@ -462,25 +458,25 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @function(ns=F)
-def selu(input: Any, inplace: bool = False) -> Any:  # noqa: A002
-    """scale * elu(input, alpha) with the constants of Klambauer et al., Self-Normalizing Neural Networks.  (*) -> (*)"""
+def selu(input: Any, inplace: bool = False) -> Any:
+    """scale * elu(input, alpha) with constants of Klambauer et al., Self-Normalizing Networks (2017).  (*) -> (*)"""
     return elu_any(input, SELU_ALPHA, SELU_SCALE, 1.0, inplace)
 
 
-def selu_(input: Any) -> Any:  # noqa: A002
+def selu_(input: Any) -> Any:
     """In-place version of :func:`selu`."""
     return selu(input, True)
 
 
 @function(ns=F)
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:  # noqa: A002
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
     return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
 
 
-def celu_(input: Any, alpha: float = 1.0) -> Any:  # noqa: A002
+def celu_(input: Any, alpha: float = 1.0) -> Any:
     """In-place version of :func:`celu`."""
     return celu(input, alpha, True)
 

@@ -9,8 +9,8 @@ from rushlight import dtypes
 from rushlight.generator import default_generator
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.floats import require
 from rushlight.ops.named import named as ops
-from rushlight.ops.rectifier import require
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap
 
@@ -18,7 +18,7 @@ F = "nn.functional"
 
 
 @op(ns=None, name="softmax")
-def softmax_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
+def softmax_op(be: Any, input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softmax", input)
     return be.softmax(input, dim)
@@ -31,7 +31,7 @@ def _(g: Any, out: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="log_softmax")
-def log_softmax_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
+def log_softmax_op(be: Any, input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
     require(input.dtype.kind == "f", "log_softmax", input)
     return be.log_softmax(input, dim)
@@ -42,19 +42,19 @@ def _(g: Any, out: Any, dim: Any) -> Any:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 
 
-def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:  # noqa: A002
+def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if dtype is not None:
         if not isinstance(dtype, dtypes.dtype):
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-        input = input.to(dtype)  # type: ignore[attr-defined]  # noqa: A001
+        input = input.to(dtype)  # type: ignore[attr-defined]
     return fn(input, wrap_dim(dim, input._array.ndim))
 
 
 @function(method=True, out=True)
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
 
     Rows of -inf alone become NaN.  Raises IndexError for a `dim` that is out of range.
@@ -67,7 +67,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True)
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:  # noqa: A002
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
@@ -85,13 +85,13 @@ def implied_dim(name: str, dim: Any, ndim: int, stacklevel: int) -> Any:
 
 
 @function(ns=F, name="softmax")
-def functional_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:  # noqa: A002
+def functional_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)"""
     return applied(softmax_op, "softmax", input, implied_dim("softmax", dim, input.ndim, _stacklevel), dtype)
 
 
 @function(ns=F, name="log_softmax")
-def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3,  # noqa: A002
+def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3,
                            dtype: Any = None) -> Any:  # fmt: skip
     """The logarithm of softmax along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)"""
     dim = implied_dim("log_softmax", dim, input.ndim, _stacklevel)
@@ -99,7 +99,7 @@ def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int 
 
 
 @function(ns=F)
-def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:  # noqa: A002
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmax(-input).  (*) -> (*)"""
     return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim, _stacklevel), dtype)
 

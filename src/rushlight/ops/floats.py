@@ -1,0 +1,37 @@
+"""What operators on floating-point numbers share: refusing other dtypes, and computing 16-bit ones in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.convert import cast
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
+    """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
+    if not fits:
+        raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
+                                  "in input.float()")  # fmt: skip
+
+
+def wide(dtype: Any) -> Any:
+    """float32 for 16-bit dtypes of NumPy, else the dtype itself."""
+    return FLOAT32 if dtype.itemsize == 2 else dtype
+
+
+def widened(*operands: Any) -> Any:
+    """16-bit arrays and tensors in float32, so that what a formula makes of them neither overflows nor loses digits."""
+    return [_widened(x) for x in operands]
+
+
+def _widened(x: Any) -> Any:
+    if x is None or x.dtype.itemsize != 2:
+        return x
+    if isinstance(x, np.ndarray):
+        return x.astype(FLOAT32) if x.dtype in dtypes.HALVES else x
+    return cast(x, FLOAT32) if x.dtype.is_floating_point else x
