@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+from rushlight.state import set_mode
+
+_former = threading.local()  # the devices to go back to, innermost first
 KINDS = ("cpu", "cuda", "meta")
 instead_of_cuda: Any = None  # a function giving the kind that "cuda" means, where `rushlight run` has set one
 
@@ -51,6 +55,15 @@ class device:
 
     def __reduce__(self) -> Any:
         return device, (self.type, self.index)
+
+    def __enter__(self) -> device:
+        """Within the block, this is the device of new tensors."""
+        _former.stack = (set_mode("default_device", None if self == CPU else self), *getattr(_former, "stack", ()))
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        set_mode("default_device", _former.stack[0])
+        _former.stack = _former.stack[1:]
 
 
 CPU = device("cpu")

@@ -191,7 +191,7 @@ class finfo:
         self.bits: Any = info.bits
         self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))
         self.tiny = self.smallest_normal = type_float(info.tiny)
-        self.resolution = type_float(info.resolution)
+        self.resolution = 10.0**-info.precision
 
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "

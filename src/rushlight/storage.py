@@ -32,11 +32,7 @@ class Storage:
         """Address of the first byte."""
         return int(self.root.__array_interface__["data"][0])
 
-    def size(self) -> int:
-        """Elements of the owning array."""
-        return int(self.root.size)
-
-    __len__ = size
+    size = __len__ = nbytes
 
     def __repr__(self) -> str:
         return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"

@@ -88,6 +88,12 @@ def detach(input: Any) -> Any:  # noqa: A002
     return t
 
 
+@function()
+def detach_copy(input: Any) -> Any:
+    """A copy outside the graph.  input: (*) -> (*)"""
+    return copy(detach(input), None)
+
+
 @function(method=True)
 def detach_(input: Tensor) -> Tensor:  # noqa: A002
     """Take this tensor out of the graph, in place.  Raises RuntimeError for views."""

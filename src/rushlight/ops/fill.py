@@ -11,6 +11,8 @@ from rushlight.ops.convert import copy_into
 from rushlight.ops.declare import Array
 from rushlight.ops.factories import fill_array, fitted
 from rushlight.ops.like_new import zeros_like
+from rushlight.ops.named import named
+from rushlight.ops.options import strides_of
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
 from rushlight.tensor import Tensor
@@ -28,6 +30,9 @@ def fill_number(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
 def fill_in_place(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
+
+
+fill_in_place.op.one_value = True
 
 
 @op(ns=None, name="fill_tensor", half=None, grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)})
@@ -70,4 +75,26 @@ def fill_(input: Tensor, value: Any) -> Tensor:  # noqa: A002
 @function(method=True)
 def zero_(input: Tensor) -> Tensor:  # noqa: A002
     """Set every element to zero.  (*) -> (*)"""
+    call.check_single_writes("zero_", input._array)
     return call.apply_inplace(fill_in_place.op, (input,), (0,))
+
+
+@function(method=True, ns="Tensor")
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal to a number; with `wrap`, that of a tall matrix begins again below its end.  (*) -> (*)
+
+    Raises RuntimeError for tensors of more than two dimensions whose sizes differ.
+    """
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("fill_diagonal_: dimensions must be larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("fill_diagonal_: all dimensions of input must be of equal length")
+    steps, size = strides_of(input._array), min(shape)
+    diagonal, start = sum(steps), input.storage_offset()
+    named.as_strided(input, (size,), (diagonal,), start).fill_(fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        width = shape[1]
+        rest = (shape[0] * width + width) // (width + 1) - size
+        named.as_strided(input, (rest,), (diagonal,), start + steps[0] * (width + 1)).fill_(fill_value)
+    return input

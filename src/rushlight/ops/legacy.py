@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.devices import CPU
+from rushlight.devices import device as device_class
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.data import array_from
 from rushlight.ops.options import check_device, made, size_of
-from rushlight.ops.registry import NAMESPACES
+from rushlight.ops.registry import NAMESPACES, function
+from rushlight.ops.results import return_types
+from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor
 
 PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
@@ -106,3 +111,51 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 Tensor.new = new  # type: ignore[attr-defined]
 Tensor.type = type_  # type: ignore[attr-defined]
+
+
+@function()
+def typename(obj: Any) -> str:
+    """The name of an object's type; of tensors that of their tensor type."""
+    if isinstance(obj, Tensor):
+        return type_string(obj.dtype)
+    kind = type(obj)
+    module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+@function()
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of new floating-point tensors by a tensor type or its name."""
+    found = BY_STRING.get(t) if isinstance(t, str) else getattr(t, "dtype", None)
+    if found is None:
+        raise TypeError(f"invalid type object: {t!r}")
+    dtypes.set_default_dtype(found)
+
+
+@function()
+def get_default_device() -> Any:
+    """The device of new tensors."""
+    return modes.default_device or CPU
+
+
+@function()
+def set_default_device(device: Any) -> None:
+    """Set the device of new tensors of this thread; None is the CPU."""
+    found = CPU if device is None else device_class(device)
+    set_mode("default_device", None if found == CPU else found)
+
+
+@function()
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in inference mode."""
+    return input.is_inference()
+
+
+@function(method=True)
+def is_distributed(input: Tensor) -> bool:
+    """Whether a tensor is spread over processes: never."""
+    return False
+
+
+NAMESPACES.setdefault("", {}).update(e=math.e, pi=math.pi, inf=math.inf, nan=math.nan, newaxis=None,
+                                     return_types=return_types)  # fmt: skip

@@ -14,7 +14,7 @@ from rushlight.engine.node import edge_of
 from rushlight.ops.dims import sizes
 from rushlight.ops.formats import contiguous_format, empty_in_format, preserve_format
 from rushlight.ops.options import dense_order, strides_of
-from rushlight.ops.registry import function
+from rushlight.ops.registry import NAMESPACES, function
 from rushlight.ops.strided import view_at
 from rushlight.storage import Storage, bump, root_of, storage_of
 from rushlight.tensor import Tensor, alias, wrap
@@ -194,6 +194,30 @@ Tensor._typed_storage = storage  # type: ignore[attr-defined]
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, (Storage, TypedStorage))
+
+
+def storage_type(self: Tensor) -> Any:
+    """The type of `storage()`."""
+    return TypedStorage
+
+
+def resize_as(self: Tensor, other: Tensor) -> Tensor:
+    """As `resize_as_`, deprecated."""
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    return resize_(alias(self), *other._array.shape)
+
+
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from outermost to innermost in memory."""
+    steps = strides_of(self._array)
+    return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
+
+
+for _method in (storage_type, resize_as, dim_order):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
+Tensor.name = None  # type: ignore[attr-defined]
+NAMESPACES[""].update(UntypedStorage=Storage, TypedStorage=TypedStorage)
 
 
 # Copies --------------------------------------------------------------------------------------------

@@ -255,6 +255,22 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:  # noqa: A002
     return count_op(input, where if array.ndim else None)
 
 
+@op(ns=None, half=None)
+def hash_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
+    wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
+    return np.bitwise_xor.reduce(wide, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
+
+
+@function(method=True, out=True)
+def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+    """A hash of the elements over all dimensions or those in `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
+    array = tensor_argument("hash_tensor", input)
+    if mode != 0 or array.dtype.kind == "c":
+        raise RuntimeError(f"hash_tensor(): expected mode 0 and a real tensor, got mode {mode}, {dtypes.of(array.dtype)}")
+    return hash_op(input, axes(dim, array.ndim), keepdim)
+
+
 # Without NaN ---------------------------------------------------------------------------------------
 
 
