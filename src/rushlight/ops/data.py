@@ -11,8 +11,8 @@ from rushlight import dtypes
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
-_PYTHON = {float: np.dtype(np.float64), int: np.dtype(np.int64), bool: np.dtype(np.bool_),
-           complex: np.dtype(np.complex128)}  # fmt: skip
+INT64 = np.dtype(np.int64)
+WIDE, PLAIN = frozenset((np.float64, np.complex128)), frozenset((float, int, bool, complex))
 
 
 def array_from(data: Any, dtype: Any, name: str = "tensor") -> Any:
@@ -30,6 +30,8 @@ def array_from(data: Any, dtype: Any, name: str = "tensor") -> Any:
 def scalar_array(value: Any, dtype: Any) -> Any:
     """A 0-d array of a Python number."""
     if dtype is None:
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
         dtype = dtypes.default_of_category(dtypes.scalar_category(value)).numpy
     return checked(np.asarray(value), dtype, value)
 
@@ -68,7 +70,7 @@ def nested_array(data: Any, dtype: Any, name: str) -> Any:
     """An array of nested sequences."""
     leaf = check_sequence(data, name)
     try:
-        array = np.array(data)
+        array = slow_nested(data, name) if isinstance(leaf, Tensor) and leaf._array.ndim else np.array(data)
     except (ValueError, RuntimeError):
         array = slow_nested(data, name)
     except OverflowError:
@@ -78,22 +80,34 @@ def nested_array(data: Any, dtype: Any, name: str) -> Any:
     if isinstance(leaf, ndarray):
         warn_of_arrays()
     if dtype is None:
-        dtype = inferred(array, leaf)
+        dtype = inferred(array, data, leaf)
     elif isinstance(leaf, (ndarray, np.generic, Tensor)):
         return convert(array, dtype)
     return checked(array, dtype, data)
 
 
-def inferred(array: Any, leaf: Any) -> Any:
-    """The dtype of data whose first element is `leaf`."""
+def inferred(array: Any, data: Any, leaf: Any) -> Any:
+    """The dtype of `data`, whose first element is `leaf`."""
     kind = array.dtype.kind
-    if kind in "fc" and array.dtype.itemsize == (8 if kind == "f" else 16):
-        if not isinstance(leaf, (np.generic, ndarray, Tensor)):
-            default = dtypes.get_default_dtype()
-            return default.numpy if kind == "f" else default.to_complex().numpy
-    if kind == "u" and array.dtype.itemsize == 8 and isinstance(leaf, int):
-        raise ValueError("Overflow when unpacking long long")
+    if kind in "fc" and array.dtype.itemsize == (8 if kind == "f" else 16) and not holds(data, WIDE):
+        default = dtypes.get_default_dtype()
+        return default.numpy if kind == "f" else default.to_complex().numpy
+    if leaf.__class__ is int:
+        if kind == "u" and array.dtype.itemsize == 8:
+            raise ValueError("Overflow when unpacking long long")
+        return INT64
     return dtypes.of(array.dtype).numpy
+
+
+def holds(data: Any, kinds: frozenset[type]) -> bool:
+    """Whether nested sequences hold an element of one of these types, or a tensor or array of their dtype."""
+    if isinstance(data, (ndarray, Tensor)):
+        return data.dtype in (np.float64, np.complex128, dtypes.float64, dtypes.complex128)
+    if isinstance(data, (list, tuple)):
+        found = set(map(type, data))
+        return not found.isdisjoint(kinds) or (
+            not found <= PLAIN and any(holds(x, kinds) for x in data if x.__class__ not in PLAIN))  # fmt: skip
+    return False
 
 
 def check_sequence(data: Any, name: str) -> Any:
@@ -163,7 +177,7 @@ def element(x: Any) -> Any:
     if isinstance(x, int) and not -(1 << 63) <= x < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     if isinstance(x, (str, bytes, list, tuple)):
-        raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as a number")
+        raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
     if x is None:
         raise RuntimeError("Could not infer dtype of NoneType")
     return x

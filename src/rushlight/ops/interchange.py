@@ -44,6 +44,19 @@ class Capsule:
         return 1, 0
 
 
+def writable(array: Any, unversioned: bool) -> Any:
+    """`array`, with leave to write if an old capsule, which cannot say that it is read-only, holds its memory."""
+    if array.flags.writeable or not unversioned or not array.size:
+        return array
+    import ctypes
+
+    low, high = np.lib.array_utils.byte_bounds(array)
+    memory = (ctypes.c_ubyte * (high - low)).from_address(low)
+    memory.owner = array  # type: ignore[attr-defined]  # keeps the capsule alive
+    start = array.__array_interface__["data"][0] - low
+    return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
+
+
 @function()
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a DLPack capsule.
@@ -53,7 +66,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if not hasattr(ext_tensor, "__dlpack__"):
         if type(ext_tensor).__name__ != "PyCapsule":
             raise TypeError(f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}")
-        ext_tensor = Capsule(ext_tensor)
+        unversioned = '"dltensor"' in repr(ext_tensor)
+        return wrap(writable(np.from_dlpack(Capsule(ext_tensor)), unversioned))
     array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
     dtypes.of(array.dtype)
     return wrap(array)
