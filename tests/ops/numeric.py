@@ -12,7 +12,7 @@ import rushlight as torch
 def cotangent(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray[Any, Any]:
     """Fixed random numbers of a shape and NumPy dtype."""
     draw = np.random.default_rng(seed)
-    value = draw.standard_normal(shape)
+    value = np.asarray(draw.standard_normal(shape))
     whole = value + 1j * draw.standard_normal(shape) if np.dtype(dtype).kind == "c" else value
     return whole.astype(dtype)
 
