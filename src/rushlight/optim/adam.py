@@ -205,7 +205,6 @@ def _check(lr: Any, betas: Any, foreach: bool | None, capturable: bool) -> None:
     if isinstance(lr, Tensor) and plain:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
     check_lr(lr)
-    check_betas(betas)
     tensors = [isinstance(b, Tensor) for b in betas]
     if any(tensors) and not all(tensors):
         raise ValueError("betas must be either both floats or both Tensors")
@@ -214,3 +213,4 @@ def _check(lr: Any, betas: Any, foreach: bool | None, capturable: bool) -> None:
             raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
         if tensors[i] and beta._array.size != 1:
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
+    check_betas(betas)

@@ -361,7 +361,9 @@ def _cast(param: Tensor, value: Any, key: Any = None) -> Any:
             return value
         if value._array.dtype == param._array.dtype or not param.dtype.is_floating_point:
             return value
-        return value.to(dtype=param.dtype)  # type: ignore[attr-defined]
+        if value.ndim == 0 < param.ndim and param.itemsize < value.itemsize:
+            return value  # a counter: 16 bits would not hold it
+        return value.to(dtype=param.dtype)
     if isinstance(value, dict):
         return {k: _cast(param, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -33,6 +33,9 @@ class WeakIdRef(weakref.ref[Any]):
         mine = self()
         return mine is not None and isinstance(other, weakref.ref) and mine is other()
 
+    def __ne__(self, other: object) -> bool:  # the inherited one compares what is referred to
+        return not self == other
+
 
 class TensorWeakRef:
     """A weak reference to a tensor: call it for the tensor, or None once it is gone."""
@@ -53,7 +56,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     Iteration holds the key at hand alive and may be interleaved with the death of other keys.
     """
 
-    def __init__(self, dict: Any = None, ref_type: Any = WeakIdRef):  # noqa: A002  (PyTorch's name)
+    def __init__(self, dict: Any = None, ref_type: Any = WeakIdRef):
         self.data: dict[Any, Any] = {}
         self.ref_type = ref_type
         mine = weakref.ref(self)

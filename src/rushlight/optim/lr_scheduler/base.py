@@ -31,7 +31,7 @@ def copied(value: Any) -> Any:
     """An option, of a tensor a copy of its own."""
     if isinstance(value, Tensor):
         with Setting("grad", False):
-            return value.detach().clone()  # type: ignore[attr-defined]
+            return value.detach().clone()
     return value
 
 
@@ -107,6 +107,11 @@ class LRScheduler:
         self.last_epoch = last_epoch
         _note_steps(optimizer)
         self._initial_step()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or one from a pickle, with an optimizer of its own."""
+        self.__dict__.update(state)
+        _note_steps(self.optimizer)
 
     def _initial_step(self) -> None:
         self._step_count, self._is_initial = 0, True

@@ -122,7 +122,7 @@ class WorkerIterator(Iterator[Any]):
         if not self.load:
             return None
         if not self.in_order:
-            least: int = min(self.load, key=self.load.__getitem__)
+            least = min(self.load, key=lambda worker: self.load[worker])
             return least if self.load[least] < self.ahead else None
         if sum(self.load.values()) >= self.ahead * len(self.load):
             return None
