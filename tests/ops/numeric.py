@@ -14,7 +14,7 @@ def cotangent(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray[A
     draw = np.random.default_rng(seed)
     value = np.asarray(draw.standard_normal(shape))
     whole = value + 1j * draw.standard_normal(shape) if np.dtype(dtype).kind == "c" else value
-    return whole.astype(dtype)
+    return np.asarray(whole).astype(dtype)
 
 
 def outputs_of(result: Any) -> list[Any]:
