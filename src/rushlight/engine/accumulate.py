@@ -77,6 +77,8 @@ def check_hook_result(result: Any, g: Any) -> Any:
 
 def accumulate_array(leaf: Tensor, g: Any) -> None:
     """Add the array `g` to `leaf.grad`, stealing or adding in place where possible, and run the leaf's hooks."""
+    if leaf._edge is not LEAF and gone(leaf):
+        return
     if leaf._hooks:
         t = hooked(leaf, wrap(g))
         if t._edge is not None:
@@ -97,8 +99,20 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
     after(leaf)
 
 
+def gone(leaf: Tensor) -> bool:
+    """Whether a leaf ceased to require grad.  Raises RuntimeError if an in-place change made it an operator's result."""
+    if leaf._edge is None:
+        return True
+    raise RuntimeError(
+        "leaf variable has been moved into the graph interior: it was detached and then changed in place by what requires "
+        "grad, while a graph still accumulates into it as a leaf"
+    )
+
+
 def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
     """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so."""
+    if leaf._edge is not LEAF and gone(leaf):
+        return
     if with_hooks and leaf._hooks:
         g = hooked(leaf, g)
     leaf._grad = g if leaf._grad is None else tensor_functions["add"](leaf._grad, g)

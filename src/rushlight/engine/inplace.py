@@ -8,24 +8,10 @@ import numpy as np
 
 from rushlight.engine import anomaly
 from rushlight.engine.node import Node, edge_of, next_seq
-from rushlight.engine.views import chain_of, replay
+from rushlight.engine.views import chain_of, refusal, replay
 from rushlight.state import Setting, modes
 from rushlight.storage import bump
 from rushlight.tensor import LEAF, Tensor, wrap
-
-REFUSED = {
-    "multi": "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    "no_grad": "This view was created in no_grad mode, and is being modified inplace with grad mode enabled. Given that "
-    "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-    "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
-    "you want the inplace to be tracked).",
-    "function": "This view was created inside a custom Function (or because an input was returned as-is) and the "
-    "autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
-    "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
-    "Function.",
-}
-
 
 def check(tensor: Tensor, requires_grad: bool) -> None:
     """Raise RuntimeError if `tensor` may not be changed in place now.
@@ -39,18 +25,16 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
         )
     if not modes.grad:
         return
-    needs = tensor.requires_grad
-    if needs and tensor._edge is LEAF:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    view = tensor._view
-    if view is None:
+    needs, view = tensor.requires_grad, tensor._view
+    if not needs and not requires_grad:
         return
-    if view.base._edge is LEAF and (needs or requires_grad):
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if view.kind and (needs or requires_grad or view.base.requires_grad):
-        fn = tensor.grad_fn
-        of = f" of {fn.name()}" if fn is not None else ""
-        raise RuntimeError(f"Output {tensor.output_nr}{of} is a view and is being modified inplace. {REFUSED[view.kind]}")
+    if view is not None:
+        if view.kind:
+            raise RuntimeError(refusal(tensor, "is being"))
+        if needs and (view.base._edge is None or view.base._edge is LEAF):
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if needs and tensor.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def written(tensor: Tensor, name: str) -> None:
@@ -68,7 +52,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         tensor._edge = edge
         return
     base = info.base
-    base._edge = CopySlices(base, chain_of(info), edge.node)
+    base._edge = CopySlices(base, chain_of(tensor), edge.node)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.
     info.version = -1
 

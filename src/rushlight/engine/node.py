@@ -154,9 +154,27 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
     return node  # type: ignore[no-any-return]
 
 
+class Severed(Node):
+    """The history of a view that requires grad although no operator of it was recorded: gradients go nowhere.
+
+    It was made in no_grad mode, or its base was detached and then changed.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, array: Any):
+        self.edges, self.extra, self.seq = (), None, next_seq()
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def run(self, g: Any, wanted: int) -> Any:
+        return []
+
+    run_tensors = run
+
+
 def as_function(edge: Any) -> tuple[Any, int]:
     """An edge as PyTorch shows it: (node, output number), (None, 0) where no gradient flows."""
-    if edge is None:
+    if edge is None or edge.__class__ is Severed:
         return None, 0
     if isinstance(edge, Tensor):
         return accumulator(edge), 0
@@ -167,5 +185,7 @@ def edge_of(tensor: Tensor) -> Any:
     """Where gradients of `tensor` go: None, itself if it is a leaf, a node or a port."""
     if tensor._view is not None:
         Tensor._refresh(tensor)
+        if tensor._edge is None and tensor._view.base._edge is not None and tensor.requires_grad:
+            return Severed(tensor._array)
     edge = tensor._edge
     return tensor if edge is LEAF else edge

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.engine.conform import tensor_functions
+from rushlight.engine.node import Severed
 from rushlight.state import Setting
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
@@ -21,10 +22,16 @@ def make_view(view: Tensor, of: Tensor, replay: Any, kind: str) -> None:
         view._view = ViewInfo(info.base, (*info.chain, replay), storage.version, kind or info.kind, info.array)
 
 
-def chain_of(info: ViewInfo) -> tuple[Any, ...]:
-    """The operators that make a view from its base as the base is now."""
+def chain_of(view: Tensor) -> tuple[Any, ...]:
+    """The operators that make a view from its base as the base is now.
+
+    A view by strides reaches memory that the views before it do not have: it is made from the base directly.
+    """
+    info = view._view
+    if any(step.op.name == "as_strided" for step in info.chain[1:]):
+        return (tensor_functions["restride"](view._array, info.base._array),)
     if info.array is info.base._array:
-        return info.chain
+        return info.chain  # type: ignore[no-any-return]
     return (tensor_functions["restride"](info.array, info.base._array), *info.chain)
 
 
@@ -36,18 +43,51 @@ def replay(chain: tuple[Any, ...], base: Any) -> Any:
 
 
 def refresh(view: Tensor) -> None:
-    """Recompute the edge of a view whose base was changed in place since."""
+    """Bring the edge of a view up to date with its base, which was changed in place since.
+
+    Raises RuntimeError for views whose history cannot be rewritten.
+    """
     info = view._view
-    assert view._storage is not None
-    version = view._storage.version
+    base, own = info.base._edge, view._edge
+    if base is None and own is None:
+        return
+    version = view._storage.version  # type: ignore[union-attr]
     if info.version == version:
         return
+    if info.kind:
+        raise RuntimeError(refusal(view, "its base or another view of its base has been"))
     info.version = version
-    base = info.base
-    if base._edge is None or base._edge is LEAF or info.kind in ("no_grad", "function"):
+    if base is None:
+        view._edge = Severed(view._array)
         return
     with Setting("grad", True), Setting("saved_hooks", ()):
-        view._edge = replay(chain_of(info), base)._edge
+        view._edge = replay(chain_of(view), info.base)._edge
+
+
+FORBIDDEN = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
+    "view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked)."
+)
+REFUSED = {
+    "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    "no_grad": FORBIDDEN,
+    "function": " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+    "logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+}
+
+
+def refusal(view: Tensor, changed: str) -> str:
+    """Why a view may not be changed, or not be used after a change."""
+    kind, edge = view._view.kind, view._edge
+    if kind == "no_grad" or edge is None or edge is LEAF:
+        start = f"A view was created in no_grad mode and {changed} modified inplace with grad mode enabled."
+    else:
+        name = edge.node.name().removesuffix("Backward0")
+        start = f"Output {edge.nr} of {name} is a view and {changed} modified inplace."
+    return start + REFUSED[kind]
 
 
 Tensor._refresh = staticmethod(refresh)

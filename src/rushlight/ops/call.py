@@ -46,6 +46,8 @@ def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
             raise TypeError(
                 f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {type(x).__name__}"
             )
+    if tensors:  # NumPy's own Python numbers beside tensors are Python numbers
+        arrays = [x.item() if isinstance(x, (np.float64, np.complex128)) else x for x in arrays]
     if op.strict:
         for i, x in enumerate(arrays):
             if isinstance(x, NUMBERS) and not isinstance(x, np.generic):
@@ -236,7 +238,8 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) ->
                 return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
     mask, edges = edges_of(op, flat) if modes.grad and op.formulas else (0, ())
     inplace.check(target, bool(mask))
-    check_single_writes(op.name, target._array)
+    if not op.one_value:
+        check_single_writes(op.name, target._array)
     original = None
     if mask and 0 in op.plan(mask, len(flat)).save_inputs:
         original = wrap(target._array.copy())
@@ -256,7 +259,7 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) ->
 def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
     if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
-        if op.promote in ("arith", "float") and fits_into(target, arrays):
+        if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
             getattr(op.backend, op.ufunc)(*arrays, out=target)
             return ()
     if op.into is not None and (op.half is None or target.dtype is F32 or target.dtype is F64):
@@ -268,8 +271,10 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
     return aux
 
 
-def fits_into(target: Any, arrays: list[Any]) -> bool:
+def fits_into(ufunc: Any, target: Any, arrays: list[Any]) -> bool:
     """Whether a ufunc of these arrays and numbers has results of the shape and dtype of `target`."""
+    if ufunc == "negative" and not target.flags.forc:
+        return False  # NumPy 2.4 puts them elsewhere where the strides of `out` are 16 (float32) or 64 bytes (float64)
     shape, dtype, alike = target.shape, target.dtype, True
     for x in arrays:
         if x.__class__ is ndarray:

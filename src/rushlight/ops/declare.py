@@ -22,6 +22,7 @@ class Op:
     """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
 
     backend = backend
+    one_value = False  # whether it writes one value everywhere, so that elements may share memory
     into: Any = None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 

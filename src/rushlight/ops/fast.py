@@ -53,7 +53,7 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
         return False
     if modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (out, *inputs)):
         return False  # the general path raises
-    if not fits_into(target, arrays) or out._inference:
+    if not fits_into(op.ufunc, target, arrays) or out._inference:
         return False
     check_single_writes(op.name, target)
     if alone:
@@ -88,7 +88,9 @@ def fixed(op: Any) -> Any:
             if given < count:
                 args = (*args, *defaults[given:])
             inputs, statics = args[:n], args[n:]
-        arrays, edges, mask, raw, kind = [], [], 0, not special.count, None
+        if special.count:
+            return slow(op, inputs, None, statics)
+        arrays, edges, mask, raw, kind = [], [], 0, True, None
         bit = 1
         for x in inputs:
             edge = None
@@ -112,8 +114,6 @@ def fixed(op: Any) -> Any:
             arrays.append(a)
             edges.append(edge)
             bit += bit
-        if special.count:
-            return slow(op, inputs, None, statics)
         try:
             result = forward(be, *arrays, *statics)
         except ValueError:

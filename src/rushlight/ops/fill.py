@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="fill", half=None, grads={"input": lambda g: zeros_like(g)})
-def fill_number(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
+def fill_number(be: Any, input: Array, value: Any) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""
     out = np.empty_like(input)
     fill_array("fill", out, value)
@@ -27,7 +27,7 @@ def fill_number(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
 
 
 @op(ns=None, name="fill_", half=None, grads={"input": lambda g: zeros_like(g)})
-def fill_in_place(be: Any, input: Array, value: Any) -> Array:  # noqa: A002
+def fill_in_place(be: Any, input: Array, value: Any) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
 
@@ -36,7 +36,7 @@ fill_in_place.op.one_value = True
 
 
 @op(ns=None, name="fill_tensor", half=None, grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)})
-def fill_tensor(be: Any, input: Array, value: Array) -> Array:  # noqa: A002
+def fill_tensor(be: Any, input: Array, value: Array) -> Array:
     """A 0-d tensor in the shape and dtype of `input`.  (*), () -> (*)"""
     out = np.empty_like(input)
     out[...] = value.astype(input.dtype)
@@ -59,13 +59,13 @@ def check_value(value: Any) -> bool:
 
 
 @function(method=False)
-def fill(input: Any, value: Any) -> Any:  # noqa: A002
+def fill(input: Any, value: Any) -> Any:
     """`value`, a number or 0-d tensor, in the shape and dtype of `input`.  (*) -> (*)"""
     return fill_tensor(input, value) if check_value(value) else fill_number(input, value)
 
 
 @function(method=True)
-def fill_(input: Tensor, value: Any) -> Tensor:  # noqa: A002
+def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor.  (*) -> (*)"""
     if check_value(value):
         return call.apply_inplace(copy_into.op, (input, value), ())
@@ -73,9 +73,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:  # noqa: A002
 
 
 @function(method=True)
-def zero_(input: Tensor) -> Tensor:  # noqa: A002
+def zero_(input: Tensor) -> Tensor:
     """Set every element to zero.  (*) -> (*)"""
-    call.check_single_writes("zero_", input._array)
     return call.apply_inplace(fill_in_place.op, (input,), (0,))
 
 

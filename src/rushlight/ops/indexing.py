@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine import inplace
+from rushlight.ops.call import check_single_writes
 from rushlight.ops.convert import copy_
 from rushlight.ops.shape import reshape_op, select_op, slice_op
 from rushlight.ops.views import raw
@@ -124,6 +125,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if not tracked and not modes.levels and not modes.observers:
         inplace.check(self, False)
         part = self._array[found]
+        check_single_writes("__setitem__", part)
         part[...] = fitting(source, part.shape)
         inplace.written(self, "setitem")
         return

@@ -125,6 +125,9 @@ def input_tensor(node: OpNode, i: int) -> Any:
     x = node.saved[i]
     if isinstance(x, Tensor):
         input_array(node, i)
+        if x._edge is None and node.edges[i] is not None and x._view is None:
+            raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is "
+                               "not supported, please use out-of-place `.detach()` instead")  # fmt: skip
         return x
     return x._array if isinstance(x, Constant) else x.tensor(node.edges[i])
 

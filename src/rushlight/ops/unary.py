@@ -222,7 +222,8 @@ def _sigmoid(be: Any, x: Any, out: Any = None) -> Any:
             return result
         out[...] = result
         return out
-    t = np.negative(x, out=out)
+    # not into strided memory: there NumPy 2.4's negative writes wrong elements (see call.fits_into)
+    t = np.negative(x, out=out) if out is None or out.flags.forc else np.multiply(x, -1, out=out)
     if t.__class__ is not ndarray:
         return 1 / (1 + np.exp(t))
     np.exp(t, out=t)

@@ -7,10 +7,10 @@ from typing import Any
 
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import edge_of
 from rushlight.ops.registry import function
 from rushlight.ops.strided import as_strided_op, geometry
 from rushlight.ops.views import squeeze, t, transpose, unsqueeze
+from rushlight.state import modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
 
@@ -21,12 +21,15 @@ def become(tensor: Tensor, made: Any) -> Tensor:
     result = made(tensor)
     if result is not tensor:
         storage_of(tensor)
-        if tensor._view is not None:
+        info = tensor._view
+        if info is not None:
             tensor._view = result._view
-        edge = edge_of(result)
-        tensor._array, tensor._edge = result._array, edge
-        if tensor._view is not None:
-            tensor._view.version = tensor._version + 1
+            tensor._view.kind = info.kind
+        tensor._array = result._array
+        if modes.grad:
+            tensor._edge = result._edge
+            if info is not None:
+                tensor._view.version = tensor._version + 1
     inplace.written(tensor, "a view in place")
     return tensor
 
