@@ -13,8 +13,9 @@ def cotangent(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray[A
     """Fixed random numbers of a shape and NumPy dtype."""
     draw = np.random.default_rng(seed)
     value = np.asarray(draw.standard_normal(shape))
-    whole = value + 1j * draw.standard_normal(shape) if np.dtype(dtype).kind == "c" else value
-    return np.asarray(whole).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        value = np.asarray(value + 1j * draw.standard_normal(shape))
+    return value.astype(dtype)
 
 
 def outputs_of(result: Any) -> list[Any]:
