@@ -32,6 +32,6 @@ def widened(*operands: Any) -> Any:
 def _widened(x: Any) -> Any:
     if x is None or x.dtype.itemsize != 2:
         return x
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, np.generic)):
         return x.astype(FLOAT32) if x.dtype in dtypes.HALVES else x
     return cast(x, FLOAT32) if x.dtype.is_floating_point else x

@@ -175,12 +175,12 @@ def multi_head_attention_forward(
     v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Attention of `num_heads` heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), weights
+    """Attention of several heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), weights
 
     in_proj_weight: (3E, E), or with use_separate_proj_weight the three others. bias_k, bias_v: a further key and value.
     add_zero_attn: a further one of zeros. static_k, static_v: (N * num_heads, S, E / num_heads) for the projected ones.
     key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S): True where attention is not allowed, or added.
-    is_causal: a hint that attn_mask is causal. need_weights: return the weights too, (N, L, S), their mean over heads, or
+    is_causal: a hint that attn_mask is causal. need_weights: return weights too, (N, L, S), their mean over heads, or
     without average_attn_weights (N, num_heads, L, S).
     Source: Vaswani et al., Attention Is All You Need (2017).
     """
