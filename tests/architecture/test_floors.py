@@ -12,7 +12,7 @@ PACKAGE = Path(rushlight.__file__).parent
 
 # The one table of floors: a room is a module or package directly below rushlight.
 FLOORS = {
-    0: "cpu devices dtypes errors events handles size state tree version",
+    0: "cpu devices dtypes errors events handles heap size state tree version",
     1: "kernels",
     2: "backends",
     3: "generator storage tensor",
@@ -28,6 +28,7 @@ FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split(
 
 # Rooms of one floor that may be imported by others of it: (importing, imported): why.
 NEIGHBOURS = {
+    ("devices", "state"): "the default device is a mode of the thread",
     ("dtypes", "size"): "a dtype's methods speak of shapes",
     ("tensor", "storage"): "a tensor owns a storage",
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",
@@ -49,7 +50,6 @@ NEIGHBOURS = {
 
 # Imports that go up on purpose: (file, imported room): why.
 UPWARD: dict[tuple[str, str], str] = {
-    ("levels/dual.py", "ops"): "a level interprets operators; imported when the level is entered",
     ("compat/missing.py", "__init__"): "speaks of the package as a whole",
 }
 

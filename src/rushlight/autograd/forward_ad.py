@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rushlight.levels.dual import DualLevel
+from rushlight.ops.dual import DualLevel
 from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor
 

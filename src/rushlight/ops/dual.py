@@ -13,13 +13,14 @@ import numpy as np
 from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
 from rushlight.engine.saved import SavedOutput
+from rushlight.levels import Level
 from rushlight.ops import call, plan
 from rushlight.ops.compute import compute
 from rushlight.state import Setting, set_mode
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
-class DualLevel:
+class DualLevel(Level):
     """One level of forward mode; tensors carry its tangents in `_tangents[self]`."""
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
