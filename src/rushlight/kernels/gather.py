@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import Array, contiguous, is_half, native, put, up
 from rushlight.kernels.reference import gather as reference
 
 Maybe = Array | None
@@ -144,12 +144,13 @@ def cross_entropy_weight(target: Array, weight: Maybe = None, ignore_index: int 
     return float(np.count_nonzero(keep)) if weight is None else float(weight[target[keep]].sum())
 
 
-def dropout(x: Array, p: float, generator: np.random.Generator) -> tuple[Array, Array]:
+def dropout(x: Array, p: float, generator: np.random.Generator, out: Maybe = None) -> tuple[Array, Array]:
     """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
 
     x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
     one 32nd of a float32 mask.  One number is drawn from ``generator``; every element's bit follows from it and
-    the element's position, so that native and reference agree and threads do not matter.
+    the element's position, so that native and reference agree and threads do not matter.  `out`, of the shape and
+    dtype of x and C-contiguous, is written instead of a new array; it may be x.
     """
     seed = int(generator.integers(0, 2**64, dtype=np.uint64))
     limit = round(p * 2**32)
@@ -158,8 +159,8 @@ def dropout(x: Array, p: float, generator: np.random.Generator) -> tuple[Array, 
     table = native(x.dtype)
     if table is None:
         bits = reference.keep_bits(x.size, seed, limit)
-        return dropout_backward(x, bits, p), bits
-    out, bits = np.empty(x.shape, x.dtype), np.empty((x.size + 7) // 8, np.uint8)
+        return put(dropout_backward(x, bits, p), out), bits
+    out, bits = np.empty(x.shape, x.dtype) if out is None else out, np.empty((x.size + 7) // 8, np.uint8)
     table.dropout(x, out, bits, x.size, seed, limit, scale)
     return out, bits
 

@@ -54,6 +54,17 @@ def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
 dropout_op.grad("input", raw=lambda be, g, bits, p: be.dropout_backward(g, bits, p))(
     lambda g, bits, p: dropout_backward(g, bits, p)
 )
+
+
+def _dropout_into(be: Any, x: Any, p: float, seed: int) -> Any:
+    whole = x if x.flags.c_contiguous else None
+    out, bits = be.dropout(x, p, Drawn(seed), out=whole)
+    if out is not x:
+        x[...] = out
+    return (bits,)
+
+
+dropout_op.op.into = _dropout_into
 _dropout_ = inplace_of(dropout_op.op)
 
 
