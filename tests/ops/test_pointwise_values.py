@@ -104,6 +104,11 @@ def test_numbers_do_not_raise_dtypes_of_their_kind() -> None:
     assert torch.clamp(small, 0.5, 2).dtype is torch.float32
 
 
+def test_numpys_python_numbers_are_python_numbers() -> None:
+    assert (torch.tensor([1, 2]) * np.float64(2)).dtype is (np.float64(2) * torch.tensor([1, 2])).dtype is torch.float32
+    assert (torch.ones(2, dtype=torch.float16) * np.float64(2)).dtype is torch.float16
+
+
 def test_result_type() -> None:
     assert torch.result_type(torch.tensor([1]), 1.0) is torch.float32
     assert torch.can_cast(torch.float32, torch.float64)
