@@ -37,9 +37,29 @@ def mismatch(edge: Any, got: Any, expected: Any, what: str) -> RuntimeError:
     return RuntimeError(f"a backward returned an invalid gradient for {name}: got {what} {got}, expected {expected}")
 
 
-def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`g` summed over broadcast dimensions to `shape` and cast to `dtype`."""
+class Part:
+    """The gradient of one region of an array, zero elsewhere: what slicing gives to its input.
+
+    It becomes an array when it arrives first; from then on the engine adds the region alone, so that a loop over slices
+    costs as much as their sizes and not the whole each time.
+    """
+
+    __slots__ = ("dtype", "index", "region", "shape")
+
+    def __init__(self, shape: tuple[int, ...], index: Any, region: Any):
+        self.shape, self.index, self.region, self.dtype = shape, index, region, region.dtype
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        whole = np.zeros(self.shape, self.dtype)
+        whole[self.index] = self.region
+        return whole
+
+
+def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: bool = True) -> Any:
+    """`g` summed over broadcast dimensions to `shape` and cast to `dtype`; a `Part` remains one unless it is the first."""
     if g.__class__ is not ndarray:
+        if g.__class__ is Part and not first and g.shape == shape and g.dtype == dtype:
+            return g
         g = np.asarray(g)
     if g.shape != shape:
         if fits(g.shape, shape):
@@ -69,14 +89,18 @@ class Holders:
     """
 
     buffer = 0  # in `add_arrays`, of a buffer that only a record holds
+    node = 0  # in `Node.run`, of the gradient that arrived
     leaf = 0  # in `accumulate.owned_copy`, of a gradient that only the run holds
 
 
 def add_arrays(total: Any, g: Any) -> Any:
     """total + g, in place where only the run holds `total`."""
     if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
+        if g.__class__ is Part:
+            total[g.index] += g.region
+            return total
         return np.add(total, g, out=total)
-    return np.asarray(total + g)
+    return np.asarray(total + np.asarray(g))
 
 
 def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:

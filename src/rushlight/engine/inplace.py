@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from rushlight.engine import anomaly
+from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.views import chain_of, refusal, replay
 from rushlight.state import Setting, modes
@@ -76,13 +78,23 @@ class CopySlices(Node):
         """A copy of the base's gradient, laid out as the base was, so that the view's operators give views."""
         if self.strides is None:
             return np.array(g, order="C")
-        order = sorted(range(g.ndim), key=lambda i: -abs(self.strides[i]))  # type: ignore[index]
-        out = np.empty([g.shape[i] for i in order], g.dtype).transpose(np.argsort(order))
+        if 0 in self.strides or min(self.strides) < 0:
+            order = sorted(range(g.ndim), key=lambda i: -abs(self.strides[i]))  # type: ignore[index]
+            out = np.empty([g.shape[i] for i in order], g.dtype).transpose(np.argsort(order))
+        else:
+            reach = sum((n - 1) * s for n, s in zip(g.shape, self.strides, strict=True)) if g.size else 0
+            out = np.ndarray(g.shape, g.dtype, np.empty(reach // g.itemsize + 1, g.dtype), 0, self.strides)
         out[...] = g
         return out
 
+    def mine(self, g: Any) -> bool:
+        """Whether the gradient that `run` got is laid out as the base was, and held by the run alone."""
+        laid_out = g.flags.c_contiguous if self.strides is None else g.strides == self.strides
+        # one holder more than in `run` itself: this call
+        return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node + 1)
+
     def run(self, g: Any, wanted: int) -> Any:
-        whole = self.buffer(g)
+        whole = g if self.mine(g) else self.buffer(g)
         part = replay(self.chain, whole)
         grads = list(self.fn.run(self.of_output(part.copy()), wanted | 1))
         if grads[0] is None:

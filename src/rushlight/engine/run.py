@@ -6,6 +6,7 @@ All state of a run is local to it, so runs nest, threads do not meet, and an exc
 from __future__ import annotations
 
 from heapq import heappop, heappush, heappushpop
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ class Run:
                     if g is not None:
                         like = edge._array if record[2] else edge
                         if g.__class__ is not ndarray or g.shape != like.shape or g.dtype is not like.dtype:
-                            g = conform_array(g, edge, like.shape, like.dtype)
+                            g = conform_array(g, edge, like.shape, like.dtype, record[1] is None)
                         if record[1] is None:
                             record[1] = g
                         else:
@@ -266,7 +267,7 @@ class Run:
         if g is not None:
             like = edge._array if record[2] else edge
             if g.__class__ is not ndarray or g.shape != like.shape or g.dtype is not like.dtype:
-                g = conform_array(g, edge, like.shape, like.dtype)
+                g = conform_array(g, edge, like.shape, like.dtype, record[1] is None)
             if record[1] is None:
                 record[1] = g
             else:
@@ -370,6 +371,18 @@ def calibrate() -> None:
         run.deliver_array(leaf, np.zeros(1))
         return id(run.records[leaf][1]) == at
 
+    class Probe(Node):
+        """Counts the holders of the gradient that it is given."""
+
+        def run(self, g: Any, wanted: int) -> Any:
+            Holders.node = getrefcount(g)
+            return []
+
+    probe = Probe()
+    probe.edges, probe.extra, probe.seq = (), None, 0
+    run.records = {probe: [0, np.zeros(1), False]}
+    run.fast_loop([(0, probe)])
+    run.records = {leaf: []}
     while not stolen() and Holders.leaf < 16:
         Holders.leaf += 1
     while not added_in_place() and Holders.buffer < 16:

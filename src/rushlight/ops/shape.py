@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.engine.conform import fits, reduce_axes, tensor_functions
+from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import by_keyword, sizes
 from rushlight.ops.registry import function, op
@@ -120,20 +120,28 @@ def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:
     return input.swapaxes(dim0, dim1)
 
 
-def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
-    return slice_scatter_zeros(g, input_shape, index)
-
-
-@op(ns=None, name="slice", view=True, half=None, linear=True, grads={"input": _slice_grad})
+@op(ns=None, name="slice", view=True, half=None, linear=True)
 def slice_op(be: Any, input: Array, index: Any) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
-@op(ns=None, name="select", view=True, half=None, linear=True, grads={"input": _slice_grad})
+@op(ns=None, name="select", view=True, half=None, linear=True)
 def select_op(be: Any, input: Array, index: Any) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]
+
+
+def _slice_raw(be: Any, g: Any, input_shape: Any, index: Any) -> Any:
+    return Part(input_shape, index, g)
+
+
+def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
+    return slice_scatter_zeros(g, input_shape, index)
+
+
+slice_op.grad("input", raw=_slice_raw)(_slice_grad)
+select_op.grad("input", raw=_slice_raw)(_slice_grad)
 
 
 @op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)})
