@@ -182,6 +182,7 @@ class _Run:
         """The inverse Hessian, as the history has it, times the negative gradient: the two-loop recursion."""
         if self.al is None:
             self.al = [None] * self.group["history_size"]
+            self.state["al"] = []  # its place among the others; `store` fills it
         d = -self.grad
         for i in reversed(range(len(self.changes))):
             self.al[i] = self.steps[i].dot(d) * self.ro[i]

@@ -127,7 +127,7 @@ class WorkerIterator(Iterator[Any]):
         if sum(self.load.values()) >= self.ahead * len(self.load):
             return None
         for step in range(self.count):
-            worker = (self.turn + step) % self.count
+            worker: int = (self.turn + step) % self.count
             if worker in self.load:
                 self.turn = worker + 1
                 return worker
