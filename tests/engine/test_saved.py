@@ -127,3 +127,13 @@ def test_saved_attributes_of_a_node():
     z.backward()
     with pytest.raises(RuntimeError, match="second time"):
         z.grad_fn._saved_result
+
+
+def test_hooks_see_auxiliary_results_too():
+    x = torch.ones(64, requires_grad=True)
+    seen = packed_by(lambda: torch.nn.functional.dropout(x, 0.5))
+    assert len(seen) == 1 and seen[0].nbytes <= 64
+    with saved_tensors_hooks(lambda t: t.numpy().copy(), torch.from_numpy):
+        y = torch.nn.functional.dropout(x, 0.5)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())

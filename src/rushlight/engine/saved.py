@@ -78,6 +78,19 @@ class Packed:
         return t
 
 
+class PackedResults:
+    """Auxiliary results as hooks packed them; an index unpacks one."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Any, ...]):
+        self.items = items
+
+    def __getitem__(self, k: int) -> Any:
+        item = self.items[k]
+        return item._array if isinstance(item, Packed) else item
+
+
 def pack(tensor: Tensor, hooks: Any) -> Any:
     """Run pack hooks, innermost first, on a detached tensor; a hook that changes the tensor in place is refused."""
     t = wrap(tensor._array)

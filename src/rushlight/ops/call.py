@@ -9,7 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Port, edge_of, next_seq
-from rushlight.engine.saved import Constant, Packed, SavedOutput, active_hooks
+from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, compute
 from rushlight.state import modes
@@ -169,7 +169,7 @@ def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: t
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
     node.saved, node.versions = save_inputs(plan, flat)
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
-    node.aux = aux if plan.save_aux else None
+    node.aux = save_aux(aux) if plan.save_aux else None
     node.outs = None
     if modes.anomaly is not None:
         anomaly.note(node)
@@ -201,6 +201,14 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
                 versions = [0] * len(flat)
             versions[i] = storage.version
     return tuple(saved), versions
+
+
+def save_aux(aux: tuple[Any, ...]) -> Any:
+    """Auxiliary results, packed by the active hooks."""
+    hooks = saved_hooks()
+    if not hooks:
+        return aux
+    return PackedResults(tuple(Packed(wrap(x), hooks) if isinstance(x, ndarray) else x for x in aux))
 
 
 def saved_hooks() -> Any:
