@@ -6,7 +6,7 @@ the first call that can use it.
 
 from __future__ import annotations
 
-from rushlight.kernels.attention import sdpa, sdpa_backward
+from rushlight.kernels.attention import sdpa, sdpa_backward, sdpa_dropout_mask
 from rushlight.kernels.convolution import (
     conv,
     conv_input,
@@ -100,6 +100,7 @@ __all__ = [
     "rmsprop",
     "sdpa",
     "sdpa_backward",
+    "sdpa_dropout_mask",
     "set_num_threads",
     "sgd",
     "sigmoid",

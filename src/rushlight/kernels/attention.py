@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, is_half, native, up
+from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.reference import attention as reference
 
 _BLOCK = 1 << 18  # scores at once: 1 MB of float32, within the second-level cache
+
+
+Drop = tuple[float, int] | None
 
 
 class _Block(NamedTuple):
@@ -95,28 +99,32 @@ def sdpa(
     mask: Array | None = None,
     is_causal: bool = False,
     scale: float | None = None,
+    drop: Drop = None,
 ) -> tuple[Array, Array]:
     """softmax(q k^T scale + mask) v.
 
     q: (B, H, L, E), k: (B, H, S, E), v: (B, H, S, Ev); heads that share keys may be views (stride 0).
     mask: broadcastable to (B, H, L, S); added, or bool, true where a column counts.  With ``is_causal`` row i
     sees columns 0 to i.  scale: 1 / sqrt(E) by default.  Rows that see nothing come out as 0.
+    drop: (p, seed) drops probabilities as :func:`dropout` does, block by block.
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
     if is_half(q.dtype):
         q32, k32, v32, m32 = up(q, k, v, mask)
-        out, lse = sdpa(q32, k32, v32, m32, is_causal, scale)
+        out, lse = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
         return out.astype(q.dtype), lse
     scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
     buffer = _buffer(q, k, is_causal)
-    for block in _blocks((*q.shape[:3], k.shape[2]), is_causal):
+    for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
         p = scores.products(block, q, k, buffer)
         part = np.empty(p.shape[:2], q.dtype)
         scores.kernels.attention_softmax(*scores.arguments(block, p, part))
         at = (block.b, block.heads, block.rows)
         lse[at] = part
+        if drop is not None:
+            dropout(p, drop[0], _seed(drop, number), out=p)
         np.matmul(p, v[block.b, block.heads, : block.columns], out=out[at])
     return out, lse
 
@@ -132,6 +140,7 @@ def sdpa_backward(
     is_causal: bool = False,
     scale: float | None = None,
     mask_grad: bool = False,
+    drop: Drop = None,
 ) -> tuple[Array | None, ...]:
     """Gradients (gq, gk, gv) of :func:`sdpa`, each of its input's shape.
 
@@ -139,7 +148,7 @@ def sdpa_backward(
     """
     if is_half(q.dtype):
         g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
-        wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad)
+        wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
         return tuple(a if a is None else a.astype(q.dtype) for a in wide)
     scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
     grads = [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
@@ -147,28 +156,51 @@ def sdpa_backward(
     grads[2][...] = 0
     gmask = np.zeros(mask.shape, q.dtype) if mask_grad and mask is not None else None
     buffers = _buffer(q, k, is_causal), _buffer(q, k, is_causal)
-    for block in _blocks((*q.shape[:3], k.shape[2]), is_causal):
-        d = _backward_block(block, scores, (g, q, k, v, out, lse), grads, buffers)
+    for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
+        seeded = None if drop is None else (drop[0], _seed(drop, number))
+        d = _backward_block(block, scores, (g, q, k, v, out, lse), grads, buffers, seeded)
         if gmask is not None:
             _add_mask_grad(gmask, d, block, scores)
     return (*grads, gmask) if mask_grad else tuple(grads)
 
 
 def _backward_block(
-    block: _Block, scores: _Scores, saved: tuple[Array, ...], grads: list[Array], buffers: tuple[Array, Array]
+    block: _Block,
+    scores: _Scores,
+    saved: tuple[Array, ...],
+    grads: list[Array],
+    buffers: tuple[Array, Array],
+    drop: Drop,
 ) -> Array:
     """One block's part of the gradients; returns the gradient of its scores (before the scale)."""
     g, q, k, v, out, lse = saved
     rows, columns = (block.b, block.heads, block.rows), (block.b, block.heads, slice(0, block.columns))
     p = scores.products(block, q, k, buffers[0])
     scores.kernels.attention_again(*scores.arguments(block, p, np.ascontiguousarray(lse[rows])))
-    grads[2][columns] += np.matmul(p.swapaxes(-1, -2), g[rows])
+    kept, bits = (p, None) if drop is None else dropout(p, *drop)
+    grads[2][columns] += np.matmul(kept.swapaxes(-1, -2), g[rows])
     d = scores.products(block, g, v, buffers[1])
+    if drop is not None and bits is not None:
+        d = dropout_backward(d, bits, drop[0])
     delta = np.einsum("hle,hle->hl", g[rows], out[rows], order="C")  # the kernel reads it row by row
     scores.kernels.attention_slope(p, d, delta, *p.shape, scores.scale)
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
     return d
+
+
+def _seed(drop: tuple[float, int], number: int) -> int:
+    """The seed of a block's dropout."""
+    return (drop[1] + number * 0xD1342543DE82EF95) & (2**64 - 1)
+
+
+def sdpa_dropout_mask(shape: tuple[int, int, int, int], is_causal: bool, drop: tuple[float, int]) -> Array:
+    """What :func:`sdpa` multiplies the probabilities (B, H, L, S) by: 0 or 1 / (1 - p); 0 where it computes none."""
+    out = np.zeros(shape)
+    for number, block in enumerate(_blocks(shape, is_causal)):
+        part = out[block.b, block.heads, block.rows, : block.columns]
+        part[...] = dropout(np.ones(part.shape), drop[0], _seed(drop, number))[0]
+    return out
 
 
 def _add_mask_grad(gmask: Array, d: Array, block: _Block, scores: _Scores) -> None:

@@ -144,15 +144,15 @@ def cross_entropy_weight(target: Array, weight: Maybe = None, ignore_index: int 
     return float(np.count_nonzero(keep)) if weight is None else float(weight[target[keep]].sum())
 
 
-def dropout(x: Array, p: float, generator: np.random.Generator, out: Maybe = None) -> tuple[Array, Array]:
+def dropout(x: Array, p: float, generator: np.random.Generator | int, out: Maybe = None) -> tuple[Array, Array]:
     """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
 
     x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
-    one 32nd of a float32 mask.  One number is drawn from ``generator``; every element's bit follows from it and
-    the element's position, so that native and reference agree and threads do not matter.  `out`, of the shape and
+    one 32nd of a float32 mask.  One number is drawn from ``generator``, or is it; every element's bit follows from
+    it and the element's position, so that native and reference agree and threads do not matter.  `out`, of the shape and
     dtype of x and C-contiguous, is written instead of a new array; it may be x.
     """
-    seed = int(generator.integers(0, 2**64, dtype=np.uint64))
+    seed = generator if isinstance(generator, int) else int(generator.integers(0, 2**64, dtype=np.uint64))
     limit = round(p * 2**32)
     scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
     x = contiguous(x)

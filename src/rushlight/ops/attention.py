@@ -1,7 +1,7 @@
 """Scaled dot product attention.
 
 What is saved: query, key, value, the result, and one number a row.  The probabilities are never in memory as a whole;
-the backward computes them anew, a block at a time.  With dropout they are.
+the backward computes them anew, a block at a time, and drops the same ones again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.dropout import check_p, dropout
+from rushlight.ops.dropout import check_p, draw, dropout, scaled
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function, op
 from rushlight.ops.softmax import softmax_op
@@ -75,23 +75,23 @@ class Heads:
 
 @op(ns=None, name="scaled_dot_product_attention", aux=("lse",))
 def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
-                 groups: int) -> Any:  # fmt: skip
+                 groups: int, drop: Any) -> Any:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
 
-    groups: how many heads of the query share one of the key.
+    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and its seed.
     """
     heads = Heads(query, key, value, groups)
     q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
-    out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale)
+    out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale, drop)
     return heads.unfolded(out), lse
 
 
 def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
-                   scale: float, groups: int, needs: Any) -> Any:  # fmt: skip
+                   scale: float, groups: int, drop: Any, needs: Any) -> Any:  # fmt: skip
     heads = Heads(query, key, value, groups)
     of_mask = heads.mask(mask, needs[3])
     grads = be.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
-                             heads.queries(out), lse, of_mask, is_causal, scale, needs[3])  # fmt: skip
+                             heads.queries(out), lse, of_mask, is_causal, scale, needs[3], drop)  # fmt: skip
     found = [heads.unfolded(grads[0]), heads.unfolded(grads[1], True), heads.unfolded(grads[2], True), None]
     if needs[3]:
         found[3] = grads[3] if of_mask is mask else heads.unfolded(grads[3])
@@ -99,15 +99,27 @@ def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any,
 
 
 @attention_op.grad("query", "key", "value", "mask", raw=_attention_raw)
-def _(g: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: Any, scale: Any, groups: Any, needs: Any) -> Any:
-    many = tuple(key.shape), tuple(value.shape)
+def _(g: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: Any, scale: Any, groups: Any, drop: Any,
+      needs: Any) -> Any:  # fmt: skip
+    many, kept = (tuple(key.shape), tuple(value.shape)), None
+    if drop is not None:
+        kept = kept_probabilities(query, key, value, is_causal, groups, drop)
     key, value = repeated(key, groups), repeated(value, groups)
     p = probabilities(query, key, mask, is_causal, scale)
     gp = ops.matmul(g, value.mT)
+    gp = gp if kept is None else scaled(gp, kept, 1 / (1 - drop[0]))
     d = p * (gp - ops.sum(gp * p, -1, True))
+    p = p if kept is None else scaled(p, kept, 1 / (1 - drop[0]))
     gk, gv = ops.matmul(d.mT, query) * scale, ops.matmul(p.mT, g)
     return (ops.matmul(d, key) * scale, gathered(gk, many[0], groups), gathered(gv, many[1], groups),
             d if needs[3] else None)  # fmt: skip
+
+
+def kept_probabilities(query: Any, key: Any, value: Any, is_causal: bool, groups: int, drop: Any) -> Any:
+    """Which probabilities (*, L, S) dropout keeps."""
+    heads = Heads(query._array, key._array, value._array, groups)
+    shape = *heads.queries(query._array).shape[:3], key.shape[-2]
+    return wrap(heads.unfolded(attention_op.op.backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
 
 
 def repeated(x: Any, groups: int) -> Any:
@@ -214,7 +226,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if scale is None:
         width = query._array.shape[-1]
         scale = 1 / math.sqrt(width) if width else math.inf
-    if dropout_p > 0 or not (query._array.size and key._array.size and value._array.size):
+    if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups)
+    drop = (float(dropout_p), draw()) if dropout_p > 0 else None
+    return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups, drop)

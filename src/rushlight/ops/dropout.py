@@ -20,19 +20,6 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-class Drawn:
-    """A number already drawn, in the place of a generator: what is computed again drops the same elements."""
-
-    __slots__ = ("seed",)
-
-    def __init__(self, seed: int):
-        self.seed = seed
-
-    def integers(self, *_: Any, **__: Any) -> int:
-        """The number."""
-        return self.seed
-
-
 def draw() -> int:
     """64 random bits from the default generator."""
     return int(default_generator.numpy.bit_generator.random_raw())
@@ -42,7 +29,7 @@ def draw() -> int:
 def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
-    return be.dropout(input, p, Drawn(seed))
+    return be.dropout(input, p, seed)
 
 
 @op(ns=None, grads={"grad": lambda g, bits, p: dropout_backward(g, bits, p)})
@@ -58,7 +45,7 @@ dropout_op.grad("input", raw=lambda be, g, bits, p: be.dropout_backward(g, bits,
 
 def _dropout_into(be: Any, x: Any, p: float, seed: int) -> Any:
     whole = x if x.flags.c_contiguous else None
-    out, bits = be.dropout(x, p, Drawn(seed), out=whole)
+    out, bits = be.dropout(x, p, seed, out=whole)
     if out is not x:
         x[...] = out
     return (bits,)
