@@ -66,8 +66,8 @@ class Generator:
         if array is None or array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if array.shape != (STATE_BYTES,):
-            raise RuntimeError(f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape {list(array.shape)}. "
-                               "States of other libraries cannot be used.")  # fmt: skip
+            raise RuntimeError(f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape "
+                               f"{list(array.shape)}. States of other libraries cannot be used.")  # fmt: skip
         self.set_state_words(np.ascontiguousarray(array).view(np.uint64))
 
     def clone_state(self) -> Generator:

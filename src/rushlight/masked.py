@@ -23,27 +23,29 @@ def _limits(dtype: Any) -> tuple[Any, Any]:
     if dtype.is_floating_point:
         return -math.inf, math.inf
     if dtype is dtypes.bool:
-        raise NotImplementedError("masked extrema of bool tensors: there is no value that changes nothing; use any or all")
+        raise NotImplementedError(
+            "masked extrema of bool tensors: there is no value that changes nothing; use any or all"
+        )
     info = dtypes.iinfo(dtype)
     return info.min, info.max
 
 
-def _filled(input: Tensor, mask: Any, value: Any) -> Tensor:
+def _filled(input: Tensor, mask: Any, value: Any) -> Any:
     """`input` with `value` where it is masked out."""
     if mask is None:
         return input
-    return named.where(_mask_of(input, mask), input, named.scalar_tensor(value, dtype=input.dtype))  # type: ignore[no-any-return]
+    return named.where(_mask_of(input, mask), input, named.scalar_tensor(value, dtype=input.dtype))
 
 
-def _mask_of(input: Tensor, mask: Tensor) -> Tensor:
+def _mask_of(input: Tensor, mask: Tensor) -> Any:
     if mask.ndim > input.ndim:
         raise IndexError("the mask may not have more dimensions than the input: got "
                          f"{mask.ndim}, expected at most {input.ndim}")  # fmt: skip
-    return mask.expand(input.shape).bool()  # type: ignore[attr-defined,no-any-return]
+    return mask.expand(input.shape).bool()
 
 
-def _as(input: Tensor, dtype: Any) -> Tensor:
-    return input if dtype is None else input.to(dtype)  # type: ignore[attr-defined,no-any-return]
+def _as(input: Tensor, dtype: Any) -> Any:
+    return input if dtype is None else input.to(dtype)
 
 
 def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
@@ -57,7 +59,7 @@ def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None
     """Sum over `dim` of the elements where `mask` is True; 0 where there is none.  (*) -> (*)"""
     dtype = _total_dtype(input, dtype)
     x = _filled(_as(input, dtype), mask, 0)
-    return x.sum(_dims(x, dim), keepdim, dtype=dtype)  # type: ignore[attr-defined]
+    return x.sum(_dims(x, dim), keepdim, dtype=dtype)
 
 
 def _total_dtype(input: Any, dtype: Any) -> Any:
@@ -88,37 +90,37 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
     dims = _dims(x, dim)
     if mask is None:
         return x.mean(dims, keepdim)
-    return _filled(x, mask, 0).sum(dims, keepdim) / _count(x, dims, keepdim, mask)  # type: ignore[attr-defined]
+    return _filled(x, mask, 0).sum(dims, keepdim) / _count(x, dims, keepdim, mask)
 
 
 def _count(x: Any, dims: Any, keepdim: bool, mask: Any) -> Any:
     """How many elements count, in the dtype of the result."""
     real = x.dtype.to_real() if x.dtype.category >= dtypes.FLOAT else dtypes.int64
-    return _mask_of(x, mask).to(real).sum(dims, keepdim)  # type: ignore[attr-defined]
+    return _mask_of(x, mask).to(real).sum(dims, keepdim)
 
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
     """Largest element over `dim` where `mask` is True; the dtype's smallest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[0]).amax(_dims(x, dim), keepdim)  # type: ignore[attr-defined]
+    return _filled(x, mask, _limits(x.dtype)[0]).amax(_dims(x, dim), keepdim)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
     """Smallest element over `dim` where `mask` is True; the dtype's largest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[1]).amin(_dims(x, dim), keepdim)  # type: ignore[attr-defined]
+    return _filled(x, mask, _limits(x.dtype)[1]).amin(_dims(x, dim), keepdim)
 
 
 def argmax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
     """Index of the largest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[0]).argmax(dim, keepdim).to(x.dtype)  # type: ignore[attr-defined]
+    return _filled(x, mask, _limits(x.dtype)[0]).argmax(dim, keepdim).to(x.dtype)
 
 
 def argmin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
     """Index of the smallest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[1]).argmin(dim, keepdim).to(x.dtype)  # type: ignore[attr-defined]
+    return _filled(x, mask, _limits(x.dtype)[1]).argmin(dim, keepdim).to(x.dtype)
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
@@ -130,11 +132,11 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     if mask is None:
         return x.nanmedian(dim, keepdim).values
     if not x.dtype.is_floating_point:
-        if not bool(_mask_of(x, mask).any(dim).all()):  # type: ignore[attr-defined]
+        if not bool(_mask_of(x, mask).any(dim).all()):
             raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
-        found = _filled(x.double(), mask, math.nan).nanmedian(dim, keepdim).values  # type: ignore[attr-defined]
+        found = _filled(x.double(), mask, math.nan).nanmedian(dim, keepdim).values
         return found.to(x.dtype)
-    return _filled(x, mask, math.nan).nanmedian(dim, keepdim).values  # type: ignore[attr-defined]
+    return _filled(x, mask, math.nan).nanmedian(dim, keepdim).values
 
 
 def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
@@ -157,8 +159,8 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: boo
     if mask is None and not x.dtype.is_complex:
         return x.var(dims, correction=by, keepdim=keepdim)
     many = _count(x, dims, True, named.ones_like(x.real, dtype=dtypes.bool) if mask is None else mask)
-    off = x - _filled(x, mask, 0).sum(dims, True) / many  # type: ignore[attr-defined]
-    found: Any = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)  # type: ignore[attr-defined]
+    off = x - _filled(x, mask, 0).sum(dims, True) / many
+    found: Any = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)
     if not keepdim:
         many = many.reshape(found.shape)
     return found / (named.maximum(many - by, named.zeros_like(many)) if by else many)

@@ -14,7 +14,8 @@ import rushlight as torch
     ("data", "dtype", "shape"),
     [(1, "int64", ()), (1.5, "float32", ()), (True, "bool", ()), (2j, "complex64", ()), ([], "float32", (0,)),
      ([[], []], "float32", (2, 0)), ([1, 2], "int64", (2,)), ([1, 2.5], "float32", (2,)), ([True, 2], "int64", (2,)),
-     ([1, 2j], "complex64", (2,)), ([2.0, np.float64(1)], "float64", (2,)), ([[1.0], [np.float64(1)]], "float64", (2, 1)),
+     ([1, 2j], "complex64", (2,)), ([2.0, np.float64(1)], "float64", (2,)),
+     ([[1.0], [np.float64(1)]], "float64", (2, 1)),
      (((1, 2), (3, 4)), "int64", (2, 2)), (range(3), "int64", (3,)),
      (np.float64(1), "float64", ()), ([np.float64(1), 2.0], "float64", (2,)), ([np.float32(1), 2.0], "float32", (2,)),
      (np.ones(2, np.int16), "int16", (2,)), (bytearray(b"ab"), "int64", (2,))],
@@ -27,7 +28,8 @@ def test_tensor_infers(data: Any, dtype: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("data", "error"),
     [("a", TypeError), (["a"], ValueError), (None, RuntimeError), ([None], RuntimeError), ([[1, 2], [3]], ValueError),
-     ([[1, 2], 3], TypeError), ([1, [2]], TypeError), (2**63, ValueError), ([2**70], ValueError), ({1: 2}, RuntimeError),
+     ([[1, 2], 3], TypeError), ([1, [2]], TypeError), (2**63, ValueError), ([2**70], ValueError),
+     ({1: 2}, RuntimeError),
      ({1}, RuntimeError), (np.array(["a"]), TypeError)],
 )  # fmt: skip
 def test_tensor_refuses(data: Any, error: type[Exception]) -> None:
@@ -214,10 +216,19 @@ def test_out() -> None:
 
 def test_like_keeps_dtype_and_order() -> None:
     t = torch.zeros(2, 3, dtype=torch.float64).t()
-    for made in (torch.empty_like(t), torch.zeros_like(t), torch.ones_like(t), torch.full_like(t, 2), torch.rand_like(t)):
+    for made in (
+        torch.empty_like(t),
+        torch.zeros_like(t),
+        torch.ones_like(t),
+        torch.full_like(t, 2),
+        torch.rand_like(t),
+    ):
         assert made.dtype is torch.float64 and made.stride() == t.stride() and tuple(made.shape) == (3, 2)
     assert torch.ones_like(t, dtype=torch.int32, memory_format=torch.contiguous_format).stride() == (2, 1)
-    assert torch.zeros(1, 2, 3, 4).expand(5, 2, 3, 4).shape == torch.empty_like(torch.zeros(1, 2, 3, 4).expand(5, 2, 3, 4)).shape
+    assert (
+        torch.zeros(1, 2, 3, 4).expand(5, 2, 3, 4).shape
+        == torch.empty_like(torch.zeros(1, 2, 3, 4).expand(5, 2, 3, 4)).shape
+    )
 
 
 def test_new() -> None:

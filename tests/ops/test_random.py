@@ -35,7 +35,8 @@ def test_repeatable() -> None:
         "bernoulli": lambda: torch.bernoulli(torch.full((9,), 0.5), generator=g),
         "multinomial": lambda: torch.multinomial(torch.ones(8), 4, generator=g),
         "poisson": lambda: torch.poisson(torch.full((4,), 9.0), generator=g),
-        "uniform_": lambda: torch.zeros(4).uniform_(generator=g), "random_": lambda: torch.zeros(4).random_(generator=g),
+        "uniform_": lambda: torch.zeros(4).uniform_(generator=g),
+        "random_": lambda: torch.zeros(4).random_(generator=g),
         "exponential_": lambda: torch.zeros(4).exponential_(generator=g),
     }  # fmt: skip
     for name, draw in draws.items():

@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "uint8", "bool", "complex64", "complex128"]
-SHAPES = [(), (1,), (3,), (7,), (40,), (2, 3), (3, 0), (0,), (2, 0, 3), (2, 2, 2), (1, 1), (12, 5), (2, 3, 2, 2), (1200,),
-          (40, 40), (9, 8, 20), (1001, 1, 1)]  # fmt: skip
+SHAPES = [(), (1,), (3,), (7,), (40,), (2, 3), (3, 0), (0,), (2, 0, 3), (2, 2, 2), (1, 1), (12, 5), (2, 3, 2, 2),
+          (1200,),           (40, 40), (9, 8, 20), (1001, 1, 1)]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from rushlight.tensor import Tensor, alias
 
 
 @op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g})
-def copy(be: Any, input: Array, format: Any = None) -> Array:  # noqa: A002
+def copy(be: Any, input: Array, format: Any = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
         if input.flags.c_contiguous:
@@ -37,7 +37,7 @@ def copy(be: Any, input: Array, format: Any = None) -> Array:  # noqa: A002
 
 
 @op(ns=None, name="_to_copy", half=None, linear=True, grads={"input": lambda g: g})
-def cast(be: Any, input: Array, dtype: Any) -> Array:  # noqa: A002
+def cast(be: Any, input: Array, dtype: Any) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
     return converted(input, dtype) if dtype != input.dtype else input.copy()
 
@@ -54,7 +54,7 @@ def converted(array: Any, dtype: Any) -> Any:
 
 
 @op(ns=None, half=None, linear=True)
-def copy_into(be: Any, input: Array, src: Array) -> Array:  # noqa: A002
+def copy_into(be: Any, input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)
 
@@ -63,13 +63,13 @@ copy_into.grad("src")(lambda g: g)
 
 
 @function(method=True)
-def clone(input: Any, *, memory_format: Any = None) -> Any:  # noqa: A002
+def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy of the tensor with a history.  input: (*) -> (*)"""
     return copy(input, memory_format)
 
 
 @function(method=True, ns="Tensor")
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:  # noqa: A002
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
@@ -81,7 +81,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:  # noq
 
 
 @function(method=True)
-def detach(input: Any) -> Any:  # noqa: A002
+def detach(input: Any) -> Any:
     """The same memory outside the graph.  input: (*) -> (*)"""
     t = alias(input)
     t._inference = input._inference if input._inference else False
@@ -95,7 +95,7 @@ def detach_copy(input: Any) -> Any:
 
 
 @function(method=True)
-def detach_(input: Tensor) -> Tensor:  # noqa: A002
+def detach_(input: Tensor) -> Tensor:
     """Take this tensor out of the graph, in place.  Raises RuntimeError for views."""
     if input._view is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
@@ -104,7 +104,7 @@ def detach_(input: Tensor) -> Tensor:  # noqa: A002
 
 
 @function(method=True)
-def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:  # noqa: A002
+def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     """`input` if its elements lie in this format, else a copy that does.  input: (*) -> (*)"""
     array = input._array if isinstance(input, Tensor) else input
     return input if has_format(array, memory_format) else copy(input, memory_format)
@@ -117,7 +117,7 @@ def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool,
     """The dtype, copy and memory_format that the arguments of `to` ask for: dtype, device, other tensor or keywords."""
     kwargs = dict(kwargs)
     dtype, rest = None, list(args)
-    if rest and isinstance(rest[0], (device_class, str)) or rest and rest[0].__class__ is int:
+    if (rest and isinstance(rest[0], (device_class, str))) or (rest and rest[0].__class__ is int):
         check_device(rest.pop(0))
         if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
             dtype = rest.pop(0)

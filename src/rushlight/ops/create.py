@@ -41,7 +41,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, layout: Any 
     """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
     check_options("scalar_tensor", device, layout)
     if isinstance(s, Tensor):
-        s = s.item()  # type: ignore[attr-defined]
+        s = s.item()
     return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad)
 
 
@@ -50,7 +50,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """The data as a tensor, without a copy where it is a tensor or array of this dtype already.  Keeps history."""
     check_options("as_tensor", device)
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined,no-any-return]
+        return data if dtype is None else data.to(dtype)
     wanted = None if dtype is None else numpy_dtype("as_tensor", dtype)
     if isinstance(data, np.ndarray):
         t = from_numpy(data)
@@ -79,8 +79,11 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     elif copy:
         shared = shared.clone() if isinstance(obj, Tensor) else made(shared._array.copy())
     if not requires_grad:
-        return shared.detach() if shared.requires_grad and isinstance(obj, Tensor) else shared
-    return shared.requires_grad_() if shared.is_leaf else shared
+        shared = shared.detach() if shared.requires_grad and isinstance(obj, Tensor) else shared
+    elif shared.is_leaf:
+        shared.requires_grad_()
+    found: Tensor = shared
+    return found
 
 
 def sharing(obj: Any, dtype: Any) -> Any:
@@ -111,9 +114,9 @@ def from_numpy(ndarray: Any) -> Tensor:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
                          "byte orders is currently not supported.")  # fmt: skip
     if any(s < 0 for s in ndarray.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are "
-                         "not currently supported. (You can probably work around this by making a copy of your array "
-                         "with array.copy().)")  # fmt: skip
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array with array.copy().)")  # fmt: skip
     if not ndarray.flags.writeable:
         warn_read_only()
     array = np.asarray(ndarray)
@@ -122,8 +125,8 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 def warn_read_only() -> None:
     """Warn that a tensor's memory must not be written."""
-    warnings.warn("The given NumPy array is not writable, and writing to this tensor will fail. You may want to copy the "
-                  "array to protect its data or make it writable before converting it to a tensor.", UserWarning,
+    warnings.warn("The given NumPy array is not writable, and writing to this tensor will fail. You may want to copy "
+                  "the array to protect its data or make it writable before converting it to a tensor.", UserWarning,
                   stacklevel=3)  # fmt: skip
 
 
@@ -141,15 +144,15 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
                          f"({view.nbytes} bytes) minus 1")  # fmt: skip
     if count < 0 and (view.nbytes - offset) % kind.itemsize:
-        raise ValueError(f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple "
-                         f"of element size ({kind.itemsize})")  # fmt: skip
+        raise ValueError(f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a "
+                         f"multiple of element size ({kind.itemsize})")  # fmt: skip
     if count > 0 and offset + count * kind.itemsize > view.nbytes:
-        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) must "
-                         f"not be greater than actual buffer length ({view.nbytes} bytes)")  # fmt: skip
+        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) "
+                         f"must not be greater than actual buffer length ({view.nbytes} bytes)")  # fmt: skip
     if view.readonly:
-        warnings.warn("The given buffer is not writable, and writing to this tensor will fail. You may want to copy the "
-                      "buffer to protect its data or make it writable before converting it to a tensor.", UserWarning,
-                      stacklevel=2)  # fmt: skip
+        warnings.warn("The given buffer is not writable, and writing to this tensor will fail. You may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor.",
+                      UserWarning, stacklevel=2)  # fmt: skip
     return made(np.frombuffer(view, kind, count, offset), requires_grad)
 
 

@@ -118,7 +118,11 @@ def check_sequence(data: Any, name: str) -> Any:
         if hasattr(data, "__array__"):
             return np.empty(0)
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-    while hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (ndarray, np.generic, Tensor)):
+    while (
+        hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, (ndarray, np.generic, Tensor))
+    ):
         if isinstance(data, (str, bytes)):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if isinstance(data, dict):

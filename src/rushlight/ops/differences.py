@@ -43,8 +43,8 @@ def widths(name: str, y: Any, x: Any, dim: int) -> Any:
     n, have = raw(y).shape[dim], raw(x)
     if have.ndim == 1:
         if have.shape[0] != n:
-            raise RuntimeError(f"{name}(): There must be one `x` value for each sample point: got {have.shape[0]}, expected "
-                               f"{n}")  # fmt: skip
+            raise RuntimeError(f"{name}(): There must be one `x` value for each sample point: got {have.shape[0]}, "
+                               f"expected {n}")  # fmt: skip
         step = diff(x)
         return step.view(-1, *[1] * (raw(y).ndim - dim - 1))
     if have.ndim < raw(y).ndim:
@@ -103,8 +103,8 @@ def spacings(spacing: Any, count: int) -> list[Any]:
         return [1.0] * count
     if isinstance(spacing, (list, tuple)):
         if len(spacing) != count:
-            raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {count}, "
-                               f"got a list of length {len(spacing)}")  # fmt: skip
+            raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+                               f"{count}, got a list of length {len(spacing)}")  # fmt: skip
         return list(spacing)
     return [spacing] * count
 
@@ -164,7 +164,9 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if array.dtype == np.bool_ or array.dtype == np.uint8:
         raise RuntimeError(f"torch.gradient does not support {dtypes.of(array.dtype)} input.")
-    where = range(array.ndim) if dim is None else wrap_dims(dim if isinstance(dim, (list, tuple)) else (dim,), array.ndim)
+    where = (
+        range(array.ndim) if dim is None else wrap_dims(dim if isinstance(dim, (list, tuple)) else (dim,), array.ndim)
+    )
     if spacing is not None and dim is None and isinstance(spacing, (list, tuple)) and len(spacing) != array.ndim:
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
                            f"'self.dim() = {array.ndim}', since dim argument was not given, but got a list of length "

@@ -11,8 +11,8 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import gather_along, put_along
 from rushlight.ops.outs import moving
-from rushlight.ops.pieces import keep
-from rushlight.ops.reduce import axes, numpy_axes, numpy_names, raw, tensor_argument, unsqueezed
+from rushlight.ops.pieces import keep, raw
+from rushlight.ops.reduce import axes, fold, numpy_names, tensor_argument, unsqueezed
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_op
@@ -21,7 +21,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, half=None, linear=True)
-def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:  # noqa: A002
+def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
     put_along(out, index, dim, input)
@@ -31,29 +31,29 @@ def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Arr
 place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
 
 
-def at_index(g: Any, indices: Any, shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
+def at_index(g: Any, indices: Any, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
     """The gradient of a reduction that picked one element of each row, at `indices`: zeros elsewhere."""
-    where = (dim,)
-    return place_along(unsqueezed(g, shape, where, keepdim), unsqueezed(indices, shape, where, keepdim), shape, dim)
+    grad, index = (unsqueezed(x, input_shape, (dim,), keepdim) for x in (g, indices))
+    return place_along(grad, index, input_shape, dim)
 
 
-def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:
     """The gradient of a reduction divided evenly among the elements equal to its result."""
     shape = raw(input).shape
     hit = raw(input) == unsqueezed(raw(out), shape, dim, keepdim)
-    many = np.add.reduce(hit, axis=numpy_axes(dim, hit.ndim), keepdims=True, dtype=np.intp)
-    return unsqueezed(g, shape, dim, keepdim) / np.asarray(many).astype(raw(g).dtype) * hit
+    many = fold(np.add, hit, dim, True, dtype=np.intp)
+    return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
 
 
-def alike(g: Any, input: Any, out: Any) -> Any:  # noqa: A002
-    """As `shared`, of a result that is the extremum or median of all elements; NaN belongs to the elements that are NaN."""
+def alike(g: Any, input: Any, out: Any) -> Any:
+    """As `shared`, of the extremum or median of all elements; a NaN belongs to the elements that are NaN."""
     if not np.isnan(raw(out)):
         return shared(g, input, out, None, False)
     hit = np.isnan(raw(input))
     return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)
 
 
-def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:  # noqa: A002
+def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
     """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`."""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -66,43 +66,43 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:  # noq
 
 
 @op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim, keepdim: at_index(g, indices, input_shape, dim, keepdim)})  # fmt: skip
-def max_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:  # noqa: A002
+    grads={"input": at_index})  # fmt: skip
+def max_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
 @op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim, keepdim: at_index(g, indices, input_shape, dim, keepdim)})  # fmt: skip
-def min_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:  # noqa: A002
+    grads={"input": at_index})  # fmt: skip
+def min_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
 @op(ns=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
-def amax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def amax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
-    return np.maximum.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
+    return fold(np.maximum, input, dim, keepdim)
 
 
 @op(ns=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
-def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
-    return np.minimum.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
+    return fold(np.minimum, input, dim, keepdim)
 
 
 @op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
-def max_all(be: Any, input: Array) -> Array:  # noqa: A002
+def max_all(be: Any, input: Array) -> Array:
     """The largest of all elements.  (*) -> ()"""
-    return np.maximum.reduce(input, axis=None)
+    return fold(np.maximum, input, None)
 
 
 @op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
-def min_all(be: Any, input: Array) -> Array:  # noqa: A002
+def min_all(be: Any, input: Array) -> Array:
     """The smallest of all elements.  (*) -> ()"""
-    return np.minimum.reduce(input, axis=None)
+    return fold(np.minimum, input, None)
 
 
 # Arguments -----------------------------------------------------------------------------------------
@@ -119,24 +119,24 @@ def ordered(name: str, x: Any) -> Any:
 def check_all(name: str, array: Any, error: Any = RuntimeError) -> None:
     """Raise an error for a reduction of no elements without identity."""
     if array.size == 0:
-        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                    "with the 'dim' argument.")  # fmt: skip
+        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                    "dim with the 'dim' argument.")  # fmt: skip
 
 
 def check_dim(name: str, array: Any, dim: Any) -> int:
     """`dim` from the front.  Raises IndexError where it has size 0, TypeError where it is no int."""
     if dim.__class__ is bool or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    dim = wrap_dim(dim, array.ndim)
-    if array.ndim and array.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    return dim
+    found = wrap_dim(dim, array.ndim)
+    if array.ndim and array.shape[found] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {found} to have non-zero size.")
+    return found
 
 
 def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any:
     """The function max or min with its overloads."""
 
-    def find(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A002
+    def find(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         if isinstance(dim, Tensor) or dim.__class__ is np.ndarray:
             other = dim
         if other is not None:
@@ -150,9 +150,11 @@ def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any
 
     find.__name__ = find.__qualname__ = name
     extreme = "largest" if name == "max" else "smallest"
-    find.__doc__ = (f"The {extreme} element; with `dim` a named tuple of the {extreme} elements along it and their "
-                    f"indices; with a tensor `other` the elementwise {pairwise}.  (*) -> (*)\n\n"
-                    "Without `dim` the gradient is shared evenly among equal elements; with it, one element gets all.")  # fmt: skip
+    find.__doc__ = (
+        f"The {extreme} element; with `dim` a named tuple of the {extreme} elements along it and their indices; with a "
+        f"tensor `other` the elementwise {pairwise}.  (*) -> (*)\n\nWithout `dim` the gradient is shared evenly among "
+        "equal elements; with it, one element gets all."
+    )
     return function(method=True, out=True)(numpy_names(find))
 
 
@@ -160,7 +162,7 @@ max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indi
 min_ = extremum("min", "minimum", min_dim, min_all, named("min", "values", "indices"))
 
 
-def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     """amax or amin over checked dimensions."""
     array = ordered(name, input)
     where = axes(dim, array.ndim)
@@ -174,7 +176,7 @@ def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) ->
 
 @function(method=True, out=True)
 @numpy_names
-def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The largest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -184,7 +186,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
 
 @function(method=True, out=True)
 @numpy_names
-def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:  # noqa: A002
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The smallest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -198,7 +200,7 @@ _aminmax = named("aminmax", "min", "max")
 @function(method=True)
 @moving("aminmax", same_dtype=True)
 @numpy_names
-def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""
     array = ordered("aminmax", input)
     if dim is None:
@@ -209,7 +211,7 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # no
 
 
 @op(ns=None)
-def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)
@@ -217,7 +219,7 @@ def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     return found.astype(np.int64, copy=False)
 
 
-def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
     """argmax or argmin of a checked tensor."""
     array = ordered(name, input)
     if dim is None:
@@ -229,14 +231,13 @@ def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A0
 
 @function(method=True, out=True)
 @numpy_names
-def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
-    """The index of the largest element, in the flat tensor or along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
+def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The index of the largest element, in the flat tensor or along `dim`; NaN is largest.  (*) -> (*) of int64"""
     return argument("argmax", input, dim, keepdim)
 
 
 @function(method=True, out=True)
 @numpy_names
-def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
-    """The index of the smallest element, in the flat tensor or along `dim`; NaN counts as smallest.  (*) -> (*) of int64"""
+def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The index of the smallest element, in the flat tensor or along `dim`; NaN is smallest.  (*) -> (*) of int64"""
     return argument("argmin", input, dim, keepdim)
-

@@ -182,7 +182,7 @@ def arange_array(lo: Any, hi: Any, by: Any, dtype: Any) -> Any:
         lo, hi, by = int(lo), int(hi), int(by)
         if by == 0:
             raise RuntimeError("arange: step must be nonzero")
-        return np.arange(lo, hi, by, dtype)
+        return np.arange(lo, hi, by, dtype=dtype)
     count = max(math.ceil((hi - lo) / by), 0)
     values = np.arange(count, dtype=np.float64)
     values *= by
@@ -237,7 +237,11 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
     if dtype.kind in "iu":
         # Each half from its own end, as PyTorch steps, so that the truncated values are symmetric.
         if count > 1:
-            step = np.float32((hi - lo) / (count - 1)).astype(np.float64) if dtype.itemsize < 4 else (hi - lo) / (count - 1)
+            step = (
+                np.float32((hi - lo) / (count - 1)).astype(np.float64)
+                if dtype.itemsize < 4
+                else (hi - lo) / (count - 1)
+            )
             k = np.arange(count)
             values = np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
         values = np.trunc(values)

@@ -10,7 +10,7 @@ from rushlight.ops.options import dense_order
 from rushlight.ops.registry import NAMESPACES
 
 
-class memory_format:  # noqa: N801  (PyTorch's name)
+class memory_format:
     """An order of a tensor's elements in memory."""
 
     __slots__ = ("name",)
@@ -37,7 +37,7 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
-def has_format(array: Any, format: memory_format) -> bool:  # noqa: A002
+def has_format(array: Any, format: memory_format) -> bool:
     """Whether the elements lie in this format without gaps."""
     if format is contiguous_format:
         return bool(array.flags.c_contiguous)
@@ -47,7 +47,7 @@ def has_format(array: Any, format: memory_format) -> bool:  # noqa: A002
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 
-def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any:  # noqa: A002
+def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any:
     """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
     if format is contiguous_format:
         return np.empty(array.shape, dtype)

@@ -38,7 +38,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """
     array = tensor_argument("histc", input)
     if array.dtype.kind in "cb":
-        raise RuntimeError(f"\"histogram_cpu\" not implemented for {dtypes.of(array.dtype)}")
+        raise RuntimeError(f'"histogram_cpu" not implemented for {dtypes.of(array.dtype)}')
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
     flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)
@@ -101,8 +101,8 @@ def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> An
         return None
     w = raw(weights)
     if w.shape != shape or w.dtype != x.dtype:
-        raise RuntimeError(f"{name}: weights must have the shape {list(shape)} and dtype {dtypes.of(x.dtype)} of the input, "
-                           f"got {list(w.shape)} and {weights.dtype}")  # fmt: skip
+        raise RuntimeError(f"{name}: weights must have the shape {list(shape)} and dtype {dtypes.of(x.dtype)} of the "
+                           f"input, got {list(w.shape)} and {weights.dtype}")  # fmt: skip
     return w
 
 
@@ -133,12 +133,14 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     n = array.shape[-1]
     each = [bins] * n if isinstance(bins, int) else list(bins)
     if len(each) != n:
-        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges or numbers of bins for a {n}-dimensional "
-                           f"histogram but got {len(each)}")  # fmt: skip
+        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges or numbers of bins for a "
+                           f"{n}-dimensional histogram but got {len(each)}")  # fmt: skip
     if range is not None and len(range) != 2 * n:
-        raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got "
-                           f"{len(range)}")  # fmt: skip
+        raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, "
+                           f"but got {len(range)}")  # fmt: skip
     points = array.reshape(math.prod(array.shape[:-1]), n)
     spans = [None if range is None else (range[2 * d], range[2 * d + 1]) for d in np.arange(n).tolist()]
-    edges = [edges_of("torch.histogramdd", points[:, d], b, s) for d, (b, s) in enumerate(zip(each, spans, strict=True))]
+    edges = [
+        edges_of("torch.histogramdd", points[:, d], b, s) for d, (b, s) in enumerate(zip(each, spans, strict=True))
+    ]
     return _histogramdd(made(binned(points, edges, w, density)), tuple(made(e.copy()) for e in edges))

@@ -20,7 +20,9 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
         raise BufferError("Can't export bfloat16 tensors: NumPy has no such dtype. Use tensor.float()")
     if stream not in (None, -1, 1):
         raise TypeError("stream: tensors on the CPU have no streams")
-    options = {k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None}
+    options = {
+        k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
+    }
     return self._array.__dlpack__(**options)
 
 
@@ -51,8 +53,8 @@ def writable(array: Any, unversioned: bool) -> Any:
     import ctypes
 
     low, high = np.lib.array_utils.byte_bounds(array)
-    memory = (ctypes.c_ubyte * (high - low)).from_address(low)
-    memory.owner = array  # type: ignore[attr-defined]  # keeps the capsule alive
+    memory: Any = (ctypes.c_ubyte * (high - low)).from_address(low)
+    memory.owner = array  # keeps the capsule alive
     start = array.__array_interface__["data"][0] - low
     return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
 
@@ -65,7 +67,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if not hasattr(ext_tensor, "__dlpack__"):
         if type(ext_tensor).__name__ != "PyCapsule":
-            raise TypeError(f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}")
+            raise TypeError(
+                f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}"
+            )
         unversioned = '"dltensor"' in repr(ext_tensor)
         return wrap(writable(np.from_dlpack(Capsule(ext_tensor)), unversioned))
     array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
@@ -76,4 +80,4 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 @function()
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule of the tensor's memory."""
-    return tensor.__dlpack__()  # type: ignore[attr-defined]
+    return tensor.__dlpack__()

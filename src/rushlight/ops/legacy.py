@@ -49,7 +49,7 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype:
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected {dtype} (got {first.dtype})")
-        return first.detach()  # type: ignore[attr-defined,no-any-return]
+        return first.detach()  # type: ignore[no-any-return]
     if len(args) == 1 and type(first).__name__ == "Size":
         return made(np.empty(tuple(first), dtype.numpy))
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
@@ -60,8 +60,8 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype:
         return made(np.empty(size_of("new", args), dtype.numpy))
     except TypeError:
         kinds = ", ".join(type(a).__name__ for a in args)
-        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as ints, "
-                        "a sequence of data, or a Tensor") from None  # fmt: skip
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as "
+                        "ints, a sequence of data, or a Tensor") from None  # fmt: skip
 
 
 def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,7 @@ def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return t
 
 
-Tensor.__new__ = _tensor_new  # type: ignore[method-assign,assignment]
+Tensor.__new__ = _tensor_new  # type: ignore[method-assign]
 
 
 def _publish() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.create import array_from
+from rushlight.ops.data import array_from
 from rushlight.ops.factories import fill_array
 from rushlight.ops.formats import empty_in_format
 from rushlight.ops.options import check_options, made, numpy_dtype, size_of
@@ -14,7 +14,7 @@ from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
 
-def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_format: Any) -> Any:  # noqa: A002
+def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_format: Any) -> Any:
     """Uninitialized memory of the shape, dtype and order of `input` where these are not given."""
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
@@ -25,20 +25,20 @@ def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_for
     return empty_in_format(input._array, kind, memory_format)
 
 
-def _finish(input: Any, array: Any, requires_grad: bool) -> Any:  # noqa: A002
+def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
     return array if input.__class__ is np.ndarray else made(array, requires_grad)
 
 
 @function()
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, pin_memory: bool = False) -> Any:  # noqa: A002  # fmt: skip
+               memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
     return _finish(input, like("empty_like", input, dtype, device, layout, memory_format), requires_grad)
 
 
 @function()
 def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, pin_memory: bool = False) -> Any:  # noqa: A002  # fmt: skip
+               memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Zeros of the shape of `input`."""
     array = like("zeros_like", input, dtype, device, layout, memory_format)
     array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
@@ -47,7 +47,7 @@ def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any
 
 @function()
 def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              memory_format: Any = None, pin_memory: bool = False) -> Any:  # noqa: A002  # fmt: skip
+              memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Ones of the shape of `input`."""
     array = like("ones_like", input, dtype, device, layout, memory_format)
     array.fill(1)
@@ -57,7 +57,7 @@ def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 @function()
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None,
-              pin_memory: bool = False) -> Any:  # noqa: A002  # fmt: skip
+              pin_memory: bool = False) -> Any:  # fmt: skip
     """One value in the shape of `input`."""
     array = like("full_like", input, dtype, device, layout, memory_format)
     fill_array("full_like", array, fill_value)

@@ -31,7 +31,7 @@ def behind(array: Any) -> int:
 
 
 def resized(array: Any, shape: tuple[int, ...], like: Any) -> Any:
-    """An array of another shape on the same memory; where that is too small, on new memory that begins with its elements.
+    """An array of another shape on the same memory; where that is too small, on new memory after a copy of it.
 
     like: an array whose strides it gets, or None for contiguous ones.
     """
@@ -113,7 +113,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 
 
 def placed(array: Any, offset: int, shape: tuple[int, ...], stride: Any) -> Any:
-    """Memory seen from an offset with a shape and strides in elements.  Raises RuntimeError where it does not suffice."""
+    """Memory seen from an offset with a shape and strides in elements.  Raises RuntimeError where it is too small."""
     root, unit = root_of(array), array.itemsize
     flat = view_at(root, (root.nbytes // unit,), (unit,), 0, array.dtype)
     steps = strides_of(np.empty(shape, np.bool_)) if stride is None else tuple(int(s) for s in stride)
@@ -143,7 +143,7 @@ class TypedStorage:
         return view_at(root, (len(self),), (self.dtype.itemsize,), 0, self.dtype.numpy)
 
     def __len__(self) -> int:
-        return self._untyped.nbytes() // self.dtype.itemsize
+        return int(self._untyped.nbytes() // self.dtype.itemsize)
 
     size = __len__
 
@@ -173,8 +173,8 @@ def storage(self: Tensor) -> TypedStorage:
 
 def share_memory_(self: Tensor) -> Tensor:
     """Moving memory where other processes see it is not supported: threads share it as it is."""
-    raise RuntimeError("share_memory_: tensors cannot be put into shared memory; threads of one process share them as they "
-                       "are, and torch.from_numpy takes arrays on multiprocessing.shared_memory")  # fmt: skip
+    raise RuntimeError("share_memory_: tensors cannot be put into shared memory; threads of one process share them as "
+                       "they are, and torch.from_numpy takes arrays on multiprocessing.shared_memory")  # fmt: skip
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -213,8 +213,8 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
     return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
 
 
-for _method in (storage_type, resize_as, dim_order):
-    setattr(Tensor, _method.__name__, _method)
+for _each in (storage_type, resize_as, dim_order):
+    setattr(Tensor, _each.__name__, _each)
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
 Tensor.name = None  # type: ignore[attr-defined]
 NAMESPACES[""].update(UntypedStorage=Storage, TypedStorage=TypedStorage)
@@ -255,8 +255,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known  # type: ignore[no-any-return]
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                           "moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
     fresh = like_class(wrap(copied(self, memo)), type(self))
     fresh._storage = memo.get(-id(root_of(self._array)))
     memo[id(self)] = fresh
@@ -313,8 +313,8 @@ def warn_of_hooks(t: Tensor) -> None:
     for hook in t._hooks.values() if t._hooks is not None else ():
         if getattr(hook, "__torch_unserializable__", False):
             continue
-        warnings.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate the "
-                      "function with @torch.utils.hooks.unserializable_hook to suppress this warning", UserWarning,
+        warnings.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate "
+                      "the function with @torch.utils.hooks.unserializable_hook to suppress this warning", UserWarning,
                       stacklevel=4)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.named import linalg, named
 from rushlight.ops.options import numpy_dtype
 from rushlight.ops.pieces import keep, nothing, number, raw
-from rushlight.ops.reduce import axes, cast_first, count, numpy_axes, tensor_argument, unsqueezed
+from rushlight.ops.reduce import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.registry import function, op
 from rushlight.ops.views import flatten
 from rushlight.tensor import Tensor, wrap
@@ -22,41 +22,47 @@ def sizes_of(x: Any) -> Any:
     return np.asarray(np.abs(x))
 
 
-def power_sum(x: Any, p: float, axis: Any, keepdim: bool) -> Any:
-    """The p-norm of an array over `axis`."""
+def norm_of(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    """The p-norm of an array over `dim`."""
     if p == 0:
-        return np.add.reduce(x != 0, axis=axis, keepdims=keepdim, dtype=x.real.dtype)
+        return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
     if np.isinf(p):
-        return (np.maximum if p > 0 else np.minimum).reduce(sizes_of(x), axis=axis, keepdims=keepdim)
+        return fold_of(np.maximum if p > 0 else np.minimum, sizes_of, x, dim, keepdim)
     if p == 2:
-        return euclidean(x, axis, keepdim)
+        return euclidean(x, dim, keepdim)
     if p == 1:
-        return np.add.reduce(sizes_of(x), axis=axis, keepdims=keepdim)
-    size = sizes_of(x)
-    total = np.add.reduce(np.power(size, size.dtype.type(p), out=size), axis=axis, keepdims=keepdim)
-    return np.power(total, size.dtype.type(1 / p))
+        return fold_of(np.add, sizes_of, x, dim, keepdim)
+
+    def powers(a: Any) -> Any:
+        size = sizes_of(a)
+        return np.power(size, size.dtype.type(p), out=size)
+
+    total = fold_of(np.add, powers, x, dim, keepdim)
+    return np.power(total, total.dtype.type(1 / p))
 
 
-def euclidean(x: Any, axis: Any, keepdim: bool) -> Any:
-    """The 2-norm: of all elements of a float array without memory for their squares."""
-    if axis is None and x.dtype.kind == "f" and x.flags.c_contiguous:
+def euclidean(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The 2-norm."""
+    if dim is None and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
         found = np.sqrt(np.dot(flat, flat))
         return np.reshape(found, (1,) * x.ndim) if keepdim else found
-    if x.dtype.kind == "c":
-        return np.sqrt(np.add.reduce(x.real * x.real, axis=axis, keepdims=keepdim)
-                       + np.add.reduce(x.imag * x.imag, axis=axis, keepdims=keepdim))  # fmt: skip
-    return np.sqrt(np.add.reduce(x * x, axis=axis, keepdims=keepdim))
+    return np.sqrt(fold_of(np.add, squares, x, dim, keepdim))
+
+
+def squares(a: Any) -> Any:
+    """|a|**2."""
+    return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
 
 
 @op(ns=None, name="linalg_vector_norm")
-def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
-    return power_sum(input, p, numpy_axes(dim, input.ndim), keepdim)
+    return norm_of(input, p, dim, keepdim)
 
 
 @norm_op.grad("input")
-def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
     return norm_grad(g, input, out, p, dim, keepdim)
 
 
@@ -91,7 +97,7 @@ def extreme_grad(g: Any, x: Any, out: Any, dim: Any) -> Any:
     """The gradient of the norms of infinite order: shared among the elements of that size."""
     size = np.abs(raw(x))
     hit = (size == out) | (np.isnan(size) & np.isnan(out))
-    many = np.asarray(np.add.reduce(hit, axis=numpy_axes(dim, hit.ndim), keepdims=True, dtype=np.intp))
+    many = fold(np.add, hit, dim, True, dtype=np.intp)
     return keep(named.sgn(x) * (g / many.astype(raw(g).dtype)), hit)
 
 
@@ -103,7 +109,9 @@ def check_floating(name: str, x: Any, dtype: Any) -> Any:
     array = tensor_argument(name, x)
     if dtype is None:
         if array.dtype.kind in "biu":
-            raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.of(array.dtype)}")
+            raise RuntimeError(
+                f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.of(array.dtype)}"
+            )
         return x
     have, want = dtypes.of(array.dtype), dtypes.of(numpy_dtype(name, dtype))
     if want.category < dtypes.FLOAT:
@@ -121,8 +129,8 @@ def check_floating(name: str, x: Any, dtype: Any) -> Any:
 def check_empty(name: str, shape: tuple[int, ...], dim: Any, p: float) -> None:
     """Raise RuntimeError for norms over no elements that have no identity."""
     if (p < 0 or p == np.inf) and not count(shape, dim) and (p < 0 or dim is None or any(shape[d] == 0 for d in dim)):
-        raise RuntimeError(f"{name} cannot compute the {p} norm on an empty tensor because the operation does not have an "
-                           "identity")  # fmt: skip
+        raise RuntimeError(f"{name} cannot compute the {p} norm on an empty tensor because the operation does not have "
+                           "an identity")  # fmt: skip
 
 
 @function(ns="linalg", out=True)
@@ -152,7 +160,7 @@ def order(value: Any) -> float:
 
 
 @function(method=True)
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,  # noqa: A002
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
          dtype: Any = None) -> Any:  # fmt: skip
     """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
 
@@ -172,14 +180,14 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 
 
 @function(method=True)
-def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
     off = input - other
     return norm_op(off, order(p), None, False)
 
 
 @function(method=True, out=True, inplace=True)
-def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
     array = tensor_argument("renorm", input)
     if array.dtype.kind in "biu":

@@ -34,7 +34,9 @@ def index_of(name: str, n: Any) -> int:
     try:
         return operator.index(n)
     except TypeError:
-        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(n).__name__}") from None
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(n).__name__}"
+        ) from None
 
 
 def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:

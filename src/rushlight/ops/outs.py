@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def check_dtypes(name: str, out: Any, result: Any) -> None:
             raise RuntimeError(f"{name}(): Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead")
 
 
-def moving(name: str, same_dtype: bool = False) -> Any:
+def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
     """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
 
     def add(fn: Any) -> Any:

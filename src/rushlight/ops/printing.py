@@ -12,7 +12,7 @@ from rushlight import dtypes
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
-PROFILES = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+PROFILES: dict[str, dict[str, Any]] = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
             "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
             "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80}}  # fmt: skip
 options = SimpleNamespace(**PROFILES["default"], sci_mode=None)
@@ -116,7 +116,7 @@ def nested(array: Any, indent: int, write: Any, summarize: bool) -> str:
         parts += [nested(a, indent + 1, write, summarize) for a in array[len(array) - keep :]]
     else:
         parts = [nested(a, indent + 1, write, summarize) for a in array]
-    between = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+    between: str = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
     return "[" + between.join(parts) + "]"
 
 
@@ -173,9 +173,9 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 def _format(self: Tensor, spec: str) -> str:
     if self._array.ndim == 0:
-        return format(self.item(), spec)  # type: ignore[attr-defined]
+        return str(format(self.item(), spec))
     return object.__format__(self, spec)
 
 
-Tensor.__repr__ = _repr  # type: ignore[method-assign]
-Tensor.__format__ = _format  # type: ignore[method-assign]
+for _name, _method in (("__repr__", _repr), ("__format__", _format)):
+    setattr(Tensor, _name, _method)

@@ -15,12 +15,11 @@ from rushlight.ops.registry import function
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
-
 # Questions -----------------------------------------------------------------------------------------
 
 
 @function(method=True)
-def numel(input: Tensor) -> int:  # noqa: A002
+def numel(input: Tensor) -> int:
     """The number of elements."""
     return int(input._array.size)
 
@@ -55,31 +54,31 @@ def element_size(self: Tensor) -> int:
 
 
 @function(method=True)
-def is_floating_point(input: Tensor) -> bool:  # noqa: A002
+def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a real floating-point one."""
     return input._array.dtype.kind in "fV"
 
 
 @function(method=True)
-def is_complex(input: Tensor) -> bool:  # noqa: A002
+def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     return bool(input._array.dtype.kind == "c")
 
 
 @function(method=True)
-def is_signed(input: Tensor) -> bool:  # noqa: A002
+def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
     return bool(input.dtype.is_signed)
 
 
 @function(method=True)
-def is_nonzero(input: Tensor) -> bool:  # noqa: A002
+def is_nonzero(input: Tensor) -> bool:
     """Whether the one element is not zero.  Raises RuntimeError for other numbers of elements."""
     return bool(input)
 
 
 @function(method=True)
-def is_same_size(input: Tensor, other: Tensor) -> bool:  # noqa: A002
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether the shapes are equal."""
     return bool(input._array.shape == other._array.shape)
 
@@ -87,8 +86,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:  # noqa: A002
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors are the same memory with the same shape and strides."""
     a, b = self._array, tensor._array
-    return a.__array_interface__["data"] == b.__array_interface__["data"] and a.shape == b.shape \
-        and a.strides == b.strides  # fmt: skip
+    same = a.__array_interface__["data"] == b.__array_interface__["data"]
+    return bool(same and a.shape == b.shape and a.strides == b.strides)
 
 
 for _method in (size, stride, dim, is_contiguous, element_size, is_set_to):
@@ -153,13 +152,13 @@ def _index(self: Tensor) -> int:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    return self if self._array.ndim == 0 else named.flip(self, tuple(range(self._array.ndim)))  # type: ignore[no-any-return]
+    return self if self._array.ndim == 0 else named.flip(self, tuple(range(self._array.ndim)))
 
 
 Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
 Tensor.item, Tensor.tolist = item, tolist  # type: ignore[attr-defined]
-for _name, _method in (("__float__", _float), ("__int__", _int), ("__complex__", _complex), ("__index__", _index)):
-    setattr(Tensor, _name, _method)
+for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__", _complex), ("__index__", _index)):
+    setattr(Tensor, _name, _number)
 
 
 # NumPy ---------------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ Tensor.numpy, Tensor.__array__, Tensor.__array_wrap__ = numpy, _array_protocol, 
 
 
 @function()
-def get_device(input: Tensor) -> int:  # noqa: A002
+def get_device(input: Tensor) -> int:
     """The index of the device; -1 for the CPU."""
     return -1
 

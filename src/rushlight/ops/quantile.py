@@ -49,8 +49,8 @@ def neighbours(rank: Any, way: str) -> tuple[Any, Any, Any]:
 
 
 def places(rows: Any, q: Any, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
-    """Of rows (*, N) and quantiles (Q): indices (*, Q) of both neighbours in the unsorted rows, the weight of the upper,
-    and the slope of that weight against q.
+    """Of rows (*, N) and quantiles (Q): indices (*, Q) of both neighbours in the unsorted rows, and the weight of the
+    upper one with its slope against q.
     """
     order = order_of(rows, rows.ndim - 1, False)
     n, broken = rows.shape[-1], np.isnan(rows).sum(-1, keepdims=True)
@@ -124,5 +124,3 @@ def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, inte
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """As `quantile`, of the elements that are not NaN.  (*) -> (Q, *)"""
     return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, True)
-
-

@@ -83,14 +83,16 @@ def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: An
 
 @function()
 def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+         device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Any = None) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1), in the size given as ints or one sequence."""
     return _fresh("rand", uniform_array, args, size, generator, out, dtype, device, layout, requires_grad)
 
 
 @function()
 def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-          device: Any = None, requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+          device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Any = None) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution, in the size given as ints or one sequence."""
     return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad)
 
@@ -106,8 +108,8 @@ def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, siz
         low = values.pop()
     if values or high is None or (sized and size is None):
         got = ", ".join(type(a).__name__ for a in args)
-        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected (high, size) or "
-                        "(low, high, size)")  # fmt: skip
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected (high, "
+                        "size) or (low, high, size)")  # fmt: skip
     return operator.index(0 if low is None else low), operator.index(high), size
 
 
@@ -134,7 +136,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     return filled("randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad))
 
 
-def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,  # noqa: A002
+def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,
           memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
     check_options(name, device, layout)
     kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
@@ -148,23 +150,23 @@ def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any
 
 @function()
 def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # noqa: A002  # fmt: skip
+              memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1) in the shape of `input`."""
     return _like("rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
 def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # noqa: A002  # fmt: skip
+               memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
     return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
-def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,  # noqa: A002
+def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
                  device: Any = None, requires_grad: bool = False, memory_format: Any = None, generator: Any = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Integers evenly from [low, high) in the shape and dtype of `input`: randint_like(input, high) or (input, low, high)."""
+    """Integers evenly from [low, high) in the shape and dtype of `input`: randint_like(input, low=0, high)."""
     lo, hi, _ = bounds("randint_like", args, low, high, None, False)
 
     def draw(shape: Any, kind: Any, rng: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Random numbers in place, and draws whose parameters are tensors: normal, bernoulli, poisson, binomial, multinomial."""
+"""Random numbers in place, and with tensors as parameters: normal, bernoulli, poisson, binomial, multinomial."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 
 @function(method=True, ns="Tensor")
 def random_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
-    """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all that the dtype can hold exactly."""
+    """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
     if len(args) == 1:
         args = (0, args[0])
     low, high = _between("random_", args, kwargs, 0, None)
@@ -235,7 +235,9 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     array = tensor_argument("bernoulli", input)
     if p is None:
         if array.dtype.kind not in "fV":
-            raise RuntimeError(f"bernoulli(): expected a floating-point tensor of probabilities, got {dtypes.of(array.dtype)}")
+            raise RuntimeError(
+                f"bernoulli(): expected a floating-point tensor of probabilities, got {dtypes.of(array.dtype)}"
+            )
         check_probability(array)
     else:
         check_probability(p)
@@ -246,10 +248,14 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
 # Other distributions -------------------------------------------------------------------------------
 
 
-@op(ns=None, name="normal", half=None, grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)})
-def normal_op(be: Any, mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any) -> Array:
+@op(
+    ns=None, name="normal", half=None, grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)}
+)
+def normal_op(
+    be: Any, mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any
+) -> Array:
     """Normal numbers whose mean or standard deviation are tensors.  (*), (*) -> (*)"""
-    given = mean if mean is not None else std
+    given: Any = mean if mean is not None else std
     shape = np.broadcast_shapes(*(a.shape for a in (mean, std) if a is not None))
     out = normal_array(shape, given.dtype, generator)
     out *= std_value if std is None else std
@@ -363,7 +369,9 @@ def check_weights(array: Any, num_samples: Any, replacement: bool) -> int:
     if number(num_samples) <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > n:
-        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}")
+        raise RuntimeError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}"
+        )
     wide = array.astype(np.float64)
     if not np.isfinite(wide).all() or (wide < 0).any():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

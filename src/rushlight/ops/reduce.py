@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.arith import conj
 from rushlight.ops.compute import HALVES
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.arith import conj
 from rushlight.ops.dims import wrap_dim, wrap_dims
 from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
@@ -20,6 +20,8 @@ from rushlight.ops.pieces import keep, raw
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
+
+BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 
 
 def tensor_argument(name: str, x: Any) -> Any:
@@ -40,9 +42,39 @@ def axes(dim: Any, ndim: int) -> Any:
     return wrap_dims((dim,), ndim)
 
 
-def numpy_axes(dim: Any, ndim: int) -> Any:
-    """The axis argument for NumPy: 0-d arrays have none."""
-    return dim if ndim else None
+def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) -> Any:
+    """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array."""
+    return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
+
+
+def fold_of(ufunc: Any, fn: Any, x: Any, dim: Any, keepdim: bool, *others: Any) -> Any:
+    """The reduction of fn(x, *others) by a ufunc, in blocks: without memory of the size of x.
+
+    others: arrays that have size 1 in the reduced dimensions.
+    """
+    if x.size <= BLOCK:
+        return fold(ufunc, fn(x, *others), dim, keepdim)
+    shape = keep_shape(x.shape, dim)
+    if dim is None and x.flags.c_contiguous:
+        x, others = x.reshape(-1), tuple(a.reshape(-1) for a in others)
+    axis = 0 if len(x) * BLOCK >= x.size else int(np.argmax(x.shape))
+    step, out = max(1, BLOCK * x.shape[axis] // x.size), None
+    for start in range(0, x.shape[axis], step):
+        part = (*(slice(None),) * axis, slice(start, start + step))
+        given = [a if a.shape[axis] == 1 else a[part] for a in others]
+        found = fold(ufunc, fn(x[part], *given), dim, True)
+        if dim is None or axis in dim:
+            out = found if out is None else ufunc(out, found, out=out)
+        else:
+            out = np.empty(shape, found.dtype) if out is None else out
+            out[part] = found
+    assert out is not None
+    return out.reshape(shape if keepdim else left(shape, dim))
+
+
+def left(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """The sizes that a reduction over `dim` leaves."""
+    return () if dim is None else tuple([n for i, n in enumerate(shape) if i not in dim])
 
 
 def keep_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
@@ -88,19 +120,18 @@ def cast_first(x: Any, dtype: Any) -> Any:
 def total(x: Any, dim: Any, keepdim: bool) -> Any:
     """The sum of an array; float16 and bfloat16 are added up in float32."""
     wide = np.float32 if x.dtype in HALVES else None
-    found = np.add.reduce(x, axis=numpy_axes(dim, x.ndim), dtype=wide, keepdims=keepdim)
-    return np.asarray(found)
+    return fold(np.add, x, dim, keepdim, dtype=wide)
 
 
 @op(ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)})  # fmt: skip
-def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A002
+def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
 @op(ns=None, name="mean", half=None, linear=True)
-def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A002
+def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
     n = count(input.shape, dim)
@@ -116,7 +147,7 @@ def _(g: Any, input_shape: Any, dim: Any, keepdim: Any) -> Any:
     return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
 
 
-def _in_dtype(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
+def _in_dtype(name: str, input: Any, dtype: Any) -> Any:
     """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -125,7 +156,7 @@ def _in_dtype(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
 
 
 @function(method=True, out=True, name="sum")
-def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,  # noqa: A002
+def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
          keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -143,7 +174,7 @@ def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @function(method=True, out=True)
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,  # noqa: A002
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
          keepdims: bool = False) -> Any:  # fmt: skip
     """Mean of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -154,8 +185,8 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
         input = cast_first(input, numpy_dtype("mean", dtype))
     if raw(input).dtype.kind in "biu":
         what = "Input" if dtype is None else "Optional dtype"
-        raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex "
-                           f"dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
+        raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or "
+                           f"complex dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
     return mean_op(input, where, keepdim or keepdims)
 
@@ -164,13 +195,13 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @op(ns=None, name="prod")
-def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:  # noqa: A002
+def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
-    return np.multiply.reduce(input, axis=dim if input.ndim else None, keepdims=keepdim)
+    return fold(np.multiply, input, (dim,), keepdim)
 
 
 @prod_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     shape = raw(input).shape
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
@@ -193,7 +224,7 @@ def products_of_others(x: Any, dim: int) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Product of the elements, all or along `dim`.  (*) -> (*)
 
     Integers and bools are multiplied as int64. The gradient is exact where elements are zero.
@@ -211,13 +242,13 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @op(ns=None, half=None)
-def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
     return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
 
 
-def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
     array = tensor_argument(name, input)
     where: Any = None
     if dim is not None:
@@ -228,27 +259,27 @@ def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:  
 
 @function(method=True, out=True, name="any")
 @numpy_names
-def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("any", "logical_or", input, dim, keepdim)
 
 
 @function(method=True, out=True, name="all")
 @numpy_names
-def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
 @op(ns=None, half=None)
-def count_op(be: Any, input: Array, dim: Any) -> Array:  # noqa: A002
+def count_op(be: Any, input: Array, dim: Any) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
 
 
 @function(method=True)
 @numpy_names
-def count_nonzero(input: Any, dim: Any = None) -> Any:  # noqa: A002
+def count_nonzero(input: Any, dim: Any = None) -> Any:
     """The number of elements that are not zero, over all dimensions or those in `dim`.  (*) -> (*) of int64"""
     array = tensor_argument("count_nonzero", input)
     where = axes(dim, array.ndim)
@@ -259,15 +290,17 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:  # noqa: A002
 def hash_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
-    return np.bitwise_xor.reduce(wide, axis=numpy_axes(dim, input.ndim), keepdims=keepdim)
+    return fold(np.bitwise_xor, wide, dim, keepdim)
 
 
 @function(method=True, out=True)
 def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
-    """A hash of the elements over all dimensions or those in `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
+    """A hash of the elements, over all dimensions or `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
     array = tensor_argument("hash_tensor", input)
     if mode != 0 or array.dtype.kind == "c":
-        raise RuntimeError(f"hash_tensor(): expected mode 0 and a real tensor, got mode {mode}, {dtypes.of(array.dtype)}")
+        raise RuntimeError(
+            f"hash_tensor(): expected mode 0 and a real tensor, got mode {mode}, {dtypes.of(array.dtype)}"
+        )
     return hash_op(input, axes(dim, array.ndim), keepdim)
 
 
@@ -275,21 +308,20 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 
 
 @op(ns=None, name="nansum", half=None)
-def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
-    found = np.add.reduce(input, axis=numpy_axes(dim, input.ndim), keepdims=keepdim, dtype=wide, where=~np.isnan(input))
-    return np.asarray(found).astype(input.dtype, copy=False)
+    return fold(np.add, input, dim, keepdim, dtype=wide, where=~np.isnan(input)).astype(input.dtype, copy=False)
 
 
 @nansum_op.grad("input")
-def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:
     return keep(spread(g, raw(input).shape, dim, keepdim), ~np.isnan(raw(input)))
 
 
 @function(method=True, out=True)
 @numpy_names
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
@@ -301,13 +333,13 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 @function(method=True, out=True)
 @numpy_names
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Mean of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nanmean", input)
     if array.dtype.kind in "biu":
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
     where = axes(dim, array.ndim)
-    valid = np.add.reduce(~np.isnan(array), axis=numpy_axes(where, array.ndim), keepdims=keepdim, dtype=np.int64)
-    many = np.asarray(valid).astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
+    valid = fold(np.add, ~np.isnan(array), where, keepdim, dtype=np.int64)
+    many = valid.astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
     return nansum(input, dim, keepdim, dtype=dtype) / many

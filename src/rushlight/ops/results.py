@@ -31,7 +31,12 @@ class Named(tuple[Any, ...]):
 
 def named(name: str, *fields: str) -> type[Named]:
     """The type `torch.return_types.NAME` with these fields."""
-    space: dict[str, Any] = {"__slots__": (), "_fields": fields, "__match_args__": fields, "__module__": "torch.return_types"}
+    space: dict[str, Any] = {
+        "__slots__": (),
+        "_fields": fields,
+        "__match_args__": fields,
+        "__module__": "torch.return_types",
+    }
     for i, field in enumerate(fields):
         space[field] = property(operator.itemgetter(i), doc=f"Element {i}.")
     made = type(name, (Named,), space)

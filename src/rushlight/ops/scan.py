@@ -13,8 +13,8 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
 from rushlight.ops.join import cat_op
 from rushlight.ops.options import numpy_dtype
-from rushlight.ops.pieces import keep
-from rushlight.ops.reduce import cast_first, numpy_names, raw, tensor_argument
+from rushlight.ops.pieces import keep, raw
+from rushlight.ops.reduce import cast_first, numpy_names, tensor_argument
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_adjoint
@@ -39,21 +39,23 @@ def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
     return out
 
 
-@op(ns=None, name="cumsum", linear=True,
-    grads={"input": lambda g, dim, reverse: cumsum_op(g, dim, not reverse)})  # fmt: skip
-def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:  # noqa: A002
+@op(ns=None, name="cumsum", linear=True)
+def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.add, input, dim, reverse)
 
 
+cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
+
+
 @op(ns=None, name="cumprod")
-def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:  # noqa: A002
+def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.multiply, input, dim, reverse)
 
 
 @cumprod_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
@@ -80,7 +82,7 @@ def join(a: Any, b: Any, dim: int) -> Any:
 
 
 @op(ns=None, name="recurrence")
-def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) -> Array:  # noqa: A002
+def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) -> Array:
     """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
 
     Note the place of the factor: it belongs to the element that `out` comes from.
@@ -115,7 +117,7 @@ def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
 
 
 @op(ns=None, name="logcumsumexp")
-def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:  # noqa: A002
+def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
         return accumulate(np.logaddexp, input, dim, False)
@@ -137,7 +139,7 @@ def complex_logaddexp(a: Any, b: Any) -> Any:
 
 
 @logcumsumexp_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, dim: Any) -> Any:
     if not raw(input).ndim:
         return g
     # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
@@ -179,13 +181,13 @@ def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="cummax", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
-def cummax_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+def cummax_op(be: Any, input: Array, dim: int) -> Any:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.maximum, input, dim)
 
 
 @op(ns=None, name="cummin", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
-def cummin_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
+def cummin_op(be: Any, input: Array, dim: int) -> Any:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.minimum, input, dim)
 
@@ -193,7 +195,7 @@ def cummin_op(be: Any, input: Array, dim: int) -> Any:  # noqa: A002
 # Public functions ----------------------------------------------------------------------------------
 
 
-def summed(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
+def summed(name: str, input: Any, dtype: Any) -> Any:
     """The input in the dtype in which it is accumulated: `dtype`, int64 of integers, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -203,7 +205,7 @@ def summed(name: str, input: Any, dtype: Any) -> Any:  # noqa: A002
 
 @function(method=True, out=True)
 @numpy_names
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
     x = summed("cumsum", input, dtype)
     return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
@@ -211,8 +213,8 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
 
 @function(method=True, out=True)
 @numpy_names
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
-    """Running products along `dim`; of integers in int64.  The gradient is exact where elements are zero.  (*) -> (*)"""
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Running products along `dim`; of integers in int64.  The gradient is exact also at zeros.  (*) -> (*)"""
     x = summed("cumprod", input, dtype)
     return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
 
@@ -220,8 +222,8 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:  # noqa: A002
 def _in_place(name: str, run: Any) -> Any:
     def inplace(self: Any, dim: int, *, dtype: Any = None) -> Any:
         if dtype is not None and numpy_dtype(name, dtype) != self._array.dtype:
-            raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is changed in "
-                               "place")  # fmt: skip
+            raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is "
+                               "changed in place")  # fmt: skip
         from rushlight.ops import call
 
         return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
@@ -236,11 +238,11 @@ cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod
 
 @function(method=True, out=True)
 @numpy_names
-def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
+def logcumsumexp(input: Any, dim: int) -> Any:
     """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
     array = tensor_argument("logcumsumexp", input)
     if array.dtype.kind in "biu":
-        raise RuntimeError(f"\"logcumsumexp_out_cpu\" not implemented for {dtypes.of(array.dtype)}")
+        raise RuntimeError(f'"logcumsumexp_out_cpu" not implemented for {dtypes.of(array.dtype)}')
     return logcumsumexp_op(input, wrap_dim(dim, array.ndim))
 
 
@@ -249,13 +251,13 @@ _cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values
 
 @function(method=True, out=True)
 @numpy_names
-def cummax(input: Any, dim: int) -> Any:  # noqa: A002
+def cummax(input: Any, dim: int) -> Any:
     """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
 
 
 @function(method=True, out=True)
 @numpy_names
-def cummin(input: Any, dim: int) -> Any:  # noqa: A002
+def cummin(input: Any, dim: int) -> Any:
     """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummin(*cummin_op(input, wrap_dim(dim, ordered("cummin", input).ndim)))

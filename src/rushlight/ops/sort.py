@@ -11,7 +11,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import alike, at_index, check_dim, ordered, place_along
 from rushlight.ops.index_raw import gather_along
 from rushlight.ops.outs import moving
-from rushlight.ops.reduce import numpy_names
+from rushlight.ops.reduce import fold, numpy_names
 from rushlight.ops.registry import function, op
 from rushlight.ops.results import named
 
@@ -23,17 +23,17 @@ def flipped(x: Any, dim: int) -> Any:
 
 def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
     """The indices that sort `x` along `dim`; NaN counts as the largest."""
-    kind = "stable" if stable else None
+    kind: Any = "stable" if stable else None
     if not descending:
-        return np.argsort(x, axis=dim, kind=kind)  # type: ignore[call-overload]
+        return np.argsort(x, axis=dim, kind=kind)
     # Sorting backwards and reading the result backwards keeps equal elements in their order.
-    found = flipped(np.argsort(flipped(x, dim), axis=dim, kind=kind), dim)  # type: ignore[call-overload]
+    found = flipped(np.argsort(flipped(x, dim), axis=dim, kind=kind), dim)
     return np.subtract(x.shape[dim] - 1, found)
 
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
-def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Any:  # noqa: A002
+def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Any:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -43,7 +43,7 @@ def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> 
 
 @op(ns=None, name="topk", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
-def topk_op(be: Any, input: Array, k: int, dim: int, largest: bool) -> Any:  # noqa: A002
+def topk_op(be: Any, input: Array, k: int, dim: int, largest: bool) -> Any:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.reshape(()).copy(), np.zeros((), np.int64)
@@ -71,20 +71,16 @@ def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     return values, np.array(index, np.int64)
 
 
-def _picked(g: Any, indices: Any, input_shape: Any, dim: Any, keepdim: Any) -> Any:
-    return at_index(g, indices, input_shape, dim, keepdim)
-
-
-@op(ns=None, name="kthvalue", outputs=("values", "indices"), differentiable=(0,), grads={"input": _picked})
-def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:  # noqa: A002
+@op(ns=None, name="kthvalue", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
     return nth(input, dim, k - 1, keepdim)
 
 
-@op(ns=None, name="median", outputs=("values", "indices"), differentiable=(0,), grads={"input": _picked})
-def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:  # noqa: A002
+@op(ns=None, name="median", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -94,7 +90,7 @@ def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) ->
     broken = np.isnan(input)
     if not broken.any():
         return nth(input, dim, (n - 1) // 2, keepdim)
-    bad = np.add.reduce(broken, axis=dim, keepdims=True, dtype=np.int64)
+    bad = fold(np.add, broken, (dim,), True, dtype=np.int64)
     if skip_nan:
         return nth(input, dim, np.maximum((n - bad - 1) // 2, 0), keepdim)
     # NaN sorts last: the first of them is at n - bad.
@@ -103,7 +99,7 @@ def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) ->
 
 @op(ns=None, name="median_all",
     grads={"input": lambda g, input, out: alike(g, input, out)})  # fmt: skip
-def median_all(be: Any, input: Array, skip_nan: bool) -> Array:  # noqa: A002
+def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
     flat = input.reshape(-1)
     if not flat.size:
@@ -111,8 +107,8 @@ def median_all(be: Any, input: Array, skip_nan: bool) -> Array:  # noqa: A002
     return np.asarray(median_op.op.forward(be, flat, 0, False, skip_nan)[0])
 
 
-@op(ns=None, name="mode", outputs=("values", "indices"), differentiable=(0,), grads={"input": _picked})
-def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:  # noqa: A002
+@op(ns=None, name="mode", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -138,28 +134,28 @@ _median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", 
 
 @function(method=True, out=True)
 @numpy_names
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
     dim = wrap_dim(dim, ordered("sort", input).ndim)
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
 
 
 @op(ns=None, name="argsort")
-def argsort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Array:  # noqa: A002
+def argsort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
     return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
 
 
 @function(method=True)
 @numpy_names
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The indices that sort along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
     dim = wrap_dim(dim, ordered("argsort", input).ndim)
     return argsort_op(input, dim, bool(descending), bool(stable))
 
 
 @function(method=True, out=True)
-def msort(input: Any) -> Any:  # noqa: A002
+def msort(input: Any) -> Any:
     """The elements in order along the first dimension.  (*) -> (*)"""
     ordered("msort", input)
     return sort_op(input, 0, False, False)[0]
@@ -171,12 +167,12 @@ def check_k(name: str, array: Any, k: Any, dim: int, low: int) -> int:
     k = int(k)
     if not low <= k <= n:
         raise RuntimeError(f"{name}(): selected number k out of range for dimension {dim}: got {k}, size {n}")
-    return k
+    return int(k)
 
 
 @function(method=True, out=True)
 @numpy_names
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
     array = ordered("topk", input)
     dim = wrap_dim(dim, array.ndim)
@@ -186,14 +182,14 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 @function(method=True)
 @moving("kthvalue", same_dtype=True)
 @numpy_names
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""
     array = ordered("kthvalue", input)
     dim = check_dim("kthvalue", array, dim)
     return _kthvalue(*kthvalue_op(input, check_k("kthvalue", array, k, dim, 1), dim, keepdim))
 
 
-def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:  # noqa: A002
+def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
     """median and nanmedian."""
     array = ordered(name, input)
     if dim is None:
@@ -203,7 +199,7 @@ def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: 
 
 @function(method=True, out=True)
 @numpy_names
-def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The median (of an even number of elements the lower one); with `dim` a named tuple with the indices.
 
     NaN if any element is NaN.  (*) -> (*), (*)
@@ -213,13 +209,13 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
 
 @function(method=True, out=True)
 @numpy_names
-def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""
     return middle("nanmedian", _nanmedian, input, dim, keepdim, True)
 
 
 @function(method=True, out=True)
 @numpy_names
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent elements along `dim` (the smallest of several) and their indices.  (*) -> (*), (*)"""
     return _mode(*mode_op(input, check_dim("mode", ordered("mode", input), dim), keepdim))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -12,15 +11,16 @@ from rushlight import dtypes
 from rushlight.ops.arith import conj
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep
+from rushlight.ops.pieces import keep, raw
 from rushlight.ops.reduce import (
     axes,
     cast_first,
     count,
+    fold,
+    fold_of,
+    left,
     mean_op,
-    numpy_axes,
     numpy_names,
-    raw,
     spread,
     sum_op,
     tensor_argument,
@@ -29,19 +29,18 @@ from rushlight.ops.reduce import (
 from rushlight.ops.registry import NAMESPACES, function, op
 
 
+def squared_distance(x: Any, middle: Any) -> Any:
+    """|x - middle|**2, real."""
+    off = np.asarray(x - middle)
+    if off.dtype.kind == "c":
+        return off.real**2 + off.imag**2
+    return np.multiply(off, off, out=off)
+
+
 def squared_deviations(x: Any, dim: Any, keepdim: bool) -> Any:
     """The sum of |x - mean|**2 over `dim`."""
-    axis = numpy_axes(dim, x.ndim)
-    n = count(x.shape, dim)
-    middle = np.asarray(np.add.reduce(x, axis=axis, keepdims=True))
-    off = x - middle / n if n else x - middle
-    if off.dtype.kind == "c":
-        both = off.view(off.real.dtype).reshape(*off.shape, 2) if off.ndim else np.array([off.real, off.imag])
-        both *= both
-        off = np.add.reduce(both, axis=-1)
-    else:
-        off = np.multiply(off, off, out=off) if off.ndim else off * off
-    return np.asarray(np.add.reduce(off, axis=axis, keepdims=keepdim))
+    middle = fold(np.add, x, dim, True) / max(count(x.shape, dim), 1)
+    return fold_of(np.add, squared_distance, x, dim, keepdim, middle)
 
 
 def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> Any:
@@ -54,17 +53,30 @@ def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> 
 
 
 @op(ns=None, name="var")
-def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:  # noqa: A002
+def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
 
 
-@var_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+def _var_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    free = count(input.shape, dim) - correction
+    if free <= 0:
+        return var_grad(g, input, out, dim, correction, keepdim)
+    off = np.asarray(input - mean_op(input, dim, True))
+    return times(off, unsqueezed(g * (2.0 / free), input.shape, dim, keepdim))
+
+
+def times(off: Any, by: Any) -> Any:
+    """off * by, in the memory of `off`."""
+    return np.multiply(off, by, out=off)
+
+
+@var_op.grad("input", raw=_var_raw)
+def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     return var_grad(g, input, out, dim, correction, keepdim)
 
 
-def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     """The gradient of the variance."""
     shape = raw(input).shape
     free = count(shape, dim) - correction
@@ -74,13 +86,13 @@ def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: A
 
 
 @op(ns=None, name="std")
-def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:  # noqa: A002
+def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
 
 
 @std_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     # Half the gradient of the root, zero where the deviation is zero.
     half = keep(g / (out * 2), raw(out) != 0)
     return var_grad(half, input, raw(out) * 0 if np.isfinite(raw(out)).all() else raw(out), dim, correction, keepdim)
@@ -100,7 +112,7 @@ def free_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float
     return dim, float(raw(correction))
 
 
-def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:  # noqa: A002
+def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
     """var or std of checked arguments."""
     array = tensor_argument(name, input)
     if array.dtype.kind in "biu":
@@ -108,20 +120,15 @@ def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim:
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
     dim, by = free_arguments(dim, unbiased, correction)
     where = axes(dim, array.ndim)
-    if count(array.shape, where) - by <= 0 and math.prod(raw_shape(array.shape, where)):
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-                      "(input numel divided by output numel).", UserWarning, stacklevel=4)  # fmt: skip
+    if count(array.shape, where) - by <= 0 and all(left(array.shape, where)):
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                      "factor (input numel divided by output numel).", UserWarning, stacklevel=4)  # fmt: skip
     return run(input, where, by, keepdim)
-
-
-def raw_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """The sizes that a reduction over `dim` leaves."""
-    return () if dim is None else tuple([n for i, n in enumerate(shape) if i not in dim])
 
 
 @function(method=True, out=True)
 @numpy_names
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """The variance over all dimensions or those in `dim`: squared deviations divided by N - correction.  (*) -> (*)
 
     correction is 1 by default; unbiased=False means 0. Warns and gives inf or NaN where N <= correction.
@@ -131,7 +138,7 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 @function(method=True, out=True)
 @numpy_names
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """The standard deviation over all dimensions or those in `dim`: the square root of `var`.  (*) -> (*)
 
     Its gradient is zero where the deviation is zero.
@@ -141,7 +148,9 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 @function()
 @numpy_names
-def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
     """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     found = spread_of("var_mean", var_op, input, dim, unbiased, keepdim, correction)
     return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
@@ -149,7 +158,9 @@ def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = 
 
 @function()
 @numpy_names
-def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # noqa: A002
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
     """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     found = spread_of("std_mean", std_op, input, dim, unbiased, keepdim, correction)
     return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
@@ -159,21 +170,25 @@ def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = 
 
 
 @op(ns=None, name="logsumexp", promote="float")
-def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:  # noqa: A002
+def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
-    axis = numpy_axes(dim, input.ndim)
     if not count(input.shape, dim):
-        return np.full(np.add.reduce(input, axis=axis, keepdims=keepdim).shape, -np.inf, input.dtype)
-    top = np.asarray(np.maximum.reduce(input.real, axis=axis, keepdims=True))
+        return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
+    top = fold(np.maximum, input.real, dim, True)
     top = np.where(np.isinf(top), 0, top).astype(top.dtype, copy=False)
     with np.errstate(all="ignore"):
-        off = np.asarray(input - top)
-        total = np.log(np.add.reduce(np.exp(off, out=off), axis=axis, keepdims=True))
+        total = np.log(fold_of(np.add, shifted_exp, input, dim, True, top))
         total += top
-    return total if keepdim else total.reshape(np.add.reduce(np.broadcast_to(np.False_, input.shape), axis=axis).shape)
+    return total if keepdim else total.reshape(left(input.shape, dim))
 
 
-def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+def shifted_exp(x: Any, top: Any) -> Any:
+    """exp(x - top)."""
+    off = np.asarray(x - top)
+    return np.exp(off, out=off)
+
+
+def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
     with np.errstate(all="ignore"):
         share = np.asarray(input - base)
@@ -184,7 +199,7 @@ def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any
 
 
 @logsumexp_op.grad("input", raw=_logsumexp_raw)
-def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A002
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     shape = raw(input).shape
     base = keep(out, ~np.isneginf(raw(out).real))
     share = NAMESPACES[""]["exp"](input - unsqueezed(base, shape, dim, keepdim))
@@ -193,7 +208,7 @@ def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:  # noqa: A00
 
 @function(method=True, out=True, ns="")
 @numpy_names
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: A002
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the dimensions in `dim`, without overflow.  (*) -> (*)"""
     return logsumexp_op(input, axes(dim, tensor_argument("logsumexp", input).ndim), keepdim)
 
@@ -210,20 +225,24 @@ def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
         return None
     w = raw(weights)
     if w.ndim > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+        )
     if (w.dtype.kind not in "iu") if integer else (w.dtype.kind not in "fV"):
         kind = "integral" if integer else "floating point"
-        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {dtypes.of(w.dtype)} dtype")
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {dtypes.of(w.dtype)} dtype"
+        )
     if w.size != n:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                           f"{w.size} != {n}")  # fmt: skip
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
+                           f"got {w.size} != {n}")  # fmt: skip
     if w.size and w.min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 
 
 @function(method=True)
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
 
     fweights: how often each observation counts; aweights: its weight.
@@ -260,12 +279,12 @@ def _floating(x: Any) -> Any:
 
 
 @function(method=True)
-def corrcoef(input: Any) -> Any:  # noqa: A002
-    """Pearson's correlation coefficients of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()"""
+def corrcoef(input: Any) -> Any:
+    """Correlation coefficients of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()"""
     array = tensor_argument("corrcoef", input)
     if array.ndim > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {array.ndim} "
-                           "dimensions")  # fmt: skip
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with "
+                           f"{array.ndim} dimensions")  # fmt: skip
     c = cov(input)
     if not raw(c).ndim:
         return c / c

@@ -11,7 +11,8 @@ from rushlight import dtypes
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
 from rushlight.ops.options import made
-from rushlight.ops.reduce import raw, tensor_argument
+from rushlight.ops.pieces import raw
+from rushlight.ops.reduce import tensor_argument
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
@@ -26,7 +27,7 @@ def _results(values: Any, inverse: Any, counts: Any, return_inverse: bool, retur
 
 
 @function(method=True)
-def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:  # fmt: skip
     """The different elements in order, or the different slices along `dim`; with inverse indices and counts if asked.
 
@@ -49,7 +50,8 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
 
 def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
-    found = np.unique(flat, return_inverse=inverse, return_counts=counts, equal_nan=False)
+    find: Any = np.unique
+    found = find(flat, return_inverse=inverse, return_counts=counts, equal_nan=False)
     if not inverse and not counts:
         return found, None, None
     rest = list(found[1:])
@@ -59,7 +61,9 @@ def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
 def check_rows(name: str, rows: Any, array: Any) -> None:
     """Raise RuntimeError for slices of no elements, which cannot be told apart."""
     if array.size == 0 and len(rows) and 0 in rows.shape[1:] and rows.shape[1:].count(0):
-        raise RuntimeError(f"{name}(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        raise RuntimeError(
+            f"{name}(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
 
 
 def runs(rows: Any) -> Any:
@@ -73,7 +77,7 @@ def runs(rows: Any) -> Any:
 
 
 @function(method=True)
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:  # fmt: skip
     """The elements (or slices along `dim`) without those equal to their predecessor.
 
@@ -115,7 +119,7 @@ def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any
 
 
 @function(out=True)
-def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,  # noqa: A002
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Any = None) -> Any:  # fmt: skip
     """Where the elements of `input` belong in rows that are sorted: (*, N), (*, M) -> (*, M) of int64 (or int32).
 
@@ -125,8 +129,8 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right "
-                           "was True")  # fmt: skip
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+                           "right was True")  # fmt: skip
     values = np.asarray(input, sequence.dtype) if not isinstance(input, Tensor) else input._array
     check_search("torch.searchsorted", sequence, values, isinstance(input, Tensor), sorter)
     order = None if sorter is None else sorter._array
@@ -138,8 +142,8 @@ def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: An
     if sequence.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
     if not tensor and sequence.ndim != 1:
-        raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-                           f"boundaries tensor dim({sequence.ndim})")  # fmt: skip
+        raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                           f"got boundaries tensor dim({sequence.ndim})")  # fmt: skip
     if tensor and sequence.dtype != values.dtype:
         raise RuntimeError(f"{name}(): boundary tensor dtype {dtypes.of(sequence.dtype)} and input value tensor dtype "
                            f"{dtypes.of(values.dtype)} should be the same")  # fmt: skip
@@ -160,7 +164,7 @@ def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: An
 
 
 @function(out=True)
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:  # noqa: A002
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
     limits = tensor_argument("bucketize", boundaries)
     if limits.ndim != 1:
@@ -184,7 +188,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 @function(method=True)
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:  # noqa: A002
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of the numbers 0, 1, ... occurs, or the sum of their weights.  (N) -> (max + 1)
 
     Raises RuntimeError for negative numbers and for dtypes other than integers.
