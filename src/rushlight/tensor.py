@@ -28,14 +28,21 @@ LEAF: Any = _Leaf()
 class ViewInfo:
     """How a view came from its base: the operators to replay, and the version of the base that its edge knows.
 
-    array: the base's array when the chain began, which `transpose_` and its like replace.
+    parent: the same of the tensor that this is a view of, None if that is the base; op, statics, position: the operator
+    that made it, its arguments, and which of its results it is. array: the base's array when the chain of views began,
+    which `transpose_` and its like replace. kind: "" or why in-place changes are refused: "no_grad", "inference",
+    "multi", "function".
     """
 
-    __slots__ = ("array", "base", "chain", "kind", "version")
-
-    def __init__(self, base: Tensor, chain: tuple[Any, ...], version: int, kind: str, array: Any):
-        self.base, self.chain, self.version, self.array = base, chain, version, array
-        self.kind = kind  # "" or why in-place changes are refused: "no_grad", "multi", "function"
+    __slots__ = ("array", "base", "kind", "op", "parent", "position", "statics", "version")
+    array: Any
+    base: Tensor
+    kind: str
+    op: Any
+    parent: ViewInfo | None
+    position: int | None
+    statics: tuple[Any, ...]
+    version: int
 
 
 class Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
@@ -13,7 +14,7 @@ from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.call import saved_hooks
 from rushlight.state import Setting, modes
-from rushlight.tensor import Tensor, ViewInfo, alias, wrap
+from rushlight.tensor import Tensor, alias, wrap
 
 
 class FunctionCtx(Node):
@@ -301,10 +302,10 @@ def place(ctx: FunctionCtx, args: tuple[Any, ...], out: Any, k: int, recorded: b
     if is_input or (out._edge is not None and recorded):
         of, out = out, alias(out)
         if is_input and recorded and differentiable:
-            make_view(out, of, None, "function")
+            make_view(out, of, None, (), None, "function")
     elif out._view is not None and recorded and differentiable:
-        info = out._view
-        out._view = ViewInfo(info.base, info.chain, info.version, "function", info.array)
+        out._view = copy.copy(out._view)
+        out._view.kind = "function"
     if recorded and differentiable:
         out._edge = ctx.port(k)
     return out

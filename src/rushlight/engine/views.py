@@ -11,15 +11,31 @@ from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
 
-def make_view(view: Tensor, of: Tensor, replay: Any, kind: str) -> None:
-    """Note that `view` shares the memory of `of`, and how: `replay(of)` makes it again."""
-    info = of._view
-    storage = storage_of(of)
-    view._storage = storage
-    if info is None:
-        view._view = ViewInfo(of, (replay,), storage.version, kind, of._array)
+class Step:
+    """How a view was made from what it views: called with that, or an array like it, it makes the view again."""
+
+    __slots__ = ("op", "position", "statics")
+
+    def __init__(self, op: Any, statics: tuple[Any, ...], position: int | None):
+        self.op, self.statics, self.position = op, statics, position
+
+    def __call__(self, x: Any) -> Any:
+        made = self.op.call(x, *self.statics)
+        return made if self.position is None else made[self.position]
+
+
+def make_view(view: Tensor, of: Tensor, op: Any, statics: tuple[Any, ...], position: int | None, kind: str) -> None:
+    """Note that `view`, which shares the memory of `of`, is what `op` makes of it (its result at `position`)."""
+    parent = of._view
+    info = ViewInfo()
+    info.op, info.statics, info.position, info.parent = op, statics, position, parent
+    if parent is None:
+        info.base, info.array, info.kind = of, of._array, kind
     else:
-        view._view = ViewInfo(info.base, (*info.chain, replay), storage.version, kind or info.kind, info.array)
+        info.base, info.array, info.kind = parent.base, parent.array, kind or parent.kind
+    view._storage = storage = storage_of(of)
+    info.version = storage.version
+    view._view = info
 
 
 def chain_of(view: Tensor) -> tuple[Any, ...]:
@@ -28,11 +44,16 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
     A view by strides reaches memory that the views before it do not have: it is made from the base directly.
     """
     info = view._view
-    if any(step.op.name == "as_strided" for step in info.chain[1:]):
-        return (tensor_functions["restride"](view._array, info.base._array),)
-    if info.array is info.base._array:
-        return info.chain  # type: ignore[no-any-return]
-    return (tensor_functions["restride"](info.array, info.base._array), *info.chain)
+    array, base, steps = info.array, info.base, []
+    while info is not None:
+        if info.parent is not None and info.op.name == "as_strided":
+            return (tensor_functions["restride"](view._array, base._array),)
+        steps.append(Step(info.op, info.statics, info.position))
+        info = info.parent
+    if array is not base._array:
+        steps.append(tensor_functions["restride"](array, base._array))
+    steps.reverse()
+    return tuple(steps)
 
 
 def replay(chain: tuple[Any, ...], base: Any) -> Any:
@@ -73,6 +94,7 @@ REFUSED = {
     "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the output "
     "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
     "no_grad": FORBIDDEN,
+    "inference": FORBIDDEN.replace("no_grad", "inference_mode"),
     "function": " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
     "logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "
     "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
@@ -82,8 +104,9 @@ REFUSED = {
 def refusal(view: Tensor, changed: str) -> str:
     """Why a view may not be changed, or not be used after a change."""
     kind, edge = view._view.kind, view._edge
-    if kind == "no_grad" or edge is None or edge is LEAF:
-        start = f"A view was created in no_grad mode and {changed} modified inplace with grad mode enabled."
+    if kind in ("no_grad", "inference") or edge is None or edge is LEAF:
+        mode = "inference mode" if kind == "inference" else "no_grad mode"
+        start = f"A view was created in {mode} and {changed} modified inplace with grad mode enabled."
     else:
         name = edge.node.name().removesuffix("Backward0")
         start = f"Output {edge.nr} of {name} is a view and {changed} modified inplace."

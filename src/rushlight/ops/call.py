@@ -75,10 +75,8 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     if not tensors:
         return outs[0] if op.out_count == 1 else outs
     results = tuple(wrap(x) for x in outs)
-    if modes.inference:
-        for t in results:
-            t._inference = True
-            t._storage = InferenceStorage(t._array)
+    if modes.inference or (op.view and flat[0]._inference):
+        mark_inference(op, flat[0], results, statics)
     elif op.view:
         track_views(op, flat[0], results, statics)
     if modes.grad and op.formulas:
@@ -90,10 +88,21 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
 
 def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Note which results share the memory of the input."""
-    kind = "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
+    kind = "inference" if modes.inference else "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
     for i, t in enumerate(results):
         if aliases(t._array, of._array):
-            make_view(t, of, Step(op, statics, None if op.out_count == 1 else i), kind)
+            make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
+
+
+def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
+    """Make results inference tensors: all that are made in inference mode but views of normal tensors, and views of
+    inference tensors anywhere."""
+    if op.view and not of._inference:
+        track_views(op, of, results, statics)
+    for t in results:
+        if t._view is None:
+            t._inference = True
+            t._storage = InferenceStorage(t._array)
 
 
 def aliases(result: Any, array: Any) -> bool:
@@ -104,19 +113,6 @@ def aliases(result: Any, array: Any) -> bool:
     if base is None:
         return False
     return base is array or base is array.base or bool(np.may_share_memory(result, array))
-
-
-class Step:
-    """How a view was made from what it views: called with that, or an array like it, it makes the view again."""
-
-    __slots__ = ("op", "position", "statics")
-
-    def __init__(self, op: Any, statics: tuple[Any, ...], position: int | None):
-        self.op, self.statics, self.position = op, statics, position
-
-    def __call__(self, x: Any) -> Any:
-        made = self.op.call(x, *self.statics)
-        return made if self.position is None else made[self.position]
 
 
 def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],

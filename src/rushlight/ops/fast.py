@@ -13,13 +13,14 @@ import numpy as np
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant, SavedOutput
+from rushlight.engine.views import make_view
 from rushlight.ops.call import (
     OPERANDS,
-    Step,
     aliases,
     apply,
     check_single_writes,
     fits_into,
+    mark_inference,
     shape_of,
     write_out,
 )
@@ -27,7 +28,7 @@ from rushlight.ops.compute import check_broadcast, compute
 from rushlight.ops.plan import OpNode
 from rushlight.state import modes, special
 from rushlight.storage import Storage
-from rushlight.tensor import LEAF, Tensor, ViewInfo
+from rushlight.tensor import LEAF, Tensor
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -132,27 +133,16 @@ def fixed(op: Any) -> Any:
         t._array = result
         t._edge = t._storage = t._view = None
         if view and inputs[0].__class__ is not ndarray:
-            note_view(op, t, inputs[0], statics)
+            of = inputs[0]
+            if of._inference:
+                mark_inference(op, of, (t,), statics)
+            elif aliases(t._array, of._array):
+                make_view(t, of, op, statics, None, "")
         if mask and op.formulas:
             record_fixed(op, t, inputs, statics, edges, mask, aux)
         return t
 
     return call
-
-
-def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
-    """Note that `t` is a view of `of`, unless the operator had to copy."""
-    if not aliases(t._array, of._array):
-        return
-    info, storage = of._view, of._storage
-    if storage is None:
-        storage = of._storage = Storage(of._array)
-    t._storage = storage
-    step = Step(op, statics, None)
-    if info is None:
-        t._view = ViewInfo(of, (step,), storage.version, "", of._array)
-    else:
-        t._view = ViewInfo(info.base, (*info.chain, step), storage.version, info.kind, info.array)
 
 
 def record_fixed(op: Any, t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: list[Any], mask: int,
