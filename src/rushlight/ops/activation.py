@@ -14,8 +14,9 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
-from rushlight.ops.floats import require, widened
+from rushlight.ops.floats import mapped, require, widened
 from rushlight.ops.named import named as ops
+from rushlight.ops.pieces import in_blocks
 from rushlight.ops.registry import elementwise, function, inplace_of, op
 
 F = "nn.functional"
@@ -83,8 +84,10 @@ def silu(input: Any, inplace: bool = False) -> Any:
 def mish_op(be: Any, input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
-    out = _tanh_softplus(be, input)
-    return np.multiply(out, input, out=out)
+    return mapped(lambda x: _tanh_softplus(be, x) * x, input)
+
+
+mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(mish_op.op.backend, x), x, out=x))
 
 
 def _tanh_softplus(be: Any, x: Any) -> Any:
@@ -93,10 +96,12 @@ def _tanh_softplus(be: Any, x: Any) -> Any:
 
 
 def _mish_raw(be: Any, g: Any, input: Any) -> Any:
-    g, x = up(g, input)
+    return mapped(lambda d, x: _mish_slope(be, d, x), *up(g, input))
+
+
+def _mish_slope(be: Any, g: Any, x: Any) -> Any:
     t = _tanh_softplus(be, x)
-    slope = np.multiply(t, t, out=np.empty_like(t))
-    np.subtract(1, slope, out=slope)
+    slope = 1 - t * t
     slope *= x
     slope *= be.sigmoid(x)
     slope += t

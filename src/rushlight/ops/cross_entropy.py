@@ -53,7 +53,7 @@ def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction
     loss *= -w
     if reduction == "mean":
         return np.asarray(loss.sum() / w.sum()).astype(input.dtype)
-    return np.asarray(folded(loss, reduction)).astype(input.dtype, copy=False)
+    return np.asarray(folded(lambda values: values, reduction, loss)).astype(input.dtype, copy=False)
 
 
 @nll_op.grad("input")

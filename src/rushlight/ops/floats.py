@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.convert import cast
 
 FLOAT32 = np.dtype(np.float32)
@@ -17,6 +18,11 @@ def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype"
     if not fits:
         raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
                                   "in input.float()")  # fmt: skip
+
+
+def mapped(fn: Any, x: Any, *others: Any) -> Any:
+    """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
+    return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
 
 
 def wide(dtype: Any) -> Any:

@@ -20,6 +20,7 @@ from rushlight.tensor import Tensor
 
 F = "nn.functional"
 REDUCTIONS = ("none", "mean", "sum")
+BLOCK = 65536
 
 
 def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -> Any:
@@ -49,12 +50,20 @@ def warn_sizes(name: str, input: Any, target: Any) -> None:
                       "ensure they have the same size.", stacklevel=3)  # fmt: skip
 
 
-def folded(values: Any, reduction: str) -> Any:
-    """An array of losses reduced."""
+def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
+    """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
     if reduction == "none":
-        return values
-    total = np.add.reduce(values, axis=None)
-    return total if reduction == "sum" else total / values.dtype.type(values.size)
+        return fn(*arrays)
+    shape = arrays[0].shape
+    if arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
+        flat = [a.reshape(-1) for a in arrays]
+        parts = (fn(*(a[i : i + BLOCK] for a in flat)) for i in range(0, arrays[0].size, BLOCK))
+        count, dtype, total = arrays[0].size, np.result_type(*arrays), sum(float(np.add.reduce(p)) for p in parts)
+    else:
+        values = np.asarray(fn(*arrays))
+        count, dtype, total = values.size, values.dtype, np.add.reduce(values, axis=None)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
 
 
 def reduced(values: Any, reduction: str) -> Any:
@@ -80,12 +89,12 @@ def both(d: Any, needs: Any) -> tuple[Any, Any]:
 @op(ns=None, name="mse_loss", promote="arith", refuse="bic")
 def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
-    d = np.asarray(input - target)
-    if reduction == "none":
-        return np.multiply(d, d, out=d)
-    flat = d.reshape(-1)
-    total = np.dot(flat, flat)
-    return total if reduction == "sum" else total / d.dtype.type(d.size)
+    return folded(_square, reduction, input, target)
+
+
+def _square(x: Any, t: Any) -> Any:
+    d = np.asarray(x - t)
+    return np.multiply(d, d, out=d)
 
 
 def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
@@ -131,8 +140,7 @@ def check_weight(name: str, weight: Any, input: Any) -> None:
 @op(ns=None, name="l1_loss", promote="arith", refuse="bic")
 def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
-    d = np.asarray(input - target)
-    return folded(np.absolute(d, out=d), reduction)
+    return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
 
 
 def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
@@ -167,8 +175,8 @@ def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = Non
 # Squares near 0, absolute values elsewhere ----------------------------------------------------------------------
 
 
-def huber(x: Any, t: Any, delta: float, scale: float, reduction: str) -> Any:
-    """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - t, reduced."""
+def huber(x: Any, t: Any, delta: float, scale: float) -> Any:
+    """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - t."""
     d = np.asarray(x - t)
     np.absolute(d, out=d)
     near = np.minimum(d, delta, out=np.empty_like(d))
@@ -178,7 +186,7 @@ def huber(x: Any, t: Any, delta: float, scale: float, reduction: str) -> Any:
     d += near
     if scale != 1:
         d *= scale
-    return folded(d, reduction)
+    return d
 
 
 def _huber_slopes(be: Any, g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
@@ -201,7 +209,7 @@ def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: An
 @op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic")
 def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
-    return huber(input, target, beta, 1 / beta, reduction)
+    return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)
@@ -229,7 +237,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
 @op(ns=None, name="huber_loss", promote="arith", refuse="bic")
 def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
-    return huber(input, target, delta, 1.0, reduction)
+    return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
 
 
 @huber_op.grad("input", "target",
@@ -262,13 +270,16 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 @op(ns=None, name="kl_div", promote="float", refuse="c")
 def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: _divergence(be, x, t, log_target), reduction, input, target)
+
+
+def _divergence(be: Any, x: Any, t: Any, log_target: bool) -> Any:
     if log_target:
-        out = np.asarray(target - input)
-        out *= be.exp(target)
-        return folded(out, reduction)
-    out = np.asarray(be.log(target))
-    out = np.asarray(np.where(target == 0, target.dtype.type(0), target * out))
-    return folded(np.asarray(out - target * input), reduction)
+        out = np.asarray(t - x)
+        out *= be.exp(t)
+        return out
+    out = np.where(t == 0, t.dtype.type(0), t * be.log(t))
+    return out - t * x
 
 
 @kl_op.grad("input")

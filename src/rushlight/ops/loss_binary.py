@@ -25,14 +25,19 @@ def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
-    one = np.asarray(np.maximum(np.log1p(-input), -100))
-    out = np.asarray(np.maximum(be.log(input), -100) - one)
-    out *= target
+    given = (input, target) if weight is None else (input, target, weight)
+    return folded(lambda *a: _entropy(be, *a), reduction, *given)
+
+
+def _entropy(be: Any, x: Any, t: Any, weight: Any = None) -> Any:
+    one = np.asarray(np.maximum(np.log1p(-x), -100))
+    out = np.asarray(np.maximum(be.log(x), -100) - one)
+    out *= t
     out += one
     np.negative(out, out=out)
     if weight is not None:
         out *= weight
-    return folded(out, reduction)
+    return out
 
 
 @bce_op.grad("input")
@@ -82,13 +87,11 @@ def softplus_of_minus(be: Any, x: Any) -> Any:
 def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
-    out = softplus_of_minus(be, input)
-    if pos_weight is not None:
-        out = np.asarray(out * ((pos_weight - 1) * target + 1))
-    out += (1 - target) * input
-    if weight is not None:
-        out = np.asarray(out * weight)
-    return folded(out, reduction)
+    if weight is None and pos_weight is None:
+        return folded(lambda x, t: softplus_of_minus(be, x) + (1 - t) * x, reduction, input, target)
+    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    out = np.asarray(softplus_of_minus(be, input) * log_weight + (1 - target) * input)
+    return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
 
 
 def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
@@ -182,7 +185,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 @op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic")
 def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
-    return folded(softplus_of_minus(be, np.asarray(target * input)), reduction)
+    return folded(lambda x, t: softplus_of_minus(be, np.asarray(t * x)), reduction, input, target)
 
 
 @soft_margin_op.grad("input", "target")

@@ -14,8 +14,9 @@ import numpy as np
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
-from rushlight.ops.floats import require
+from rushlight.ops.floats import mapped, require
 from rushlight.ops.named import named as ops
+from rushlight.ops.pieces import in_blocks
 from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, op
 from rushlight.tensor import Tensor, wrap
 
@@ -64,8 +65,7 @@ def relu_backward(be: Any, grad: Array, output: Array) -> Array:
 @op(ns=None, grads={"grad": lambda g, output, slope: leaky_relu_backward(g, output, slope)})
 def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
-    factor = np.asarray(slope_by_sign(output > 0, slope, grad.dtype))
-    return np.multiply(factor, grad, out=factor)
+    return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
 
 
 def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
@@ -108,7 +108,7 @@ def _leaky(be: Any, x: Any, slope: float) -> Any:
     if 0 <= slope <= 1:
         out = np.multiply(x, slope, out=np.empty_like(x))
         return np.maximum(out, x, out=out)
-    return x * slope_by_sign(x > 0, slope, x.dtype)
+    return mapped(lambda b: b * slope_by_sign(b > 0, slope, b.dtype), x)
 
 
 @op(ns=None, name="leaky_relu",
@@ -125,11 +125,12 @@ def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:
     return _leaky(be, input, negative_slope)
 
 
-def _leaky_into(be: Any, x: Any, slope: float) -> None:
+def _leaky_into(x: Any, slope: float) -> None:
     x *= slope_by_sign(x > 0, slope, x.dtype)
 
 
-leaky_relu_op.op.into = falling_leaky_relu.op.into = _leaky_into
+leaky_relu_op.op.into = in_blocks(leaky_relu_op.op, _leaky_into)
+falling_leaky_relu.op.into = in_blocks(falling_leaky_relu.op, _leaky_into)
 _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
 
 
@@ -304,13 +305,18 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
 def hardswish_op(be: Any, input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
-    out = _hardsigmoid(input, np.empty_like(input))
-    return np.multiply(out, input, out=out)
+    return mapped(lambda x: _hardsigmoid(x, np.empty_like(x)) * x, input)
+
+
+hardswish_op.op.into = in_blocks(hardswish_op.op, lambda x: np.multiply(_hardsigmoid(x, np.empty_like(x)), x, out=x))
 
 
 def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:
-    g, x = up(g, input)
-    out = np.clip(x, -3, 3, out=np.empty_like(x))
+    return mapped(_hardswish_slope, *up(g, input))
+
+
+def _hardswish_slope(g: Any, x: Any) -> Any:
+    out = np.clip(x, -3, 3)
     out *= 1 / 3
     out += 0.5
     out *= (x >= -3) & (x <= 3)
@@ -389,6 +395,14 @@ def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
 
 def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     require(x.dtype.kind == "f", "elu", x)
+    return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
+
+
+def _elu_into(x: Any, alpha: float, scale: float, input_scale: float) -> None:
+    x[...] = _elu_block(x, alpha, scale, input_scale)
+
+
+def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
     if input_scale != 1:
         negative *= input_scale
@@ -406,8 +420,11 @@ def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float
 
 
 def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    g, y = up(g, out)
-    slope = np.minimum(y, 0, out=np.empty_like(y))
+    return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
+
+
+def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = np.minimum(y, 0)
     slope += alpha * scale
     if input_scale != 1:
         slope *= input_scale
@@ -445,6 +462,8 @@ def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace:
     return ((_elu_, _falling_elu_) if inplace else (elu_op, falling_elu))[at](input, alpha, scale, input_scale)
 
 
+for _op in (elu_op.op, falling_elu.op):
+    _op.into = in_blocks(_op, _elu_into)
 _elu_, _falling_elu_ = inplace_of(elu_op.op), inplace_of(falling_elu.op)
 
 
