@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import cpu
+from rushlight import cpu, heap
 from rushlight.kernels.native.signatures import ABI, CHECKING, SIGNATURES
 
 Tables = dict[Any, SimpleNamespace]
@@ -105,6 +105,7 @@ def get_num_threads() -> int:
 
 
 def _load() -> Tables:
+    heap.keep_freed()
     if os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no"):
         _status.update(state="disabled", error="RUSHLIGHT_NATIVE is off")
         return {}
