@@ -63,7 +63,6 @@ def test_gentle_introduction(tmp_path: Path) -> None:
     assert lines == expected
 
 
-@pytest.mark.slow
 def test_optimizer_step_in_backward(tmp_path: Path) -> None:
     """ViT-L/16 with Adam takes about 6 GB and a minute."""
     script = without_snapshots("\n".join(dedented(_BLOCK, document("1-"))))

@@ -1,6 +1,7 @@
 """The three ways of training, and starting each in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +22,9 @@ def run(way: str, epochs: int, seed: int, on_step: Callable[[int, int, float], N
     ``on_step(step, steps, loss)`` is called as the steps are done.  Raises RuntimeError if the process fails.
     """
     command = [sys.executable, "-m", "rushlight.cli.demo.training", way, str(epochs), str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # Freed memory goes back to the system at once: what is resident is then what is alive, not what once was.
+    environment = {"RUSHLIGHT_KEEP_FREED": "0", **os.environ}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         result: dict[str, Any] | None = None
         for line in process.stdout:
