@@ -205,7 +205,8 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
     pickler = Pickler(data, protocol)
     pickler.dump(obj)
     with ArchiveWriter(file, folder) as archive:
-        archive.write("data.pkl", data.getbuffer())
+        with data.getbuffer() as pickled:
+            archive.write("data.pkl", pickled)
         archive.write(".format_version", b"1")
         archive.write(".storage_alignment", b"64")
         archive.write("byteorder", sys.byteorder.encode())

@@ -88,20 +88,28 @@ def _shared(size: int) -> int:
 
 def send(connection: Connection, value: Any) -> None:
     """Send a value.  Nothing is sent when it cannot be pickled."""
-    from multiprocessing import reduction
-
     data = io.BytesIO()
+    data.write(b"\0")  # whether a descriptor follows
     pickler = _Pickler(data)
     pickler.dump(value)
-    if not pickler.size:
-        connection.send_bytes(b"\0" + data.getbuffer())
-        return
+    with data.getbuffer() as message:
+        if pickler.size:
+            _send_with_memory(connection, message, pickler)
+        else:
+            connection.send_bytes(message)
+
+
+def _send_with_memory(connection: Connection, message: Any, pickler: _Pickler) -> None:
+    """Send a message and the descriptor of memory that holds the arrays."""
+    from multiprocessing import reduction
+
+    message[0] = 1
     descriptor = _shared(pickler.size)
     try:
         with mmap.mmap(descriptor, pickler.size) as memory:
             for start, array in pickler.arrays:
                 np.ndarray(array.shape, array.dtype, memory, start)[...] = array
-        connection.send_bytes(b"\1" + data.getbuffer())
+        connection.send_bytes(message)
         reduction.send_handle(connection, descriptor, os.getppid())
     finally:
         os.close(descriptor)
@@ -111,9 +119,9 @@ def receive(connection: Connection) -> Any:
     """Receive a value.  Raises EOFError or OSError when the other side is gone."""
     from multiprocessing import reduction
 
-    data = connection.recv_bytes()
-    unpickler = _Unpickler(io.BytesIO(memoryview(data)[1:]))
-    if data[:1] == b"\1":
+    data = io.BytesIO(connection.recv_bytes())
+    unpickler = _Unpickler(data)
+    if data.read(1) == b"\1":
         descriptor = reduction.recv_handle(connection)
         try:
             unpickler.memory = mmap.mmap(descriptor, 0)
