@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.dispatch import contiguous, native
+from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import (
-    conv,
-    conv_input,
-    conv_weight,
     max_pool,
     pool_gather,
     pool_scatter,
@@ -23,3 +28,63 @@ __all__ = [
     "window_spread",
     "window_sum",
 ]
+
+_TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
+_COLUMNS = 1024  # more than a native strip has
+
+
+@functools.lru_cache(256)
+def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: Any) -> Any:
+    """`struct Windows` of native code as an array of its numbers; None for what native code does not take."""
+    n = len(out)
+    if n > 3 or 0 in (*x, *w, *out) or math.prod(w[2:]) > _TAPS:
+        return None
+    images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
+    if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
+        return None
+    sizes = (x[2:], out, w[2:], *geometry)
+    rows = [((0,) if i == 4 else (1,)) * (3 - n) + tuple(row) for i, row in enumerate(sizes)]
+    return np.array([x[0], x[1], w[0], groups, *(number for row in rows for number in row)], np.int64)
+
+
+def _plan(a: Any, b: Any, *shapes: Any) -> tuple[Any, Any]:
+    """The native table for two operands, and their windows; None twice where the reference has to do."""
+    table = native(a.dtype)
+    if table is None or a.dtype != b.dtype:
+        return None, None
+    windows = _windows(*shapes)
+    return (None, None) if windows is None else (table, windows)
+
+
+def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
+    geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
+    out = reference.out_sizes(x.shape[2:], geometry)
+    table, windows = _plan(x, w, x.shape, w.shape, out, groups, *geometry[1:])
+    if table is None:
+        return reference.conv(x, w, stride, padding, dilation, groups)
+    y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
+    table.conv(contiguous(x), contiguous(w), y, windows)
+    return y
+
+
+def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The adjoint of `conv` in x.  g: (N, O, *L), w: (O, C/G, *K) -> shape (N, C, *S)"""
+    geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    table, windows = _plan(g, w, tuple(shape), w.shape, g.shape[2:], groups, *geometry)
+    if table is None:
+        return reference.conv_input(g, w, shape, stride, padding, dilation, groups)
+    x = np.empty(tuple(shape), g.dtype)
+    table.conv_input(contiguous(g), contiguous(w), x, windows)
+    return x
+
+
+def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The adjoint of `conv` in w.  g: (N, O, *L), x: (N, C, *S) -> shape (O, C/G, *K)"""
+    geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    table, windows = _plan(g, x, x.shape, tuple(shape), g.shape[2:], groups, *geometry)
+    if table is None:
+        return reference.conv_weight(g, x, shape, stride, padding, dilation, groups)
+    w = np.empty(tuple(shape), g.dtype)
+    table.conv_weight(contiguous(g), contiguous(x), w, windows)
+    return w

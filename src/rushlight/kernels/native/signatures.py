@@ -50,6 +50,10 @@ SIGNATURES: dict[str, str] = {
     "attention_softmax": "aainna" + "nnnnd",
     "attention_again": "aainna" + "nnnnd",
     "attention_slope": "aaannnd",
+    # conv.cpp: two operands, result, windows (see windows.h)
+    "conv": "aaaa",
+    "conv_input": "aaaa",
+    "conv_weight": "aaaa",
     # optim.cpp: parameter, gradient, state, elements, numbers
     "adam": "aaaaan" + "d" * 8,
     "sgd": "aaan" + "d" * 5 + "ii",

@@ -1,0 +1,103 @@
+// Products of small blocks in registers, for kernels that pack their own operands.
+//
+// A tile is kRows x kWide numbers: kRows rows of A, a number at a time, times a panel of B, kWide columns side
+// by side for each step of the sum (after Goto and van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication", 2008).
+#pragma once
+#include <cstdlib>
+
+#include "common.h"
+
+namespace rl {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRows = 8;
+#elif defined(__AVX__)
+constexpr int kBytes = 32, kRows = 4;
+#elif defined(__aarch64__)
+constexpr int kBytes = 16, kRows = 8;
+#else
+constexpr int kBytes = 16, kRows = 4;
+#endif
+constexpr int kVectors = 3;
+
+template <class T> constexpr int kLanes = kBytes / (int)sizeof(T);
+template <class T> constexpr int kWide = kVectors * kLanes<T>;
+
+template <class T> struct Vector;
+template <> struct Vector<float> {
+    typedef float type __attribute__((vector_size(kBytes), aligned(4), may_alias));
+};
+template <> struct Vector<double> {
+    typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
+};
+
+// out (kRows, kWide) = or += rows of A (each `steps` numbers, `lda` apart; with kPacked kRows numbers a step) times
+// b (steps, kWide), of which NV vectors count.
+template <class T, int NV, bool kPacked>
+static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, bool add) {
+    typedef typename Vector<T>::type V;
+    constexpr int L = kLanes<T>;
+    V sum[kRows][NV];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 3
+        for (int v = 0; v < NV; ++v) sum[i][v] = V{};
+    const T *row[kRows];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) row[i] = a[kPacked ? 0 : i];
+    for (long k = 0; k < steps; ++k) {
+        V right[NV];
+#pragma GCC unroll 3
+        for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kWide<T> + v * L);
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) {
+            T left = kPacked ? row[0][k * kRows + i] : row[i][k];
+#pragma GCC unroll 3
+            for (int v = 0; v < NV; ++v) sum[i][v] += left * right[v];
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 3
+        for (int v = 0; v < NV; ++v) {
+            V *at = reinterpret_cast<V *>(out + i * kWide<T> + v * L);
+            *at = add ? *at + sum[i][v] : sum[i][v];
+        }
+}
+
+// The tile for a panel of `columns` columns.
+template <class T, bool kPacked>
+RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, bool add) {
+    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, add);
+    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, add);
+    else tile<T, 1, kPacked>(a, b, steps, out, add);
+}
+
+// Pointers to kRows rows from `first` on; rows past `count` stand for the last.
+template <class T> struct Rows {
+    const T *at[kRows];
+    Rows(const T *a, long lda, long first, long count) {
+        for (int i = 0; i < kRows; ++i) at[i] = a + (first + i < count ? first + i : count - 1) * lda;
+    }
+};
+
+// A buffer for each thread and slot, kept between calls and grown when needed.
+template <class T, int kSlot> T *scratch(long count) {
+    struct Buffer {
+        void *data = nullptr;
+        size_t bytes = 0;
+        ~Buffer() { std::free(data); }
+    };
+    static thread_local Buffer mine;
+    size_t wanted = ((size_t)count * sizeof(T) + 127) / 64 * 64;
+    if (mine.bytes < wanted) {
+        std::free(mine.data);
+        mine.data = std::aligned_alloc(64, wanted);
+        mine.bytes = mine.data ? wanted : 0;
+        if (!mine.data) std::abort();
+    }
+    return static_cast<T *>(mine.data);
+}
+
+}  // namespace rl

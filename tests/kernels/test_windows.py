@@ -1,0 +1,85 @@
+"""Convolutions: native kernels against the reference, adjoints of each other, alike on any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushlight import kernels
+from rushlight.kernels.reference import windows as reference
+
+# x, w, stride, padding, dilation, groups
+CONVOLUTIONS: dict[str, tuple[Any, ...]] = {
+    "3x3": ((3, 5, 9, 11), (7, 5, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "wide rows": ((1, 4, 20, 70), (9, 4, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "strided": ((2, 3, 17, 18), (10, 3, 7, 7), (2, 2), (3, 3), (1, 1), 1),
+    "pointwise": ((2, 20, 6, 7), (33, 20, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "pointwise strided": ((2, 20, 7, 7), (33, 20, 1, 1), (2, 2), (0, 0), (1, 1), 1),
+    "dilated": ((2, 4, 16, 15), (6, 4, 3, 2), (1, 2), (2, 0), (2, 3), 1),
+    "groups": ((2, 12, 8, 8), (18, 4, 3, 3), (1, 1), (1, 1), (1, 1), 3),
+    "depthwise": ((2, 6, 9, 20), (6, 1, 3, 3), (1, 1), (1, 1), (1, 1), 6),
+    "depthwise strided, two each": ((2, 5, 9, 21), (10, 1, 5, 3), (2, 3), (2, 1), (1, 2), 5),
+    "patches": ((2, 3, 32, 32), (50, 3, 16, 16), (16, 16), (0, 0), (1, 1), 1),
+    "small images": ((9, 40, 2, 2), (70, 40, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "deep": ((2, 160, 4, 4), (24, 160, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "many outputs": ((2, 3, 5, 5), (1000, 3, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    "one dimension": ((2, 4, 300), (5, 4, 7), (3,), (2,), (2,), 1),
+    "three dimensions": ((2, 3, 5, 6, 7), (4, 3, 2, 3, 3), (1, 2, 1), (1, 0, 1), (1, 1, 2), 1),
+    "padding only": ((1, 2, 1, 1), (3, 2, 3, 3), (1, 1), (4, 4), (1, 1), 1),
+    "one output": ((700, 2, 3, 3), (3, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    "no images": ((0, 2, 3, 3), (3, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+}
+
+
+def operands(name: str, dtype: Any, rng: np.random.Generator) -> tuple[Any, Any, Any, tuple[Any, ...]]:
+    """x, w and a gradient g of their convolution; the remaining arguments."""
+    shape, kernel, *rest = CONVOLUTIONS[name]
+    x, w = rng.standard_normal(shape).astype(dtype), rng.standard_normal(kernel).astype(dtype)
+    out = reference.out_sizes(shape[2:], (kernel[2:], *rest[:3]))
+    return x, w, rng.standard_normal((shape[0], kernel[0], *out)).astype(dtype), tuple(rest)
+
+
+def close(a: Any, b: Any) -> None:
+    assert a.shape == b.shape and a.dtype == b.dtype and a.flags.c_contiguous
+    size = float(np.abs(b).max()) if b.size else 1.0
+    np.testing.assert_allclose(a, b, rtol=0, atol=size * (1e-5 if a.dtype == np.float32 else 1e-13))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_agrees_with_the_reference(name: str, dtype: Any, path: str, rng: np.random.Generator) -> None:
+    x, w, g, rest = operands(name, dtype, rng)
+    close(kernels.conv(x, w, *rest), reference.conv(x, w, *rest))
+    close(kernels.conv_input(g, w, x.shape, *rest), reference.conv_input(g, w, x.shape, *rest))
+    close(kernels.conv_weight(g, x, w.shape, *rest), reference.conv_weight(g, x, w.shape, *rest))
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_adjoint(name: str, path: str, rng: np.random.Generator) -> None:
+    """<conv(x, w), g> = <x, conv_input(g, w)> = <w, conv_weight(g, x)>"""
+    x, w, g, rest = operands(name, np.float64, rng)
+    product = (kernels.conv(x, w, *rest) * g).sum()
+    np.testing.assert_allclose((x * kernels.conv_input(g, w, x.shape, *rest)).sum(), product, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose((w * kernels.conv_weight(g, x, w.shape, *rest)).sum(), product, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_threads_change_nothing(name: str, rng: np.random.Generator) -> None:
+    x, w, g, rest = operands(name, np.float32, rng)
+    seen = []
+    for threads in (1, 2, 5):
+        kernels.set_num_threads(threads)
+        seen.append((kernels.conv(x, w, *rest), kernels.conv_input(g, w, x.shape, *rest),
+                     kernels.conv_weight(g, x, w.shape, *rest)))  # fmt: skip
+    for each in seen[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(seen[0], each, strict=True))
+
+
+def test_operands_of_any_layout(path: str, rng: np.random.Generator) -> None:
+    x, w, g, rest = operands("3x3", np.float32, rng)
+    turned = [np.asfortranarray(a) for a in (x, w, g)]
+    close(kernels.conv(turned[0], turned[1], *rest), reference.conv(x, w, *rest))
+    close(kernels.conv_input(turned[2], turned[1], x.shape, *rest), reference.conv_input(g, w, x.shape, *rest))
+    close(kernels.conv_weight(turned[2], turned[0], w.shape, *rest), reference.conv_weight(g, x, w.shape, *rest))
