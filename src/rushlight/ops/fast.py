@@ -89,13 +89,13 @@ def fixed(op: Any) -> Any:
             if given < count:
                 args = (*args, *defaults[given:])
             inputs, statics = args[:n], args[n:]
-        if special.count:
-            return slow(op, inputs, None, statics)
         arrays, edges, mask, raw, kind = [], [], 0, True, None
         bit = 1
         for x in inputs:
             edge = None
             if isinstance(x, Tensor):
+                if special.count:  # modes are about tensors: formulas that run on arrays do not ask
+                    return slow(op, inputs, None, statics)
                 a, raw = x._array, False
                 edge = x._edge if x._view is None else edge_of(x)
                 if edge is not None:

@@ -84,14 +84,25 @@ def flat(x: Any) -> Any:
     return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
 
 
-@linear_op.grad("input")
+def _input_raw(be: Any, g: Any, weight: Any) -> Any:
+    found = be.matmul(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), conj(weight))
+    return found if g.ndim == 2 else found.reshape(*g.shape[:-1], weight.shape[1])
+
+
+def _weight_raw(be: Any, g: Any, input: Any) -> Any:
+    if g.ndim != 2:
+        g, input = g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
+    return be.matmul(g.T, conj(input))
+
+
+@linear_op.grad("input", raw=_input_raw)
 def _(g: Any, weight: Any) -> Any:
     shape = raw(g).shape
     found = mm_op(flat(g), conj(weight))
     return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], raw(weight).shape[1]))
 
 
-@linear_op.grad("weight")
+@linear_op.grad("weight", raw=_weight_raw)
 def _(g: Any, input: Any) -> Any:
     return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
@@ -263,6 +274,18 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
     input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
     """
+    try:
+        x, w, b = input._array, weight._array, None if bias is None else bias._array
+        usual = w.ndim == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype
+        if usual and (b is None or (b.shape == w.shape[:1] and b.dtype is w.dtype)):
+            return linear_op(input, weight, bias)
+    except (AttributeError, IndexError):
+        pass
+    return linear_slowly(input, weight, bias)
+
+
+def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
+    """`linear` for the rarer shapes, and the errors."""
     same_dtype("linear", input, weight, ("input", "weight"))
     if bias is not None:
         same_dtype("linear", input, bias, ("input", "bias"))
