@@ -31,6 +31,9 @@ def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Arr
 place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
 
 
+SMALL = 1 << 12
+
+
 def at_index(g: Any, indices: Any, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
     """The gradient of a reduction that picked one element of each row, at `indices`: zeros elsewhere."""
     grad, index = (unsqueezed(x, input_shape, (dim,), keepdim) for x in (g, indices))
@@ -58,7 +61,10 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
     index = np.asarray(getattr(np, function_name)(input, axis=dim, keepdims=True))
-    values = gather_along(input, index, dim)
+    if input.size <= SMALL:  # a second pass costs less than an index
+        values = np.asarray((np.maximum if function_name == "argmax" else np.minimum).reduce(input, dim, keepdims=True))
+    else:
+        values = gather_along(input, index, dim)
     if not keepdim:
         shape = (*input.shape[:dim], *input.shape[dim + 1 :])
         values, index = values.reshape(shape), index.reshape(shape)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.engine import inplace
 from rushlight.ops import call
 from rushlight.ops.convert import copy_into
 from rushlight.ops.declare import Array
@@ -15,6 +16,7 @@ from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
+from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 
@@ -46,6 +48,19 @@ def fill_tensor(be: Any, input: Array, value: Array) -> Array:
 copy_into.grad("input")(lambda g: zeros_like(g))
 
 
+def untracked(t: Any) -> bool:
+    """Whether nobody follows a change of this tensor: no history, no view, no mode that watches."""
+    return t._edge is None and t._view is None and not (modes.levels or modes.observers or t._inference)
+
+
+def put(t: Tensor, name: str, value: Any) -> Tensor:
+    """Fill an untracked tensor."""
+    call.check_single_writes(name, t._array)
+    t._array.fill(value)
+    inplace.written(t, name)
+    return t
+
+
 def check_value(value: Any) -> bool:
     """Whether `value` is a tensor.  Raises for tensors of several elements and for what is no number."""
     if isinstance(value, Tensor):
@@ -69,12 +84,16 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor.  (*) -> (*)"""
     if check_value(value):
         return call.apply_inplace(copy_into.op, (input, value), ())
+    if isinstance(input, Tensor) and untracked(input):
+        return put(input, "fill_", fitted("fill_", value, input._array.dtype))
     return call.apply_inplace(fill_in_place.op, (input,), (value,))
 
 
 @function(method=True)
 def zero_(input: Tensor) -> Tensor:
     """Set every element to zero.  (*) -> (*)"""
+    if isinstance(input, Tensor) and untracked(input):
+        return put(input, "zero_", 0)
     return call.apply_inplace(fill_in_place.op, (input,), (0,))
 
 

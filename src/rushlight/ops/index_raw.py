@@ -62,6 +62,8 @@ def gather_along(array: Any, index: Any, dim: int) -> Any:
     if not array.ndim or not index.ndim:
         flat = array.reshape(-1)
         return flat[index]
+    if array.ndim == 1:
+        return array[index]
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
     return np.take_along_axis(array[cut], index, dim)
 

@@ -176,9 +176,8 @@ def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
         return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
     top = fold(np.maximum, input.real, dim, True)
     top = np.where(np.isinf(top), 0, top).astype(top.dtype, copy=False)
-    with np.errstate(all="ignore"):
-        total = np.log(fold_of(np.add, shifted_exp, input, dim, True, top))
-        total += top
+    total = np.log(fold_of(np.add, shifted_exp, input, dim, True, top))
+    total += top
     return total if keepdim else total.reshape(left(input.shape, dim))
 
 
@@ -190,9 +189,8 @@ def shifted_exp(x: Any, top: Any) -> Any:
 
 def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
-    with np.errstate(all="ignore"):
-        share = np.asarray(input - base)
-        share = np.exp(share, out=share)
+    share = np.asarray(input - base)
+    share = np.exp(share, out=share)
     share = np.conj(share, out=share) if share.dtype.kind == "c" else share
     share *= unsqueezed(g, input.shape, dim, keepdim)
     return share
