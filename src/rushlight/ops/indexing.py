@@ -9,12 +9,14 @@ import numpy as np
 from rushlight.engine import inplace
 from rushlight.ops.call import check_single_writes
 from rushlight.ops.convert import copy_
+from rushlight.ops.fast_views import made_view
 from rushlight.ops.shape import reshape_op, select_op, slice_op
 from rushlight.ops.views import raw
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 ALL = slice(None)
+ndarray = np.ndarray
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -22,7 +24,19 @@ def getitem(self: Any, index: Any) -> Any:
 
     ints, slices, None and Ellipsis give a view; tensors, lists and masks a copy (see `index`).
     """
-    parts = index if index.__class__ is tuple else (index,)
+    kind = index.__class__
+    if self.__class__ is not ndarray and (kind is int or (kind is slice and index.step is None) or (kind is tuple and plain(index))):
+        key = index if kind is tuple else (index,)
+        if Ellipsis not in key:
+            key = (*key, Ellipsis)
+        try:
+            result = self._array[key]
+        except IndexError:
+            pass  # the errors are raised below
+        else:
+            op = select_op if kind is int or (kind is tuple and key[-2].__class__ is int) else slice_op
+            return made_view(op.op, self, result, (key,))
+    parts = index if kind is tuple else (index,)
     basic = basic_index(parts, raw(self).shape)
     if basic is None:
         from rushlight.ops.indexing_advanced import getitem_advanced
@@ -30,6 +44,19 @@ def getitem(self: Any, index: Any) -> Any:
         return getitem_advanced(self, parts)
     found, single = basic
     return select_op(self, found) if single else slice_op(self, found)
+
+
+def plain(parts: tuple[Any, ...]) -> bool:
+    """Whether a tuple holds only ints, slices without a step, None, and at most one Ellipsis."""
+    ellipses = 0
+    for p in parts:
+        kind = p.__class__
+        if kind is int or p is None or (kind is slice and p.step is None):
+            continue
+        if p is not Ellipsis or ellipses:
+            return False
+        ellipses = 1
+    return bool(parts)
 
 
 def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> Any:

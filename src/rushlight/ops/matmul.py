@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
-from rushlight.ops.registry import function, op
+from rushlight.ops.registry import function, op, publish
 from rushlight.ops.shape import reshape_op, transpose_op
 from rushlight.ops.views import raw
 from rushlight.tensor import Tensor
@@ -299,6 +299,9 @@ def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
     if bias is not None and raw(bias).shape not in ((w[0],), (1,), ()):
         raise RuntimeError(f"linear: bias of shape {list(raw(bias).shape)} does not fit {w[0]} outputs")
     return linear_op(input, weight, bias)
+
+
+publish(matmul, "matmul", "linalg", (), False)
 
 
 def _rmatmul(self: Any, other: Any) -> Any:

@@ -10,14 +10,20 @@ import numpy as np
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import by_keyword, sizes
+from rushlight.ops.fast_views import made_copy, made_view, shares
 from rushlight.ops.registry import function, op
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
 def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
+    flags = input.flags
+    if flags.c_contiguous and input.size and flags.writeable:
+        strides, lead = input.strides, len(size) - input.ndim
+        steps = [s if n == m else 0 for n, m, s in zip(input.shape, size[lead:], strides, strict=True)]
+        return np.ndarray(size, input.dtype, input, 0, [0] * lead + steps)
     out = np.broadcast_to(input, size)
-    if input.flags.writeable:
+    if flags.writeable:
         out.flags.writeable = True
     return out
 
@@ -36,7 +42,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
     if named:
         size = by_keyword("expand", "size", size, named)
-    target, have = sizes(size), input.shape
+    target, have = sizes(size), (input if input.__class__ is np.ndarray else input._array).shape
     lead = len(target) - len(have)
     if lead < 0:
         raise RuntimeError(
@@ -56,7 +62,10 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
                 f"{i}.  Target sizes: {list(target)}.  Tensor sizes: {list(have)}"
             )
         full.append(n)
-    return broadcast(input, tuple(full))
+    size = tuple(full)
+    if input.__class__ is np.ndarray:
+        return broadcast(input, size)
+    return made_view(broadcast.op, input, broadcast.op.forward(None, input._array, size), (size,))
 
 
 tensor_functions["sum_to_size"] = sum_to
@@ -96,7 +105,33 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
     """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
     if named:
         shape = by_keyword("reshape", "shape", shape, named)
-    return reshape_op(input, infer(input, sizes(shape)))
+    if len(shape) == 1 and shape[0].__class__ is not int:
+        shape = shape[0]
+    if input.__class__ is not np.ndarray:
+        array = input._array
+        try:
+            result = array.reshape(shape)
+            usual = result.shape == shape or min(shape) >= -1
+        except (TypeError, ValueError):
+            usual = False
+        if usual:
+            made = made_view if array.flags.c_contiguous or shares(result, array) else made_copy
+            return made(reshape_op.op, input, result, (result.shape,))
+    return reshape_op(input, infer(input, sizes((shape,))))
+
+
+@op(ns=None, name="squeeze", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+def squeeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+    """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
+    return input.reshape(shape)
+
+
+@op(ns=None, name="unsqueeze", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+def unsqueeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+    """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
+    return input.reshape(shape)
 
 
 @op(ns=None, name="permute", view=True, half=None, linear=True)

@@ -5,13 +5,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.ops.fast_views import made_view, shares
 from rushlight.ops.registry import function
-from rushlight.ops.shape import expand, infer, permute_op, reshape, reshape_op, select_op, slice_op, transpose_op
+from rushlight.ops.shape import (
+    expand,
+    infer,
+    permute_op,
+    reshape,
+    reshape_op,
+    select_op,
+    slice_op,
+    squeeze_op,
+    transpose_op,
+    unsqueeze_op,
+)
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
+
+
+ndarray = np.ndarray
 
 
 def raw(x: Any) -> Any:
@@ -25,12 +41,29 @@ def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
 
     Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
     """
-    if named:
-        shape = by_keyword("view", "size", shape, named)
+    if named or dtype is not None or self.__class__ is ndarray:
+        return view_slowly(self, by_keyword("view", "size", shape, named), dtype)
+    if len(shape) == 1 and shape[0].__class__ is not int:
+        shape = shape[0]
+    array = self._array
+    try:
+        result = array.reshape(shape)
+        usual = result.shape == shape or min(shape) >= -1
+    except (TypeError, ValueError):
+        usual = False
+    if not usual or not (array.flags.c_contiguous or shares(result, array)):
+        return view_slowly(self, (shape,), None)
+    return made_view(reshape_op.op, self, result, (result.shape,))
+
+
+def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
+    """`view`, with the errors for what does not fit."""
     if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         dtype = shape[0]
     if dtype is not None:
-        return view_dtype(self, dtype)
+        from rushlight.ops.views_more import view_as_dtype
+
+        return view_as_dtype(self, dtype.numpy)
     target = infer(self, sizes(shape))
     array = raw(self)
     if not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
@@ -71,7 +104,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         return reshape_op(input, (1,))
     if start == end:
         return input
-    return reshape_op(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+    return reshape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @function(method=True)
@@ -79,6 +112,13 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
     """The dimensions in another order, a view.  (*) -> (*)"""
     if named:
         dims = by_keyword("permute", "dims", dims, named)
+    if input.__class__ is not ndarray:
+        if len(dims) == 1 and dims[0].__class__ is not int:
+            dims = tuple(dims[0])
+        try:
+            return made_view(permute_op.op, input, input._array.transpose(dims), (dims,))
+        except (TypeError, ValueError):
+            pass
     order, ndim = sizes(dims), raw(input).ndim
     if len(order) != ndim:
         raise RuntimeError(
@@ -94,6 +134,11 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
 @function(method=True, aliases=("swapdims",))
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
+    if input.__class__ is not ndarray:
+        try:
+            return made_view(transpose_op.op, input, input._array.swapaxes(dim0, dim1), (dim0, dim1))
+        except (TypeError, ValueError):
+            pass
     ndim = raw(input).ndim
     return transpose_op(input, wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else permute_op(input, ())
 
@@ -160,10 +205,19 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     shape = raw(input).shape
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
+    elif dim.__class__ is int and -len(shape) <= dim < len(shape):
+        kept = shape if shape[dim] != 1 else (*shape[:dim], *shape[dim + 1 or len(shape) :])
     else:
         drop = {wrap_dim(dim, len(shape))} if hasattr(dim, "__index__") else set(wrap_dims(dim, len(shape)))
         kept = tuple([n for i, n in enumerate(shape) if n != 1 or i not in drop])
-    return reshape_op(input, kept)
+    return reshaped(squeeze_op.op, input, kept)
+
+
+def reshaped(op: Any, input: Any, shape: tuple[int, ...]) -> Any:
+    """The view that one of the operators that put in or leave out dimensions of size 1 makes."""
+    if input.__class__ is ndarray:
+        return input.reshape(shape)
+    return made_view(op, input, input._array.reshape(shape), (shape,))
 
 
 @function(method=True)
@@ -171,7 +225,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
     """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
     shape = raw(input).shape
     dim = wrap_dim(dim, len(shape) + 1)
-    return reshape_op(input, (*shape[:dim], 1, *shape[dim:]))
+    return reshaped(unsqueeze_op.op, input, (*shape[:dim], 1, *shape[dim:]))
 
 
 @function(method=True)
@@ -205,10 +259,3 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     if first + length > size:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
     return slice_op(input, (*[slice(None)] * dim, slice(first, first + length), ...))
-
-
-def view_dtype(self: Any, dtype: Any) -> Any:
-    """The bytes of `self` read as another dtype."""
-    from rushlight.ops.views_more import view_as_dtype
-
-    return view_as_dtype(self, dtype.numpy)

@@ -1,0 +1,78 @@
+"""Views made quickly: from an array that is already there, in any grad mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.engine.node import edge_of, next_seq
+from rushlight.ops.call import apply
+from rushlight.state import modes, special
+from rushlight.storage import Storage
+from rushlight.tensor import LEAF, Tensor, ViewInfo
+
+new = object.__new__
+
+
+def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:
+    """The tensor on `array`, which is what the view operator `op` makes of `of` with `statics`, with its history."""
+    grad = True
+    if special.count:
+        if modes.levels or modes.observers or modes.inference or modes.anomaly is not None:
+            return apply(op, (of,), statics)  # type: ignore[no-any-return]
+        grad = modes.grad
+    if of._inference:
+        return apply(op, (of,), statics)  # type: ignore[no-any-return]
+    storage = of._storage
+    if storage is None:
+        storage = of._storage = Storage(of._array)
+    t = new(Tensor)
+    t._array, t._edge, t._storage = array, None, storage
+    t._view = info = new(ViewInfo)
+    info.op, info.statics, info.position, info.version = op, statics, None, storage.version
+    parent = info.parent = of._view
+    if parent is None:
+        info.base, info.array, edge = of, of._array, of._edge
+        info.kind = "" if grad else "no_grad"
+    else:
+        info.base, info.array = parent.base, parent.array
+        if grad:
+            info.kind, edge = parent.kind, edge_of(of)
+        else:
+            info.kind, edge = "no_grad", None
+    if edge is not None and grad and array.dtype.kind not in "biu":
+        link(t, op, of, edge, statics)
+    return t
+
+
+def link(t: Tensor, op: Any, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
+    """Put `t`, made by an operator on one tensor that saves nothing of it, into the graph."""
+    plan = op.plans.get((1, 1)) or op.plan(1, 1)
+    array = t._array
+    t._edge = node = op.node_type()()
+    node.seq, node.extra, node.plan, node.statics = next_seq(), None, plan, statics
+    node.edges = (of if edge is LEAF else edge,)
+    node.shape, node.dtype = array.shape, array.dtype
+    node.saved, node.versions, node.outs, node.aux = NOTHING, None, None, None
+    node.shapes = (of._array.shape,) if plan.needs_shapes else None
+
+
+def made_copy(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:
+    """As `made_view`, where the operator had to copy."""
+    if special.count or of._inference:
+        return apply(op, (of,), statics)  # type: ignore[no-any-return]
+    t = new(Tensor)
+    t._array = array
+    t._edge = t._storage = t._view = None
+    edge = of._edge if of._view is None else edge_of(of)
+    if edge is not None and array.dtype.kind not in "biu":
+        link(t, op, of, edge, statics)
+    return t
+
+
+NOTHING = (None,)
+
+
+def shares(result: Any, array: Any) -> bool:
+    """Whether `result` of reshaping `array` is a view of it and no copy."""
+    base = result.base
+    return base is not None and (base is array or base is array.base)
