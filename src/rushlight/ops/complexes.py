@@ -10,7 +10,9 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.arith import conj, conj_physical
+from rushlight.ops.convert import copy
 from rushlight.ops.declare import Array
+from rushlight.ops.formats import contiguous_format
 from rushlight.ops.pieces import keep, nothing, raw, require_tensors
 from rushlight.ops.registry import elementwise, function, op
 from rushlight.tensor import Tensor
@@ -61,7 +63,12 @@ Tensor.real = property(real, _set_part(real), doc="The real part: a view, or thi
 Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[attr-defined]
 
 
-@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(g)})
+def _pairs(g: Any) -> Any:
+    """A gradient of pairs laid out so that they can be seen as complex numbers."""
+    return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
+
+
+@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(_pairs(g))})
 def view_as_real(be: Any, input: Array) -> Array:
     """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real"""
     if input.dtype.kind != "c":

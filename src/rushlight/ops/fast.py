@@ -133,16 +133,20 @@ def fixed(op: Any) -> Any:
         t._array = result
         t._edge = t._storage = t._view = None
         if view and inputs[0].__class__ is not ndarray:
-            of = inputs[0]
-            if of._inference:
-                mark_inference(op, of, (t,), statics)
-            elif aliases(t._array, of._array):
-                make_view(t, of, op, statics, None, "")
+            note_view(op, t, inputs[0], statics)
         if mask and op.formulas:
             record_fixed(op, t, inputs, statics, edges, mask, aux)
         return t
 
     return call
+
+
+def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
+    """Note that `t` is a view of `of`, unless the operator had to copy."""
+    if of._inference:
+        mark_inference(op, of, (t,), statics)
+    elif aliases(t._array, of._array):
+        make_view(t, of, op, statics, None, "")
 
 
 def record_fixed(op: Any, t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: list[Any], mask: int,
