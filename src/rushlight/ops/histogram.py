@@ -13,6 +13,7 @@ from rushlight.ops.pieces import number, raw
 from rushlight.ops.reduce import tensor_argument
 from rushlight.ops.registry import function
 from rushlight.ops.results import named
+from rushlight.ops.unique import computed
 from rushlight.tensor import Tensor
 
 
@@ -46,7 +47,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     inside = flat[(flat >= low) & (flat <= high)]
     place = ((inside - low) * (bins / (high - low))).astype(np.int64)
     np.minimum(place, bins - 1, out=place)
-    return made(np.bincount(place, minlength=bins).astype(array.dtype))
+    return computed("histc", input, np.bincount(place, minlength=bins).astype(array.dtype))
 
 
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
@@ -117,7 +118,8 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     if range is not None and len(range) != 2:
         raise RuntimeError(f"torch.histogram: range should have 2 elements, got {len(range)}")
     edges = edges_of("torch.histogram", array, bins, range)
-    return _histogram(made(binned(array.reshape(-1, 1), [edges], w, density)), made(edges.copy()))
+    hist = binned(array.reshape(-1, 1), [edges], w, density)
+    return _histogram(computed("histogram", input, hist), made(edges.copy()))
 
 
 @function(method=False)
@@ -143,4 +145,6 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     edges = [
         edges_of("torch.histogramdd", points[:, d], b, s) for d, (b, s) in enumerate(zip(each, spans, strict=True))
     ]
-    return _histogramdd(made(binned(points, edges, w, density)), tuple(made(e.copy()) for e in edges))
+    return _histogramdd(
+        computed("histogramdd", input, binned(points, edges, w, density)), tuple(made(e.copy()) for e in edges)
+    )

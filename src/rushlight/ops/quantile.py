@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.named import named
 from rushlight.ops.outs import moving
 from rushlight.ops.pieces import raw
 from rushlight.ops.reduce import numpy_names, tensor_argument
@@ -15,7 +16,7 @@ from rushlight.ops.registry import function
 from rushlight.ops.scatter import gather_op
 from rushlight.ops.shape import permute_op, reshape_op
 from rushlight.ops.sort import order_of
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -81,8 +82,13 @@ def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str
     moving_q = isinstance(q, Tensor) and q.requires_grad and way == "linear"
     if moving_q:
         weight = (q - q._array) * slope + weight  # only the slope counts
-    found = below if not raw(weight).any() and not moving_q else below + (gather_op(rows, high, last) - below) * weight
+    found = below if not raw(weight).any() and not moving_q else between(below, gather_op(rows, high, last), weight)
     return shaped(found, shape, dim, keepdim, wanted.ndim)
+
+
+def between(low: Any, high: Any, weight: Any) -> Any:
+    """low + weight * (high - low), from the nearer end: so infinite ends do not meet."""
+    return named.lerp(low, high, weight if isinstance(weight, Tensor) else wrap(weight))
 
 
 def rows_last(input: Any, dim: Any) -> tuple[Any, tuple[int, ...]]:

@@ -8,22 +8,43 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
 from rushlight.ops.options import made
 from rushlight.ops.pieces import raw
 from rushlight.ops.reduce import tensor_argument
-from rushlight.ops.registry import function
+from rushlight.ops.registry import function, op
 from rushlight.tensor import Tensor
 
 
-def _results(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
-    found = [made(np.ascontiguousarray(values))]
+@op(ns=None, half=None)
+def opaque(be: Any, input: Array, name: str, result: Any) -> Array:
+    """`result`, which follows from `input` in a way that has no derivative: asking for one is an error."""
+    return result()
+
+
+@opaque.grad("input")
+def _(g: Any, name: Any) -> Any:
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented: detach() its input")
+
+
+def computed(name: str, input: Any, array: Any) -> Any:
+    """A tensor on `array`, computed from `input` without a derivative."""
+    if isinstance(input, Tensor) and input.requires_grad:
+        held = [array]
+        return opaque(input, name, held.pop)  # the node does not keep the array
+    return made(array)
+
+
+def _results(name: str, input: Any, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    results = [computed(name, input, np.ascontiguousarray(values))]
     if return_inverse:
-        found.append(made(np.asarray(inverse, np.int64)))
+        results.append(made(np.asarray(inverse, np.int64)))
     if return_counts:
-        found.append(made(np.asarray(counts, np.int64)))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(made(np.asarray(counts, np.int64)))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 @function(method=True)
@@ -36,8 +57,8 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     array = ordered("unique", input)
     if dim is None:
         values, inverse, counts = _unique(array.reshape(-1), return_inverse, return_counts)
-        return _results(values, None if inverse is None else inverse.reshape(array.shape), counts, return_inverse,
-                        return_counts)  # fmt: skip
+        inverse = None if inverse is None else inverse.reshape(array.shape)
+        return _results("unique", input, (values, inverse, counts), return_inverse, return_counts)
     rows = np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     check_rows("unique", rows, array)
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
@@ -46,7 +67,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     back = np.empty(len(flat), np.int64)
     back[order] = inverse
     found = np.moveaxis(rows[order][first], 0, wrap_dim(dim, array.ndim))
-    return _results(found, back, counts, return_inverse, return_counts)
+    return _results("unique_dim", input, (found, back, counts), return_inverse, return_counts)
 
 
 def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
@@ -90,8 +111,10 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     first, inverse, counts = runs(rows)
     found = rows[first]
     if dim is None:
-        return _results(found, inverse.reshape(array.shape), counts, return_inverse, return_counts)
-    return _results(np.moveaxis(found, 0, wrap_dim(dim, array.ndim)), inverse, counts, return_inverse, return_counts)
+        inverse = inverse.reshape(array.shape)
+    else:
+        found = np.moveaxis(found, 0, wrap_dim(dim, array.ndim))
+    return _results("unique_consecutive", input, (found, inverse, counts), return_inverse, return_counts)
 
 
 # Searching -----------------------------------------------------------------------------------------
@@ -131,7 +154,7 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     if side == "left" and right:
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
                            "right was True")  # fmt: skip
-    values = np.asarray(input, sequence.dtype) if not isinstance(input, Tensor) else input._array
+    values = np.asarray(raw(input))
     check_search("torch.searchsorted", sequence, values, isinstance(input, Tensor), sorter)
     order = None if sorter is None else sorter._array
     return made(place_values("torch.searchsorted", sequence, values, right or side == "right", order, out_int32))
@@ -144,9 +167,6 @@ def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: An
     if not tensor and sequence.ndim != 1:
         raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
                            f"got boundaries tensor dim({sequence.ndim})")  # fmt: skip
-    if tensor and sequence.dtype != values.dtype:
-        raise RuntimeError(f"{name}(): boundary tensor dtype {dtypes.of(sequence.dtype)} and input value tensor dtype "
-                           f"{dtypes.of(values.dtype)} should be the same")  # fmt: skip
     if sequence.dtype.kind == "c":
         raise RuntimeError(f"{name}(): not implemented for {dtypes.of(sequence.dtype)}")
     if sequence.ndim > 1 and values.ndim == 0:
@@ -169,7 +189,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     limits = tensor_argument("bucketize", boundaries)
     if limits.ndim != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({limits.ndim})")
-    values = np.asarray(input, limits.dtype) if not isinstance(input, Tensor) else input._array
+    values = np.asarray(raw(input))
     check_search("torch.bucketize", limits, values, isinstance(input, Tensor))
     return made(place_values("bucketize", limits, values, right, None, out_int32))
 
@@ -205,4 +225,4 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError(f"weights should be 1-d and have the same length as input: got {list(w.shape)}, expected "
                            f"{list(array.shape)}")  # fmt: skip
     kind = np.float32 if w.dtype == np.float32 else np.float64
-    return made(np.bincount(array, w.astype(np.float64), minlength).astype(kind))
+    return computed("bincount", weights, np.bincount(array, w.astype(np.float64), minlength).astype(kind))
