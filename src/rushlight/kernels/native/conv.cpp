@@ -4,6 +4,7 @@
 // too.  Only strips of a few hundred columns are ever unfolded, in buffers that each thread keeps.  How a sum is
 // split depends on shapes alone, never on the threads.
 #include <algorithm>
+#include <memory>
 
 #include "windows.h"
 
@@ -78,10 +79,14 @@ template <class T> struct Forward {
         Rows<T> a(w + group * rows * depth + k, depth, i, row_end);
         for (long j = 0; j < to.count; j += kWide<T>, packed += steps * kWide<T>) {
             long columns = std::min((long)kWide<T>, to.count - j);
-            product<T, false>(a.at, packed, steps, columns, out, false);
             bool side_by_side = to.at[j + columns - 1] - to.at[j] == columns - 1;
-            put(out, std::min((long)kRows, row_end - i), columns, to.at + j, side_by_side, L,
-                y + (to.image * s.O + o) * L, k > 0);
+            T *rows_at = y + (to.image * s.O + o) * L;
+            if (side_by_side && row_end - i >= kRows && columns % kLanes<T> == 0) {
+                product<T, false>(a.at, packed, steps, columns, rows_at + to.at[j], L, k > 0);
+                continue;
+            }
+            product<T, false>(a.at, packed, steps, columns, out, kWide<T>, false);
+            put(out, std::min((long)kRows, row_end - i), columns, to.at + j, side_by_side, L, rows_at, k > 0);
         }
     }
 
@@ -153,18 +158,44 @@ template <class T> struct InputGradient {
     }
 
     static void tiles(const T *left, const T *right, long m, long steps, long columns, long pitch, T *to, bool add) {
-        alignas(64) T out[kRows * kWide<T>];
         for (long i = 0; i < m; i += kRows) {
             const T *a[kRows] = {left + i * steps}, *b = right;
-            for (long j = 0; j < columns; j += kWide<T>, b += steps * kWide<T>) {
-                product<T, true>(a, b, steps, columns - j, out, false);
-                int32_t place = 0;
-                put(out, kRows, (long)kWide<T>, &place, true, pitch, to + i * pitch + j, add);
-            }
+            for (long j = 0; j < columns; j += kWide<T>, b += steps * kWide<T>)
+                product<T, true>(a, b, steps, columns - j, to + i * pitch + j, pitch, add);
         }
     }
 
+    // With stride 1 it is a convolution too, of g with w turned round, kernel and channels; the copy of w pays where
+    // there are many columns.
+    bool turned_round() const {
+        if (s.N * s.length() <= 256) return false;
+        for (int d = 0; d < 3; ++d)
+            if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
+        Windows t = s;
+        std::swap(t.C, t.O);
+        for (int d = 0; d < 3; ++d) {
+            std::swap(t.in[d], t.out[d]);
+            t.pad[d] = s.dil[d] * (s.k[d] - 1) - s.pad[d];
+        }
+        std::unique_ptr<T[]> v(new T[s.O * depth]);
+        T *to = v.get();
+        parallel_for(s.G * channels, 1 + kGrain / (rows * s.taps()), [=, this_ = *this](long begin, long end) {
+            for (long c = begin; c < end; ++c) this_.turn_round(c / this_.channels, c % this_.channels, to);
+        });
+        Forward<T>{t, g, to, x}.run();
+        return true;
+    }
+
+    void turn_round(long group, long c, T *to) const {
+        long taps = s.taps();
+        const T *from = w + group * rows * depth + c * taps;
+        to += (group * channels + c) * rows * taps;
+        for (long o = 0; o < rows; ++o, from += depth, to += taps)
+            for (long t = 0; t < taps; ++t) to[taps - 1 - t] = from[t];
+    }
+
     void run() const {
+        if (turned_round()) return;
         long together = std::max(1L, kStrip / (long)s.length()), batches = ceil_div(s.N, together);
         long blocks = ceil_div(channels, block);
         parallel_for(batches * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
@@ -203,7 +234,8 @@ template <class T> struct WeightGradient {
                 turn(group * outputs + o + j, width, first, columns, right);
                 for (long i = 0; i < tiles; ++i) {
                     Rows<T> a(left, kStrip, i * kRows, count);
-                    product<T, false>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, first > 0);
+                    product<T, false>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
+                                      first > 0);
                 }
             }
         }

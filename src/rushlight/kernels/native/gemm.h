@@ -32,10 +32,10 @@ template <> struct Vector<double> {
     typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
 };
 
-// out (kRows, kWide) = or += rows of A (each `steps` numbers, `lda` apart; with kPacked kRows numbers a step) times
+// out (kRows, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers, `lda` apart; with kPacked kRows numbers a step) times
 // b (steps, kWide), of which NV vectors count.
 template <class T, int NV, bool kPacked>
-static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, bool add) {
+static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add) {
     typedef typename Vector<T>::type V;
     constexpr int L = kLanes<T>;
     V sum[kRows][NV];
@@ -61,17 +61,17 @@ static __attribute__((noinline)) void tile(const T *const *a, const T *b, long s
     for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 3
         for (int v = 0; v < NV; ++v) {
-            V *at = reinterpret_cast<V *>(out + i * kWide<T> + v * L);
+            V *at = reinterpret_cast<V *>(out + i * pitch + v * L);
             *at = add ? *at + sum[i][v] : sum[i][v];
         }
 }
 
 // The tile for a panel of `columns` columns.
 template <class T, bool kPacked>
-RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, bool add) {
-    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, add);
-    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, add);
-    else tile<T, 1, kPacked>(a, b, steps, out, add);
+RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, long pitch, bool add) {
+    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, pitch, add);
+    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, pitch, add);
+    else tile<T, 1, kPacked>(a, b, steps, out, pitch, add);
 }
 
 // Pointers to kRows rows from `first` on; rows past `count` stand for the last.

@@ -3,6 +3,10 @@
 #include "common.h"
 #include "gemm.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>  // gathers: compilers think them slow
+#endif
+
 namespace rl {
 
 // N images, C channels in, O out, G groups; sizes of three dimensions, unused ones first and 1.
@@ -24,6 +28,18 @@ struct Windows {
     }
 };
 
+// to[l] = x[i[l]], or 0 where i[l] < 0, for the lanes of a vector.
+template <class T> RL_MEMBER void gather(const T *x, const int32_t *i, T *to) {
+    for (int l = 0; l < kLanes<T>; ++l) to[l] = i[l] >= 0 ? x[i[l]] : T(0);
+}
+#if defined(__AVX512F__)
+template <> RL_MEMBER void gather(const float *x, const int32_t *i, float *to) {
+    __m512i at = _mm512_loadu_si512(i);
+    __mmask16 in = _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
+    _mm512_storeu_ps(to, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), in, at, x, 4));
+}
+#endif
+
 // For `count` columns (image, output position) from `first` on and each kernel position: the place in a channel,
 // counted from image `image`, or -1 in the padding.  Columns come in groups of a vector; `run` is the place of a
 // group's first lane where the lanes lie side by side, else kScattered.
@@ -41,17 +57,13 @@ template <class T> struct Places {
         long taps = identity ? 1 : s.taps(), lanes = groups * L;
         at = room;
         run = room + taps * lanes;
-        long image_size = channels * (identity ? s.length() : s.area());
-        for (long j = 0; j < lanes; ++j) {
-            long column = first + (j < columns ? j : columns - 1), l = column % s.length();
-            long base = (column / s.length() - image) * image_size;
-            if (identity) at[j] = j < columns ? (int32_t)(base + l) : -1;
-            else one_column(s, j, lanes, j < columns, base, l);
-        }
+        int32_t *corner = run + taps * groups;  // four rows: the image's place; where its window starts in z, y, x
+        corners(s, first, identity, channels * (identity ? s.length() : s.area()), lanes, corner);
+        if (!identity) all_taps(s, lanes, corner);
         for (long i = 0; i < taps * groups; ++i) run[i] = run_of(at + i * L);
     }
 
-    static long room(const Windows &s, long columns) { return s.taps() * ((columns + 127) / 64 * 64) * 2; }
+    static long room(const Windows &s, long columns) { return (s.taps() * 2 + 4) * ((columns + 127) / 64 * 64); }
 
     // Row `tap` of the columns' window elements in channel x, groups [begin, end).
     RL_MEMBER void load(const T *x, long tap, long begin, long end, T *to) const {
@@ -60,8 +72,7 @@ template <class T> struct Places {
             const int32_t *i = at + (tap * groups + q) * L;
             int32_t from = run[tap * groups + q];
             if (from == kScattered) {
-#pragma omp simd
-                for (int l = 0; l < L; ++l) to[l] = i[l] >= 0 ? x[i[l]] : T(0);
+                gather(x, i, to);
             } else {
                 const T *source = x + from;
 #pragma omp simd
@@ -89,28 +100,49 @@ template <class T> struct Places {
     }
 
   private:
-    void one_column(const Windows &s, long j, long lanes, bool real, long base, long l) {
-        long o[3] = {l / (s.out[1] * s.out[2]), l / s.out[2] % s.out[1], l % s.out[2]};
-        int32_t *to = at + j;
+    void corners(const Windows &s, long first, bool identity, long image_size, long lanes, int32_t *to) {
+        long l = first % s.length(), base = 0, z = l / (s.out[1] * s.out[2]), y = l / s.out[2] % s.out[1];
+        for (long j = 0, x = l % s.out[2]; j < lanes; ++j, ++l) {
+            if (x == s.out[2]) x = 0, ++y;
+            if (y == s.out[1]) y = 0, ++z;
+            if (z == s.out[0]) z = 0, l = 0, base += image_size;
+            if (identity) at[j] = j < count ? (int32_t)(base + l) : -1;
+            to[j] = (int32_t)base;
+            to[lanes + j] = j < count ? (int32_t)(z * s.stride[0] - s.pad[0]) : INT32_MIN / 2;
+            to[2 * lanes + j] = (int32_t)(y * s.stride[1] - s.pad[1]);
+            to[3 * lanes + j] = (int32_t)(x++ * s.stride[2] - s.pad[2]);
+        }
+    }
+
+    void all_taps(const Windows &s, long lanes, const int32_t *corner) {
+        int32_t *to = at;
+        uint32_t depth = (uint32_t)s.in[0], height = (uint32_t)s.in[1], width = (uint32_t)s.in[2];
         for (long a = 0; a < s.k[0]; ++a)
             for (long b = 0; b < s.k[1]; ++b)
                 for (long c = 0; c < s.k[2]; ++c, to += lanes) {
-                    long z = o[0] * s.stride[0] - s.pad[0] + a * s.dil[0];
-                    long y = o[1] * s.stride[1] - s.pad[1] + b * s.dil[1];
-                    long x = o[2] * s.stride[2] - s.pad[2] + c * s.dil[2];
-                    bool in = real && z >= 0 && z < s.in[0] && y >= 0 && y < s.in[1] && x >= 0 && x < s.in[2];
-                    *to = in ? (int32_t)(base + (z * s.in[1] + y) * s.in[2] + x) : -1;
+                    int32_t dz = (int32_t)(a * s.dil[0]), dy = (int32_t)(b * s.dil[1]), dx = (int32_t)(c * s.dil[2]);
+#pragma omp simd
+                    for (long j = 0; j < lanes; ++j) {
+                        int32_t z = corner[lanes + j] + dz, y = corner[2 * lanes + j] + dy, x = corner[3 * lanes + j] + dx;
+                        bool in = ((uint32_t)z < depth) & ((uint32_t)y < height) & ((uint32_t)x < width);
+                        int32_t place = corner[j] + (z * (int32_t)height + y) * (int32_t)width + x;
+                        to[j] = in ? place : -1;
+                    }
                 }
     }
 
     static int32_t run_of(const int32_t *i) {
-        int32_t from = kScattered;
-        for (int l = 0; l < kLanes<T>; ++l) {
-            if (i[l] < 0) continue;
-            if (from == kScattered) from = i[l] - l;
-            else if (i[l] - l != from) return kScattered;
+        constexpr int L = kLanes<T>;
+        int32_t from = INT32_MIN;
+#pragma omp simd reduction(max : from)
+        for (int l = 0; l < L; ++l) {
+            int32_t start = i[l] < 0 ? INT32_MIN : i[l] - l;
+            from = start > from ? start : from;
         }
-        return from == kScattered ? 0 : from;
+        int32_t apart = 0;
+#pragma omp simd reduction(| : apart)
+        for (int l = 0; l < L; ++l) apart |= (i[l] >= 0) & (i[l] - l != from);
+        return apart ? kScattered : from == INT32_MIN ? 0 : from;
     }
 };
 
