@@ -83,3 +83,61 @@ def test_operands_of_any_layout(path: str, rng: np.random.Generator) -> None:
     close(kernels.conv(turned[0], turned[1], *rest), reference.conv(x, w, *rest))
     close(kernels.conv_input(turned[2], turned[1], x.shape, *rest), reference.conv_input(g, w, x.shape, *rest))
     close(kernels.conv_weight(turned[2], turned[0], w.shape, *rest), reference.conv_weight(g, x, w.shape, *rest))
+
+
+# Pools and columns -----------------------------------------------------------------------------------
+
+# x, geometry (kernel, stride, padding, dilation), outputs
+POOLS: dict[str, tuple[Any, ...]] = {
+    "2x2": ((2, 3, 8, 10), ((2, 2), (2, 2), (0, 0), (1, 1)), (4, 5)),
+    "padded": ((2, 3, 9, 40), ((3, 3), (2, 2), (1, 1), (1, 1)), (5, 20)),
+    "overlapping": ((2, 3, 9, 40), ((3, 3), (1, 1), (1, 1), (1, 1)), (9, 40)),
+    "ceil mode": ((1, 2, 7, 8), ((3, 2), (3, 3), (0, 0), (1, 1)), (3, 3)),
+    "dilated": ((1, 2, 11, 12), ((3, 2), (2, 3), (1, 1), (2, 2)), (5, 4)),
+    "one dimension": ((2, 3, 50), ((4,), (3,), (2,), (1,)), (17,)),
+    "three dimensions": ((2, 5, 6, 7), ((2, 3, 2), (1, 2, 3), (1, 1, 0), (1, 1, 2)), (6, 3, 2)),
+    "large window": ((1, 2, 40, 40), ((20, 20), (20, 20), (0, 0), (1, 1)), (2, 2)),
+}
+
+
+def same(a: Any, b: Any) -> None:
+    assert a.dtype == b.dtype
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_agree_with_the_reference(name: str, dtype: Any, path: str, rng: np.random.Generator) -> None:
+    shape, geometry, out = POOLS[name]
+    x = rng.integers(-4, 4, shape).astype(dtype)  # ties, and sums that are exact in any order
+    best, which = kernels.max_pool(x, geometry, out, -np.inf)
+    wanted = reference.max_pool(x, geometry, out, -np.inf)
+    same(best, wanted[0])
+    same(which, wanted[1])
+    g = rng.integers(-9, 9, best.shape).astype(dtype)
+    same(kernels.pool_scatter(g, which, shape, geometry), reference.pool_scatter(g, which, shape, geometry))
+    same(kernels.pool_gather(x, which, geometry), reference.pool_gather(x, which, geometry))
+    same(kernels.window_sum(x, geometry, out), reference.window_sum(x, geometry, out))
+    same(kernels.window_spread(g, shape, geometry), reference.window_spread(g, shape, geometry))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_max_pool_of_special_values(dtype: Any, path: str) -> None:
+    """NaN wins and stays; where all is -inf, the first element that is inside counts."""
+    nan, inf = np.nan, np.inf
+    x = np.array([[[-inf, -inf, 1.0, nan, 5.0, -inf, nan, nan]]], dtype)
+    best, which = kernels.max_pool(x, ((3,), (2,), (1,), (1,)), (4,), -inf)
+    np.testing.assert_array_equal(best, np.array([[[-inf, nan, nan, nan]]], dtype))
+    np.testing.assert_array_equal(which, [[[1, 2, 0, 2]]])
+    back = kernels.pool_scatter(np.ones_like(best), which, x.shape, ((3,), (2,), (1,), (1,)))
+    np.testing.assert_array_equal(back, np.array([[[1, 0, 0, 2, 0, 0, 0, 1]]], dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_columns_agree_with_the_reference(name: str, dtype: Any, path: str, rng: np.random.Generator) -> None:
+    shape, kernel, *geometry = CONVOLUTIONS[name][:5]
+    x = rng.integers(-9, 9, shape).astype(dtype)
+    y = kernels.im2col(x, (kernel[2:], *geometry))
+    same(y, reference.im2col(x, (kernel[2:], *geometry)))
+    same(kernels.col2im(y, shape, (kernel[2:], *geometry)), reference.col2im(y, shape, (kernel[2:], *geometry)))

@@ -7,16 +7,7 @@ the first call that can use it.
 from __future__ import annotations
 
 from rushlight.kernels.attention import sdpa, sdpa_backward, sdpa_dropout_mask
-from rushlight.kernels.convolution import (
-    conv,
-    conv_input,
-    conv_weight,
-    max_pool,
-    pool_gather,
-    pool_scatter,
-    window_spread,
-    window_sum,
-)
+from rushlight.kernels.convolution import conv, conv_input, conv_weight
 from rushlight.kernels.elementwise import (
     erf,
     exp,
@@ -56,13 +47,24 @@ from rushlight.kernels.norms import (
     rms_norm,
     rms_norm_backward,
 )
+from rushlight.kernels.pooling import (
+    col2im,
+    im2col,
+    max_pool,
+    pool_gather,
+    pool_scatter,
+    window_spread,
+    window_sum,
+)
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
 from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd
 
 __all__ = [
+    "col2im",
     "conv",
     "conv_input",
     "conv_weight",
+    "im2col",
     "max_pool",
     "pool_gather",
     "pool_scatter",

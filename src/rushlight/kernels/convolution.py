@@ -1,4 +1,4 @@
-"""Convolutions and pools: the kernels that operators call.  See `kernels.reference.windows` for shapes."""
+"""Convolutions: the kernels that operators call.  See `kernels.reference.windows` for the legend of shapes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,6 @@ import numpy as np
 
 from rushlight.kernels.dispatch import contiguous, native
 from rushlight.kernels.reference import windows as reference
-from rushlight.kernels.reference.windows import (
-    max_pool,
-    pool_gather,
-    pool_scatter,
-    window_spread,
-    window_sum,
-)
-
-__all__ = [
-    "conv",
-    "conv_input",
-    "conv_weight",
-    "max_pool",
-    "pool_gather",
-    "pool_scatter",
-    "window_spread",
-    "window_sum",
-]
-
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
 _COLUMNS = 1024  # more than a native strip has
 
@@ -42,9 +23,13 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
     images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
     if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
         return None
-    sizes = (x[2:], out, w[2:], *geometry)
-    rows = [((0,) if i == 4 else (1,)) * (3 - n) + tuple(row) for i, row in enumerate(sizes)]
-    return np.array([x[0], x[1], w[0], groups, *(number for row in rows for number in row)], np.int64)
+    return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
+
+
+def numbers(counts: tuple[int, ...], sizes: tuple[Any, ...]) -> Any:
+    """`struct Windows`: images, channels, outputs, groups; input, output, kernel, stride, padding, dilation in 3D."""
+    rows = [((0,) if i == 4 else (1,)) * (3 - len(row)) + tuple(row) for i, row in enumerate(sizes)]
+    return np.array([*counts, *(number for row in rows for number in row)], np.int64)
 
 
 def _plan(a: Any, b: Any, *shapes: Any) -> tuple[Any, Any]:
@@ -56,6 +41,11 @@ def _plan(a: Any, b: Any, *shapes: Any) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
+def _by_channel(shape: Any, groups: int) -> bool:
+    """Whether each group is one channel."""
+    return bool(shape[1] == groups)
+
+
 def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
@@ -64,7 +54,8 @@ def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) 
     if table is None:
         return reference.conv(x, w, stride, padding, dilation, groups)
     y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
-    table.conv(contiguous(x), contiguous(w), y, windows)
+    run = table.channel_conv if _by_channel(x.shape, groups) else table.conv
+    run(contiguous(x), contiguous(w), y, windows)
     return y
 
 
@@ -75,7 +66,8 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
     if table is None:
         return reference.conv_input(g, w, shape, stride, padding, dilation, groups)
     x = np.empty(tuple(shape), g.dtype)
-    table.conv_input(contiguous(g), contiguous(w), x, windows)
+    run = table.channel_conv_input if _by_channel(shape, groups) else table.conv_input
+    run(contiguous(g), contiguous(w), x, windows)
     return x
 
 
@@ -86,5 +78,6 @@ def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation:
     if table is None:
         return reference.conv_weight(g, x, shape, stride, padding, dilation, groups)
     w = np.empty(tuple(shape), g.dtype)
-    table.conv_weight(contiguous(g), contiguous(x), w, windows)
+    run = table.channel_conv_weight if _by_channel(x.shape, groups) else table.conv_weight
+    run(contiguous(g), contiguous(x), w, windows)
     return w

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from rushlight.kernels.reference.windows import add_columns, columns, out_sizes, padded
+from rushlight.kernels.reference.windows import out_sizes
 from rushlight.ops.convolution import spread
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
@@ -17,12 +15,7 @@ from rushlight.ops.shape import permute_op, reshape_op
 @op(ns=None, linear=True)
 def im2col_op(be: Any, input: Array, geometry: Any) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
-    out = out_sizes(input.shape[2:], geometry)
-    rows = input.shape[1] * math.prod(geometry[0])
-    y = np.empty((input.shape[0], rows, math.prod(out)), input.dtype)
-    for n in range(input.shape[0]):
-        columns(padded(input[n], geometry[2]), geometry, out, y[n])
-    return y
+    return be.im2col(input, geometry)
 
 
 im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shape, geometry))
@@ -31,12 +24,7 @@ im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shap
 @op(ns=None, linear=True)
 def col2im_op(be: Any, input: Array, size: Any, geometry: Any) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
-    out, padding = out_sizes(size[2:], geometry), geometry[2]
-    wide = np.zeros((size[0], size[1], *(s + 2 * p for s, p in zip(size[2:], padding, strict=True))), input.dtype)
-    for n in range(size[0]):
-        add_columns(np.ascontiguousarray(input[n]), geometry, out, wide[n])
-    inner = tuple(slice(p, p + s) for s, p in zip(size[2:], padding, strict=True))
-    return np.ascontiguousarray(wide[(slice(None), slice(None), *inner)])
+    return be.col2im(input, size, geometry)
 
 
 col2im_op.grad("input")(lambda g, geometry: im2col_op(g, geometry))

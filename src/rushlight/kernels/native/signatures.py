@@ -54,6 +54,17 @@ SIGNATURES: dict[str, str] = {
     "conv": "aaaa",
     "conv_input": "aaaa",
     "conv_weight": "aaaa",
+    # pooling.cpp: operands, result, windows
+    "channel_conv": "aaaa",
+    "channel_conv_input": "aaaa",
+    "channel_conv_weight": "aaaa",
+    "im2col": "aaa",
+    "col2im": "aaa",
+    "max_pool": "aaaad",
+    "pool_scatter": "aaaa",
+    "pool_gather": "aaaa",
+    "window_sum": "aaa",
+    "window_spread": "aaa",
     # optim.cpp: parameter, gradient, state, elements, numbers
     "adam": "aaaaan" + "d" * 8,
     "sgd": "aaan" + "d" * 5 + "ii",

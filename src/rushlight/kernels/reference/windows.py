@@ -62,6 +62,25 @@ def add_columns(cols: Any, geometry: Geometry, out: tuple[int, ...], x: Any) -> 
         view += cells[:, i]
 
 
+def im2col(x: Any, geometry: Geometry) -> Any:
+    """Windows as columns.  x: (N, C, *S) -> (N, C * K, L)"""
+    out = out_sizes(x.shape[2:], geometry)
+    y = np.empty((x.shape[0], x.shape[1] * math.prod(geometry[0]), math.prod(out)), x.dtype)
+    for n in range(x.shape[0]):
+        columns(padded(x[n], geometry[2]), geometry, out, y[n])
+    return y
+
+
+def col2im(y: Any, shape: Any, geometry: Geometry) -> Any:
+    """The adjoint of `im2col`: y (N, C * K, L) added at the places of windows: shape (N, C, *S)"""
+    out, padding = out_sizes(shape[2:], geometry), geometry[2]
+    wide = np.zeros((*shape[:2], *(s + 2 * p for s, p in zip(shape[2:], padding, strict=True))), y.dtype)
+    for n in range(shape[0]):
+        add_columns(np.ascontiguousarray(y[n]), geometry, out, wide[n])
+    inner = tuple(slice(p, p + s) for s, p in zip(shape[2:], padding, strict=True))
+    return np.ascontiguousarray(wide[(slice(None), slice(None), *inner)])
+
+
 def is_pointwise(geometry: Geometry) -> bool:
     """Whether columns are the image itself."""
     kernel, stride, padding, _ = geometry
@@ -131,7 +150,8 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
     kernel, stride, padding, dilation = geometry
     x = reaching(x, geometry, out, lowest)
     best = np.full((*x.shape[: x.ndim - len(out)], *out), lowest, x.dtype)
-    which = np.zeros(best.shape, np.uint8 if math.prod(kernel) <= 256 else np.int32)
+    which = np.empty(best.shape, np.uint8 if math.prod(kernel) <= 256 else np.int32)
+    which[...] = first_inside(geometry, out)
     floating = x.dtype.kind not in "biu"
     for i, shift in enumerate(offsets(geometry)):
         seen = shifted(x, shift, out, stride)
@@ -141,6 +161,15 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
         np.copyto(best, seen, where=better)
         np.copyto(which, np.array(i, which.dtype), where=better)
     return best, which
+
+
+def first_inside(geometry: Geometry, out: tuple[int, ...]) -> Any:
+    """The first window element at each output position (*out) that is not in the padding before the input."""
+    first = np.zeros((), np.int64)
+    for n, k, stride, padding, dilation in zip(out, *geometry, strict=True):
+        before = np.maximum(padding - np.arange(n) * stride, 0)
+        first = first[..., None] * k + -(-before // dilation)
+    return first
 
 
 def reaching(x: Any, geometry: Geometry, out: tuple[int, ...], value: Any) -> Any:

@@ -1,0 +1,277 @@
+// Kernels that go through windows a row at a time: pools, columns and back, convolution by channel.
+//
+// Planes (an image's channel) are shared out between threads; what a plane gets is summed by one of them.
+#include <algorithm>
+#include <type_traits>
+
+#include "windows.h"
+
+namespace rl {
+namespace {
+
+// f(output place, input place, n) for each row of outputs whose element at kernel position (a, b, c) is inside; the
+// inputs are stride[2] apart.
+template <class F> RL_INLINE void each_row(const Windows &s, long a, long b, long c, F f) {
+    long z, z_end, y, y_end, x, x_end;
+    s.inside(0, a, z, z_end);
+    s.inside(1, b, y, y_end);
+    s.inside(2, c, x, x_end);
+    if (x == x_end) return;
+    for (; z < z_end; ++z)
+        for (long i = y; i < y_end; ++i) {
+            long depth = z * s.stride[0] - s.pad[0] + a * s.dil[0], row = i * s.stride[1] - s.pad[1] + b * s.dil[1];
+            long from = (depth * s.in[1] + row) * s.in[2] + x * s.stride[2] - s.pad[2] + c * s.dil[2];
+            f((z * s.out[1] + i) * s.out[2] + x, from, x_end - x);
+        }
+}
+
+// each_row for every kernel position, with its number first.
+template <class F> RL_INLINE void each_tap(const Windows &s, F f) {
+    for (long a = 0, tap = 0; a < s.k[0]; ++a)
+        for (long b = 0; b < s.k[1]; ++b)
+            for (long c = 0; c < s.k[2]; ++c, ++tap)
+                each_row(s, a, b, c, [&](long out, long in, long n) { f(tap, out, in, n); });
+}
+
+// f with the stride of a row as a constant where that makes vectors of it.
+template <class F> RL_INLINE void with_stride(long stride, F f) {
+    if (stride == 1) f(std::integral_constant<long, 1>());
+    else f(stride);
+}
+
+template <class F> RL_INLINE void with_two_strides(long stride, F f) {
+    if (stride == 2) f(std::integral_constant<long, 2>());
+    else with_stride(stride, f);
+}
+
+template <class F> void each_plane(const Windows &s, long planes, F f) {
+    parallel_for(planes, 1 + kGrain / (s.length() * s.taps() + s.area()), [=](long begin, long end) {
+        for (long p = begin; p < end; ++p) f(p);
+    });
+}
+
+// The first kernel position of dimension d that is not before the input.
+long first_inside(const Windows &s, int d, long o) {
+    long before = s.pad[d] - o * s.stride[d];
+    return before > 0 ? (before + s.dil[d] - 1) / s.dil[d] : 0;
+}
+
+template <class T> void max_plane(const Windows &s, const T *x, T *best, uint8_t *which, T lowest, int32_t *at) {
+    long i = 0;
+    for (long z = 0; z < s.out[0]; ++z)
+        for (long y = 0; y < s.out[1]; ++y)
+            for (long c = 0; c < s.out[2]; ++c, ++i) {
+                best[i] = lowest;
+                at[i] = (int32_t)((first_inside(s, 0, z) * s.k[1] + first_inside(s, 1, y)) * s.k[2] + first_inside(s, 2, c));
+            }
+    with_two_strides(s.stride[2], [&](auto stride) {
+        each_tap(s, [&](long tap, long out, long in, long n) {
+            const T *from = x + in;
+            T *to = best + out;
+            int32_t *number = at + out, t = (int32_t)tap;
+#pragma omp simd
+            for (long j = 0; j < n; ++j) {
+                T v = from[j * stride];
+                bool better = (v > to[j]) | (v != v);  // NaN wins, of equal ones the first
+                number[j] = better ? t : number[j];
+                to[j] = better ? v : to[j];
+            }
+        });
+    });
+    for (long j = 0; j < i; ++j) which[j] = (uint8_t)at[j];
+}
+
+template <class T> void max_pool(const Windows &s, const T *x, T *best, uint8_t *which, T lowest) {
+    each_plane(s, s.C, [=, &s](long p) {
+        long L = s.length();
+        max_plane(s, x + p * s.area(), best + p * L, which + p * L, lowest, scratch<int32_t, 5>(L));
+    });
+}
+
+// f(output, input place) for each output of a plane, by its window element.
+template <class F> RL_INLINE void each_choice(const Windows &s, const uint8_t *which, F f) {
+    long shift[256], tap = 0, i = 0, area = s.area();
+    for (long a = 0; a < s.k[0]; ++a)
+        for (long b = 0; b < s.k[1]; ++b)
+            for (long c = 0; c < s.k[2]; ++c)
+                shift[tap++] = (a * s.dil[0] * s.in[1] + b * s.dil[1]) * s.in[2] + c * s.dil[2];
+    for (long z = 0; z < s.out[0]; ++z)
+        for (long y = 0; y < s.out[1]; ++y) {
+            long row = ((z * s.stride[0] - s.pad[0]) * s.in[1] + y * s.stride[1] - s.pad[1]) * s.in[2] - s.pad[2];
+            for (long x = 0; x < s.out[2]; ++x, ++i, row += s.stride[2]) {
+                long place = row + shift[which[i]];
+                if ((unsigned long)place < (unsigned long)area) f(i, place);
+            }
+        }
+}
+
+template <class T> void pool_scatter(const Windows &s, const T *g, const uint8_t *which, T *x) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *from = g + p * s.length();
+        T *to = x + p * s.area();
+        std::fill(to, to + s.area(), T(0));
+        each_choice(s, which + p * s.length(), [=](long i, long place) { to[place] += from[i]; });
+    });
+}
+
+template <class T> void pool_gather(const Windows &s, const T *x, const uint8_t *which, T *y) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *from = x + p * s.area();
+        T *to = y + p * s.length();
+        std::fill(to, to + s.length(), T(0));
+        each_choice(s, which + p * s.length(), [=](long i, long place) { to[i] = from[place]; });
+    });
+}
+
+template <class T> void window_sum(const Windows &s, const T *x, T *y) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *plane = x + p * s.area();
+        T *sums = y + p * s.length();
+        std::fill(sums, sums + s.length(), T(0));
+        with_stride(s.stride[2], [&](auto stride) {
+            each_tap(s, [&](long, long out, long in, long n) {
+                const T *from = plane + in;
+                T *to = sums + out;
+#pragma omp simd
+                for (long j = 0; j < n; ++j) to[j] += from[j * stride];
+            });
+        });
+    });
+}
+
+template <class T> void window_spread(const Windows &s, const T *g, T *x) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *given = g + p * s.length();
+        T *plane = x + p * s.area();
+        std::fill(plane, plane + s.area(), T(0));
+        with_stride(s.stride[2], [&](auto stride) {
+            each_tap(s, [&](long, long out, long in, long n) {
+                const T *from = given + out;
+                T *to = plane + in;
+#pragma omp simd
+                for (long j = 0; j < n; ++j) to[j * stride] += from[j];
+            });
+        });
+    });
+}
+
+// x (N * C, area) -> columns (N * C, taps, L)
+template <class T> void im2col(const Windows &s, const T *x, T *y) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *plane = x + p * s.area();
+        T *columns = y + p * s.taps() * s.length();
+        std::fill(columns, columns + s.taps() * s.length(), T(0));
+        with_stride(s.stride[2], [&](auto stride) {
+            each_tap(s, [&](long tap, long out, long in, long n) {
+                const T *from = plane + in;
+                T *to = columns + tap * s.length() + out;
+                for (long j = 0; j < n; ++j) to[j] = from[j * stride];
+            });
+        });
+    });
+}
+
+template <class T> void col2im(const Windows &s, const T *y, T *x) {
+    each_plane(s, s.C, [=, &s](long p) {
+        const T *columns = y + p * s.taps() * s.length();
+        T *plane = x + p * s.area();
+        std::fill(plane, plane + s.area(), T(0));
+        with_stride(s.stride[2], [&](auto stride) {
+            each_tap(s, [&](long tap, long out, long in, long n) {
+                const T *from = columns + tap * s.length() + out;
+                T *to = plane + in;
+#pragma omp simd
+                for (long j = 0; j < n; ++j) to[j * stride] += from[j];
+            });
+        });
+    });
+}
+
+// Convolution where each group is one channel: O / C outputs of each.
+template <class T> void channel_conv(const Windows &s, const T *x, const T *w, T *y) {
+    long each = s.O / s.C;
+    each_plane(s, s.N * s.O, [=, &s](long p) {
+        const T *plane = x + (p / s.O * s.C + p % s.O / each) * s.area(), *weights = w + p % s.O * s.taps();
+        T *sums = y + p * s.length();
+        std::fill(sums, sums + s.length(), T(0));
+        with_stride(s.stride[2], [&](auto stride) {
+            each_tap(s, [&](long tap, long out, long in, long n) {
+                const T *from = plane + in, by = weights[tap];
+                T *to = sums + out;
+#pragma omp simd
+                for (long j = 0; j < n; ++j) to[j] += by * from[j * stride];
+            });
+        });
+    });
+}
+
+template <class T> void channel_conv_input(const Windows &s, const T *g, const T *w, T *x) {
+    long each = s.O / s.C;
+    each_plane(s, s.N * s.C, [=, &s](long p) {
+        T *plane = x + p * s.area();
+        std::fill(plane, plane + s.area(), T(0));
+        for (long o = p % s.C * each; o < (p % s.C + 1) * each; ++o) {
+            const T *given = g + (p / s.C * s.O + o) * s.length(), *weights = w + o * s.taps();
+            with_stride(s.stride[2], [&](auto stride) {
+                each_tap(s, [&](long tap, long out, long in, long n) {
+                    const T *from = given + out, by = weights[tap];
+                    T *to = plane + in;
+#pragma omp simd
+                    for (long j = 0; j < n; ++j) to[j * stride] += by * from[j];
+                });
+            });
+        }
+    });
+}
+
+template <class T> void channel_conv_weight(const Windows &s, const T *g, const T *x, T *w) {
+    long each = s.O / s.C;
+    parallel_for(s.O, 1, [=, &s](long begin, long end) {
+        for (long o = begin; o < end; ++o) {
+            T *sums = w + o * s.taps();
+            std::fill(sums, sums + s.taps(), T(0));
+            for (long image = 0; image < s.N; ++image) {
+                const T *plane = x + (image * s.C + o / each) * s.area(), *given = g + (image * s.O + o) * s.length();
+                with_stride(s.stride[2], [&](auto stride) {
+                    each_tap(s, [&](long tap, long out, long in, long n) {
+                        const T *a = given + out, *b = plane + in;
+                        T sum = 0;
+#pragma omp simd reduction(+ : sum)
+                        for (long j = 0; j < n; ++j) sum += a[j] * b[j * stride];
+                        sums[tap] += sum;
+                    });
+                });
+            }
+        }
+    });
+}
+
+}  // namespace
+}  // namespace rl
+
+#define TWO(T, S, NAME)                                                          \
+    RL_EXPORT void rl_##NAME##_##S(Array *from, Array *to, Array *windows) {     \
+        rl::NAME<T>(rl::Windows(windows), ptr<T>(from), ptr<T>(to));             \
+    }
+#define THREE(T, S, NAME)                                                                  \
+    RL_EXPORT void rl_##NAME##_##S(Array *a, Array *b, Array *to, Array *windows) {        \
+        rl::NAME<T>(rl::Windows(windows), ptr<T>(a), ptr<T>(b), ptr<T>(to));               \
+    }
+#define CHOICE(T, S, NAME)                                                                 \
+    RL_EXPORT void rl_##NAME##_##S(Array *a, Array *which, Array *to, Array *windows) {    \
+        rl::NAME<T>(rl::Windows(windows), ptr<T>(a), ptr<uint8_t>(which), ptr<T>(to));     \
+    }
+#define ALL(T, S)                                                                                           \
+    TWO(T, S, window_sum)                                                                                   \
+    TWO(T, S, window_spread)                                                                                \
+    TWO(T, S, im2col)                                                                                       \
+    TWO(T, S, col2im)                                                                                       \
+    THREE(T, S, channel_conv)                                                                               \
+    THREE(T, S, channel_conv_input)                                                                         \
+    THREE(T, S, channel_conv_weight)                                                                        \
+    CHOICE(T, S, pool_scatter)                                                                              \
+    CHOICE(T, S, pool_gather)                                                                               \
+    RL_EXPORT void rl_max_pool_##S(Array *x, Array *best, Array *which, Array *windows, double lowest) {    \
+        rl::max_pool<T>(rl::Windows(windows), ptr<T>(x), ptr<T>(best), ptr<uint8_t>(which), (T)lowest);     \
+    }
+RL_BOTH(ALL)

@@ -1,0 +1,111 @@
+"""Pools and columns: the kernels that operators call.  See `kernels.reference.windows` for the legend of shapes.
+
+A geometry is (kernel, stride, padding, dilation), each with a number for each of the last dimensions.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.convolution import numbers
+from rushlight.kernels.dispatch import contiguous, native
+from rushlight.kernels.reference import windows as reference
+from rushlight.kernels.reference.windows import Geometry
+
+
+@functools.lru_cache(256)
+def _windows(shape: tuple[int, ...], geometry: Geometry, out: tuple[int, ...]) -> Any:
+    """`struct Windows` of native code, all but the last dimensions as channels; None if it does not take them."""
+    n = len(out)
+    if n > 3 or 0 in shape or 0 in out:
+        return None
+    planes = math.prod(shape[: len(shape) - n])
+    return numbers((1, planes, planes, planes), (shape[len(shape) - n :], out, *geometry))
+
+
+def _plan(x: Any, shape: Any, geometry: Any, out: Any) -> tuple[Any, Any]:
+    """The native table for x, and its windows; None twice where the reference has to do."""
+    table = native(x.dtype)
+    if table is None:
+        return None, None
+    windows = _windows(tuple(shape), tuple(tuple(row) for row in geometry), tuple(out))
+    return (None, None) if windows is None else (table, windows)
+
+
+def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
+    """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
+
+    `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
+    """
+    table, windows = _plan(x, x.shape, geometry, out)
+    if table is None or math.prod(geometry[0]) > 256:
+        return reference.max_pool(x, geometry, out, lowest)
+    shape = (*x.shape[: x.ndim - len(out)], *out)
+    best, which = np.empty(shape, x.dtype), np.empty(shape, np.uint8)
+    table.max_pool(contiguous(x), best, which, windows, lowest)
+    return best, which
+
+
+def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
+    """g (..., *L) added at the window elements `which`: shape (..., *S)."""
+    table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
+    if table is None or which.dtype != np.uint8:
+        return reference.pool_scatter(g, which, shape, geometry)
+    x = np.empty(tuple(shape), g.dtype)
+    table.pool_scatter(contiguous(g), contiguous(which), x, windows)
+    return x
+
+
+def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
+    """The window elements `which` of x (..., *S): (..., *L), the adjoint of `pool_scatter`."""
+    table, windows = _plan(x, x.shape, geometry, which.shape[which.ndim - len(geometry[0]) :])
+    if table is None or which.dtype != np.uint8:
+        return reference.pool_gather(x, which, geometry)
+    y = np.empty(which.shape, x.dtype)
+    table.pool_gather(contiguous(x), contiguous(which), y, windows)
+    return y
+
+
+def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
+    """Sums over windows.  x: (..., *S) -> (..., *out)"""
+    table, windows = _plan(x, x.shape, geometry, out)
+    if table is None:
+        return reference.window_sum(x, geometry, out)
+    y = np.empty((*x.shape[: x.ndim - len(out)], *out), x.dtype)
+    table.window_sum(contiguous(x), y, windows)
+    return y
+
+
+def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
+    """The adjoint of `window_sum`.  g: (..., *L) -> shape (..., *S)"""
+    table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
+    if table is None:
+        return reference.window_spread(g, shape, geometry)
+    x = np.empty(tuple(shape), g.dtype)
+    table.window_spread(contiguous(g), x, windows)
+    return x
+
+
+def im2col(x: Any, geometry: Geometry) -> Any:
+    """Windows as columns.  x: (N, C, *S) -> (N, C * K, L)"""
+    out = reference.out_sizes(x.shape[2:], geometry)
+    table, windows = _plan(x, x.shape, geometry, out)
+    if table is None:
+        return reference.im2col(x, geometry)
+    y = np.empty((x.shape[0], x.shape[1] * math.prod(geometry[0]), math.prod(out)), x.dtype)
+    table.im2col(contiguous(x), y, windows)
+    return y
+
+
+def col2im(y: Any, shape: Any, geometry: Geometry) -> Any:
+    """The adjoint of `im2col`: y (N, C * K, L) added at the places of windows: shape (N, C, *S)"""
+    table, windows = _plan(y, shape, geometry, reference.out_sizes(shape[2:], geometry))
+    if table is None:
+        return reference.col2im(y, shape, geometry)
+    x = np.empty(tuple(shape), y.dtype)
+    table.col2im(contiguous(y), x, windows)
+    return x
