@@ -182,7 +182,7 @@ def can_cast(from_: dtype, to: dtype) -> Any:
 class finfo:
     """Numerical limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
-    def __init__(self, type: dtype | None = None):
+    def __init__(self, type: Any = None) -> None:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")

@@ -6,4 +6,3 @@ from rushlight.ops.registry import NAMESPACES
 globals().update(NAMESPACES["special"])
 for _name in ("softmax", "log_softmax", "logsumexp"):
     globals()[_name] = NAMESPACES[""][_name]
-__all__ = [*NAMESPACES["special"], "log_softmax", "logsumexp", "softmax"]

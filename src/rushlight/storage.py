@@ -44,7 +44,7 @@ class InferenceStorage(Storage):
     __slots__ = ()
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward, since they do not track a version counter. To work around "
             "you can make a clone to get a normal tensor and use it in autograd."

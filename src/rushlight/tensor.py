@@ -296,9 +296,7 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._array.dtype != tensor._array.dtype:
-        raise RuntimeError(
-            f"assigned grad has data of a different type: expected {tensor.dtype}, got {value.dtype}"
-        )
+        raise RuntimeError(f"assigned grad has data of a different type: expected {tensor.dtype}, got {value.dtype}")
     if value._array.shape != tensor._array.shape:
         raise RuntimeError(
             f"assigned grad has data of a different size: expected {list(tensor.shape)}, got {list(value.shape)}"

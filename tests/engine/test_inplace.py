@@ -82,7 +82,7 @@ def test_views_made_without_grad_and_of_several_outputs_refuse():
         v = y[0:1]
     with pytest.raises(RuntimeError, match="no_grad mode"):
         v.mul_(2)
-    a, b = (x * 1).unbind()
+    a, _ = (x * 1).unbind()
     with pytest.raises(RuntimeError, match="multiple views"):
         a.mul_(2)
 

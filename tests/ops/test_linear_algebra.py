@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
-
-from tests.ops.numeric import check_gradients
 
 RNG = np.random.default_rng(1)
 KINDS = pytest.mark.parametrize("kind", [float, complex])
@@ -76,7 +75,9 @@ def test_gradients_of_solves_and_of_a_wide_qr(kind):
     check_gradients(torch.linalg.solve, draw(3, 3, kind=kind), draw(3, 2, kind=kind), tol=1e-5)
     check_gradients(lambda a: torch.linalg.qr(a), draw(2, 4, kind=kind), tol=1e-5)
     check_gradients(lambda a: torch.linalg.svd(a, full_matrices=False)[0].abs(), draw(4, 3, kind=kind), tol=1e-4)
-    check_gradients(lambda a, b: torch.linalg.lstsq(a, b).solution, draw(4, 2, kind=kind), draw(4, 2, kind=kind), tol=1e-5)
+    check_gradients(
+        lambda a, b: torch.linalg.lstsq(a, b).solution, draw(4, 2, kind=kind), draw(4, 2, kind=kind), tol=1e-5
+    )
 
 
 @pytest.mark.parametrize("call, message", [

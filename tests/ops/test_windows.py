@@ -4,11 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-
-from tests.ops.numeric import check_gradients
 
 RNG = np.random.default_rng(0)
 

@@ -66,7 +66,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
     if tensor.dtype.is_complex != tangent.dtype.is_complex:
         raise RuntimeError(f"Expected tangent to be of the dtype of its primal, {tensor.dtype}, got {tangent.dtype}")
     at = current(level)
-    dual = tensor.view_as(tensor)  # type: ignore[attr-defined]
+    dual = tensor.view_as(tensor)
     dual._tangents = {**(dual._tangents or {}), at: tangent}
     return dual  # type: ignore[no-any-return]
 

@@ -42,14 +42,18 @@ class FunctionCtx(Node):
         """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                )
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for jvp."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError("save_for_forward expects all arguments to be tensors; save others as attributes on ctx.")
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; save others as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:

@@ -143,7 +143,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
     roots = roots_of(outputs, initial(outputs, given))
-    targets = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
+    targets: Any = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
     keep = create_graph if retain_graph is None else retain_graph
     found = Run(keep, create_graph, targets, True).execute(roots)
     if wanted is not None:
@@ -184,7 +184,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads)
+        return tuple(batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads))
     keys = target_keys(ins, "grad")
     roots = roots_of(outs, initial(outs, given))
     found = Run(keep, create_graph, {key: [] for key in keys}, False).execute(roots)
@@ -209,14 +209,14 @@ def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool)
 
 def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allow: bool, materialize: bool) -> Any:
     """Gradients for each row of `given`, stacked."""
-    from rushlight import ops
+    from rushlight.ops.join import stack
 
     rows = len(given[0])
     each = [
         grad(outs, ins, tuple(g[i] for g in given), keep or i < rows - 1, create, True, allow, False, materialize)
         for i in range(rows)
     ]
-    return tuple(None if column[0] is None else ops.stack(column) for column in zip(*each, strict=True))  # type: ignore[attr-defined]
+    return tuple(None if column[0] is None else stack(column) for column in zip(*each, strict=True))
 
 
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,

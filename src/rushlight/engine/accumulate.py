@@ -137,5 +137,3 @@ def post_hook(leaf: Tensor, hook: Any) -> Any:
     if leaf._edge is not LEAF:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return leaf._add_hook("_post_hooks", hook)
-
-

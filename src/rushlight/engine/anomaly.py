@@ -75,7 +75,5 @@ def watched(node: Any, g: Any, mask: int, create: bool) -> Any:
         for i, x in enumerate(grads):
             array = getattr(x, "_array", x)
             if array is not None and np.isnan(array).any():
-                raise RuntimeError(
-                    f"Function '{node.name()}' returned nan values in its {i}th output.{explain(node)}"
-                )
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.{explain(node)}")
     return grads

@@ -15,6 +15,7 @@ from rushlight.state import Setting, modes
 from rushlight.storage import bump
 from rushlight.tensor import LEAF, Tensor, wrap
 
+
 def check(tensor: Tensor, requires_grad: bool) -> None:
     """Raise RuntimeError if `tensor` may not be changed in place now.
 
@@ -107,7 +108,7 @@ class CopySlices(Node):
     def run_tensors(self, g: Any, wanted: int) -> Any:
         with Setting("grad", True):
             whole = wrap(self.buffer(np.zeros_like(g._array)))
-            whole.copy_(g)  # type: ignore[attr-defined]
+            whole.copy_(g)
             part = replay(self.chain, whole)
             grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
             if grads[0] is None:

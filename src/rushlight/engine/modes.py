@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from rushlight.state import modes, set_mode
@@ -12,7 +12,7 @@ from rushlight.state import modes, set_mode
 class Mode:
     """Sets modes of this thread; as a decorator, while the function (or each step of the generator) runs."""
 
-    settings: dict[str, Any]
+    settings: Any = None  # {mode: value}
 
     def __init__(self) -> None:
         self._former: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ class no_grad(Mode):
     False
     """
 
-    settings = {"grad": False}
+    settings: Any = MappingProxyType({"grad": False})
 
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
@@ -122,7 +122,7 @@ class no_grad(Mode):
 class enable_grad(no_grad):
     """Record inside, also within no_grad."""
 
-    settings = {"grad": True}
+    settings: Any = MappingProxyType({"grad": True})
 
 
 class set_grad_enabled(Mode):

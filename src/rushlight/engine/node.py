@@ -151,7 +151,7 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
 
         node = AccumulateGrad(leaf)
         leaf._accumulator = weakref.ref(node)
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 class Severed(Node):

@@ -204,7 +204,7 @@ class Run:
                 g = grads.pop()
                 if edge is None:
                     continue
-                record = records.get(edge)
+                record = records.get(edge)  # type: ignore[assignment]
                 if record is None:
                     done = self.deliver_port(edge, g)
                 else:
@@ -347,8 +347,6 @@ class Run:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)
-
-
 
 
 def calibrate() -> None:

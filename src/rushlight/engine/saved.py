@@ -62,7 +62,9 @@ class Packed:
         for _, restore in reversed(self.hooks):
             value = restore(value)
         if not isinstance(value, Tensor):
-            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(value).__name__}")
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(value).__name__}"
+            )
         return value
 
     @property

@@ -72,7 +72,7 @@ def refresh(view: Tensor) -> None:
     base, own = info.base._edge, view._edge
     if base is None and own is None:
         return
-    version = view._storage.version  # type: ignore[union-attr]
+    version = view._storage.version
     if info.version == version:
         return
     if info.kind:

@@ -313,7 +313,11 @@ def write(name: str, target: Any, value: Any) -> None:
 
 def check_single_writes(name: str, array: Any) -> None:
     """Raise RuntimeError where several elements of `array` are one memory location."""
-    if array.size and 0 in array.strides and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+    if (
+        array.size
+        and 0 in array.strides
+        and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True))
+    ):
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             "location. Please clone() the tensor before performing the operation."

@@ -222,8 +222,8 @@ def _publish(n: int) -> None:
     transposed.__name__ = transposed.__qualname__ = f"conv_transpose{n}d"
     conv.__doc__ = (
         f"Cross-correlation in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (O, C/groups, *K), bias: (O) -> "
-        "(N, O, *L) with L = (S + 2 padding - dilation (K - 1) - 1) / stride + 1.\n\n    padding: numbers, \"same\" or "
-        "\"valid\". Raises RuntimeError where shapes do not fit."
+        '(N, O, *L) with L = (S + 2 padding - dilation (K - 1) - 1) / stride + 1.\n\n    padding: numbers, "same" or '
+        '"valid". Raises RuntimeError where shapes do not fit.'
     )
     transposed.__doc__ = (
         f"The adjoint of convolution in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (C, O/groups, *K), bias: "

@@ -23,7 +23,9 @@ class Op:
 
     backend = backend
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
-    into: Any = None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
+    into: Any = (
+        None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
+    )
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
@@ -76,7 +78,9 @@ class Op:
         last = self.tensors[-1] if self.tensors else ""
         self.sequence = len(self.tensors) - 1 if str(notes.get(last)) == "Arrays" else None
         values = fn.__defaults__ or ()
-        self.defaults = dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True))
+        self.defaults = dict(
+            zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True)
+        )
         self.defaults.update(fn.__kwdefaults__ or {})
 
     def input_name(self, position: int) -> str:
@@ -105,7 +109,9 @@ class Op:
                  *(f"{t}_shape" for t in self.tensors), *(f"g_{o}" for o in self.out_names)}  # fmt: skip
         for request in (*formula.requests, *formula.raw_requests):
             if request not in known:
-                raise TypeError(f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}")
+                raise TypeError(
+                    f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}"
+                )
         self.formulas.append(formula)
         self.targets |= {self.tensors.index(t) for t in formula.targets}
         self.target_mask = sum(1 << i for i in self.targets)
@@ -165,4 +171,3 @@ def ufunc_forward(name: str) -> Any:
         return found[0](*arrays)
 
     return forward
-

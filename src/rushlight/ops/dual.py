@@ -53,7 +53,7 @@ class DualLevel(Level):
         tangents = result._tangents
         former = set_mode("levels", ())
         try:
-            target.copy_(self.value(result))  # type: ignore[attr-defined]
+            target.copy_(self.value(result))
         finally:
             set_mode("levels", former)
         target._tangents = tangents
@@ -96,8 +96,8 @@ class DualLevel(Level):
 
     def derivative(self, node: Any, k: int, tangents: list[Any]) -> Any:
         """The tangent of output `k`."""
-        shape = None if node is None else node.shape if node.count == 1 else node.shape[k]
-        dtype = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
+        shape: Any = None if node is None else node.shape if node.count == 1 else node.shape[k]
+        dtype: Any = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
         if node is None or dtype.kind in "biu":
             return None
         with Setting("grad", True):
@@ -127,9 +127,7 @@ def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[An
     node = None if out._edge is None or out._edge is LEAF or isinstance(out._edge, Tensor) else out._edge.node
     if not isinstance(node, plan.OpNode) or node.plan.op is not op or node.saved is None:
         return
-    node.saved = tuple(
-        x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True)
-    )
+    node.saved = tuple(x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True))
     for kept in node.outs or ():
         if isinstance(kept, SavedOutput):
             kept.tangents = outs[kept.nr]._tangents

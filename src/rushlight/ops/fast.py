@@ -24,7 +24,7 @@ from rushlight.ops.call import (
     shape_of,
     write_out,
 )
-from rushlight.ops.compute import check_broadcast, compute
+from rushlight.ops.compute import check_broadcast
 from rushlight.ops.plan import OpNode
 from rushlight.state import modes, special
 from rushlight.storage import Storage

@@ -82,10 +82,10 @@ def to_float(name: str, x: Any, complex_too: bool) -> Any:
     if not isinstance(x, Tensor):
         raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if x.dtype.category < dtypes.FLOAT:
-        x = x.to(dtypes.get_default_dtype())  # type: ignore[attr-defined]
+        x = x.to(dtypes.get_default_dtype())
     if x.dtype.itemsize == 2:
         raise RuntimeError(f"fft_{name}: unsupported dtype {x.dtype}: convert to float32")
-    return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x  # type: ignore[attr-defined]
+    return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x
 
 
 def one_dim(name: str, x: Any, dim: int) -> int:
@@ -94,7 +94,7 @@ def one_dim(name: str, x: Any, dim: int) -> int:
     if not -ndim <= dim < max(ndim, 1) or ndim == 0:
         raise IndexError(f"fft_{name}: Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
                          f"{dim})")  # fmt: skip
-    return dim % ndim
+    return int(dim % ndim)
 
 
 def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
@@ -107,7 +107,9 @@ def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], lis
             raise RuntimeError(f"fft_{name}: FFT dims must be unique, got {given}")
     elif s is not None:
         if len(s) > ndim:
-            raise RuntimeError(f"fft_{name}: Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+            raise RuntimeError(
+                f"fft_{name}: Got shape with {len(s)} values but input tensor only has {ndim} dimensions."
+            )
         dims = tuple(range(ndim - len(s), ndim))
     else:
         dims = tuple(range(ndim))
@@ -132,7 +134,7 @@ def scale_of(name: str, norm: Any, sizes: Any, forward: bool) -> float:
     """The factor that a normalisation gives a transform."""
     n = math.prod(sizes)
     if norm not in (None, "backward", "forward", "ortho"):
-        raise RuntimeError(f"fft_{name}: Invalid normalization mode: \"{norm}\"; expected backward, forward or ortho")
+        raise RuntimeError(f'fft_{name}: Invalid normalization mode: "{norm}"; expected backward, forward or ortho')
     if norm == "ortho":
         return 1 / math.sqrt(n)
     return 1.0 if (norm in (None, "backward")) == forward else 1 / n
@@ -194,7 +196,11 @@ def _publish(name: str) -> None:
     def several(input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Any:
         return kind(f"{name}n", input, s, dim, norm, forward)
 
-    for fn, suffix, where in ((one, "", "one dimension"), (two, "2", "two dimensions"), (several, "n", "several dimensions")):
+    for fn, suffix, where in (
+        (one, "", "one dimension"),
+        (two, "2", "two dimensions"),
+        (several, "n", "several dimensions"),
+    ):
         fn.__name__ = fn.__qualname__ = name + suffix
         fn.__doc__ = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
         function(ns=NS, out=True)(fn)

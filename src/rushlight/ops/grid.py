@@ -85,7 +85,7 @@ def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
     spatial = input.shape[2:]
     index = [integers(np.rint(placed(x, s, padding, align)._array)) for x, s in zip(where, spatial, strict=True)]
     # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
-    return corner(input, index, True) + sum(where).unsqueeze(1) * 0  # type: ignore[attr-defined, union-attr]
+    return corner(input, index, True) + sum(where).unsqueeze(1) * 0
 
 
 def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
@@ -185,5 +185,5 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
         axes.append(points if align_corners or s == 0 else points * (s - 1) / s)
     mesh = np.meshgrid(*axes, indexing="ij")[::-1]
     base = np.stack([*mesh, np.ones_like(mesh[0])], -1).reshape(-1, d + 1).astype(theta._array.dtype)
-    flat = wrap(base) @ theta.transpose(1, 2)  # type: ignore[operator, attr-defined]
+    flat = wrap(base) @ theta.transpose(1, 2)
     return reshape_op(flat, (n, *spatial, d))

@@ -257,7 +257,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
 
 
-setattr(Tensor, "triangular_solve", triangular_solve)
+Tensor.triangular_solve = triangular_solve
 
 
 # Cholesky --------------------------------------------------------------------------------------------
@@ -355,7 +355,8 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 @op(ns=None, outputs=("Q", "R"))
 def qr_op(be: Any, A: Array, mode: str) -> Any:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
-    return tuple(np.linalg.qr(A, mode))
+    qr_of: Any = np.linalg.qr
+    return tuple(qr_of(A, mode))
 
 
 @qr_op.grad("A")
@@ -390,9 +391,9 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 
 def wide(Q: Any, left: Any, rest: Any) -> Any:
     """R of a wide matrix: its square part decomposed, the rest multiplied by Q^H."""
-    from rushlight import ops
+    from rushlight.ops.join import cat
 
-    return ops.cat([left, mH(Q) @ rest], -1)
+    return cat([left, mH(Q) @ rest], -1)
 
 
 @op(ns=None)
@@ -456,7 +457,9 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
     if driver is not None:
-        raise RuntimeError("linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError(
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
     U, S, Vh = svd_op(A, full_matrices and A.shape[-1] != A.shape[-2])
     return pack("linalg_svd", ("U", "S", "Vh"), (U, S, Vh))
 
@@ -486,7 +489,8 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 @op(ns=None, outputs=("L", "V"))
 def eigh_op(be: Any, A: Array, UPLO: str) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
-    return tuple(np.linalg.eigh(A, UPLO))
+    eigh_of: Any = np.linalg.eigh
+    return tuple(eigh_of(A, UPLO))
 
 
 @eigh_op.grad("A")

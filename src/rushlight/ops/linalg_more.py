@@ -127,7 +127,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 
     i, j = _two_dims("matrix_norm", A, tuple(dim))
     if dtype is not None:
-        A = A.to(dtype)  # type: ignore[attr-defined]
+        A = A.to(dtype)
     if ord in ("fro", "nuc"):
         if ord == "fro":
             return base_norm(A, 2, (i, j), keepdim)
@@ -169,12 +169,18 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     from rushlight.ops.norms import vector_norm
 
     dims = (dim,) if isinstance(dim, int) else dim
-    if isinstance(ord, str) or (ord is not None and (dims is None and A.ndim == 2 or dims is not None and len(dims) == 2)):
+    if isinstance(ord, str) or (
+        ord is not None and ((dims is None and A.ndim == 2) or (dims is not None and len(dims) == 2))
+    ):
         if dims is None and A.ndim != 2:
-            raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+            )
         return matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
     if ord is not None and dims is None and A.ndim > 2:
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+        )
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
@@ -214,7 +220,9 @@ def pinv_op(be: Any, A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     size = np.abs(S)
     keep = size > threshold(size, A.shape, atol, rtol)[..., None]
     inverted = np.where(keep, 1 / np.where(keep, S, 1), 0)
-    return np.asarray((np.conj(np.swapaxes(Vh, -1, -2)) * inverted[..., None, :]) @ np.conj(np.swapaxes(U, -1, -2)), A.dtype)
+    return np.asarray(
+        (np.conj(np.swapaxes(Vh, -1, -2)) * inverted[..., None, :]) @ np.conj(np.swapaxes(U, -1, -2)), A.dtype
+    )
 
 
 def _factors(A: Any, hermitian: bool) -> Any:
@@ -268,9 +276,13 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
     base.matrix("lstsq", A)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+        raise RuntimeError(
+            f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
+        )
     if A.dtype != B.dtype or B.ndim < 1:
-        raise RuntimeError(f"linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}")
+        raise RuntimeError(
+            f"linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
+        )
     vector = base.is_vector(A, B)
     if B.shape[-1 if vector else -2] != A.shape[-2]:
         raise RuntimeError(f"linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2}), got "
@@ -278,7 +290,9 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     b = B.unsqueeze(-1) if vector else B
     x = pinv(A, rcond) @ b
     x = x.squeeze(-1) if vector else x
-    return pack("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), (x, *_details(A, b, x, driver, rcond)))
+    return pack(
+        "linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), (x, *_details(A, b, x, driver, rcond))
+    )
 
 
 def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:

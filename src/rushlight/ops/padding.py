@@ -79,7 +79,9 @@ def check(mode: str, input: Any, pads: Any, count: int) -> None:
             raise RuntimeError(f"pad: padding size should be less than the corresponding input dimension for "
                                f"mode='{mode}', but got padding ({b}, {a}) at dimension {i} of input {list(shape)}")  # fmt: skip
         if n + b + a <= 0 and i >= len(shape) - count:
-            raise RuntimeError(f"pad: input of shape {list(shape)} is too small for padding ({b}, {a}) at dimension {i}")
+            raise RuntimeError(
+                f"pad: input of shape {list(shape)} is too small for padding ({b}, {a}) at dimension {i}"
+            )
         if n == 0 and i > 0:
             raise RuntimeError(f"pad: expected an input with non-zero dimensions besides the batch, got {list(shape)}")
 

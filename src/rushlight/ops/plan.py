@@ -68,7 +68,7 @@ class OpNode(Node):
         return str(self.plan.op.input_name(position))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_") or name.startswith("_raw_saved_"):
+        if name.startswith(("_saved_", "_raw_saved_")):
             return saved_attribute(self, name)
         raise AttributeError(f"{self.name()!r} object has no attribute {name!r}")
 
@@ -252,6 +252,7 @@ class Plan:
         fn = self.functions.get(wanted)
         if fn is None:
             if self.op.sequence is not None or self.op.out_count != 1:
+
                 def fn(node: OpNode, g: Any) -> Any:
                     return interpret(node, g, wanted, False)
             else:

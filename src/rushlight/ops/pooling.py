@@ -48,9 +48,7 @@ def pool_gather_op(be: Any, input: Array, which: Array, geometry: Any) -> Array:
     return be.pool_gather(input, which, geometry)
 
 
-pool_gather_op.grad("input")(
-    lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry)
-)
+pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
 @op(ns=None, linear=True)
@@ -88,7 +86,9 @@ def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding
     """The checked geometry of a pool, and its output sizes."""
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got input of size {list(input.shape)}")
-    sizes = [spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))]
+    sizes = [
+        spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
+    ]
     kernel, padding, dilation = sizes
     no_stride = stride is None or (not hasattr(stride, "__index__") and len(stride) == 0)
     stride = kernel if no_stride else spread(name, "stride", stride, n)
@@ -220,7 +220,7 @@ def adaptive_avg_pool(name: str, n: int, input: Any, output_size: Any) -> Any:
             y = reshape_op(y.contiguous(), shape).mean(d)
         else:
             matrix = averaging_matrix(size, o, y._array.dtype)
-            y = (y.movedim(d, -1) @ matrix.t()).movedim(-1, d)  # type: ignore[attr-defined]
+            y = (y.movedim(d, -1) @ matrix.t()).movedim(-1, d)
     return y.clone() if y is input else y.contiguous()
 
 
@@ -236,7 +236,9 @@ def adaptive_max_indices(x: Any, sizes: tuple[int, ...]) -> Any:
         part = x[(slice(None), slice(None), *window)]
         best = part.reshape(*x.shape[:2], -1).argmax(-1)
         place = np.unravel_index(best, part.shape[2:])
-        at[(slice(None), slice(None), *cell)] = sum((p + w.start) * st for p, w, st in zip(place, window, strides, strict=True))
+        at[(slice(None), slice(None), *cell)] = sum(
+            (p + w.start) * st for p, w, st in zip(place, window, strides, strict=True)
+        )
     return at
 
 
@@ -348,7 +350,9 @@ def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride:
     else:
         out = [int(s) for s in output_size][-n:]
         if any(not u - s < o < u + s for o, u, s in zip(out, usual, stride, strict=True)):
-            raise ValueError(f"{name}: invalid output_size {list(output_size)}: each must be within a stride of {usual}")
+            raise ValueError(
+                f"{name}: invalid output_size {list(output_size)}: each must be within a stride of {usual}"
+            )
     lead = tuple(input.shape[:-n])
     count = math.prod(out)
     at = indices._array
@@ -357,7 +361,7 @@ def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride:
                            f"are of size {out})")  # fmt: skip
     zeros = wrap(np.zeros((*lead, count), input._array.dtype))
     flat = wrap(at.reshape(*lead, -1))
-    spread_out = zeros.scatter(-1, flat, reshape_op(input, (*lead, math.prod(input.shape[-n:]))))  # type: ignore[attr-defined]
+    spread_out = zeros.scatter(-1, flat, reshape_op(input, (*lead, math.prod(input.shape[-n:]))))
     return reshape_op(spread_out, (*lead, *out))
 
 
@@ -390,7 +394,9 @@ def _publish_max(n: int) -> None:
     _add(with_indices, f"max_pool{n}d_with_indices", f"{doc}, and their flat positions in each channel.", ONLY)
     if n == 1:
         function()(with_indices)
-    _add(unpool, f"max_unpool{n}d", f"Values back at the positions of maxima.  input: (N, C, *L) in {n} dimensions", ONLY)
+    _add(
+        unpool, f"max_unpool{n}d", f"Values back at the positions of maxima.  input: (N, C, *L) in {n} dimensions", ONLY
+    )
 
 
 def _publish_adaptive(n: int) -> None:

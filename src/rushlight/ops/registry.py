@@ -99,7 +99,7 @@ def choose(made: Op) -> Any:
     return call.general(made)
 
 
-def elementwise(*, promote: str = "float", inplace: bool = True, ufunc: str | None = None,
+def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: str | None = None,
                 **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
     """Declare an elementwise operator; `promote` says how dtypes meet (see `Op`)."""
     half = None if ufunc is not None else "float32"

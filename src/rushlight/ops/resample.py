@@ -162,9 +162,15 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         scales = [None] * len(sizes)
     if antialias and (mode not in ("bilinear", "bicubic") or len(input.shape) != 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     known = ("nearest", "nearest-exact", "area", *DIMENSIONS)
-    if mode not in known or len(input.shape) not in (3, 4, 5) or DIMENSIONS.get(mode, len(input.shape)) != len(input.shape):
+    if (
+        mode not in known
+        or len(input.shape) not in (3, 4, 5)
+        or DIMENSIONS.get(mode, len(input.shape)) != len(input.shape)
+    ):
         raise NotImplementedError(f"interpolate: got {len(input.shape)}D input with mode {mode}; 3D, 4D and 5D inputs are "
                                   f"supported, linear is for 3D, bilinear and bicubic for 4D, trilinear for 5D; modes: "
                                   f"{' | '.join(known)}")  # fmt: skip
@@ -192,12 +198,16 @@ def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str =
 @function(ns="nn.functional")
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Deprecated: use `interpolate`."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @function(ns="nn.functional")
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Deprecated: use `interpolate` with align_corners=True."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

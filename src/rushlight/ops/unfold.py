@@ -84,7 +84,9 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
 
 def _at_least(name: str, input: Any, n: int) -> None:
     if len(input.shape) < n:
-        raise RuntimeError(f"{name} expects input to have at least {n} dimensions, but got input with {len(input.shape)}")
+        raise RuntimeError(
+            f"{name} expects input to have at least {n} dimensions, but got input with {len(input.shape)}"
+        )
 
 
 @function()
