@@ -26,9 +26,9 @@ def bilinear_op(be: Any, input1: Array, input2: Array, weight: Array) -> Array:
 
 def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
     g, x, y, weight = up(g, input1, input2, weight)
-    grads = [np.zeros_like(a) if need else None for a, need in zip((x, y, weight), needs, strict=True)]
+    grads: list[Any] = [np.zeros_like(a) if need else None for a, need in zip((x, y, weight), needs, strict=True)]
     for o, w in enumerate(weight):
-        scaled = g[:, o : o + 1] * x if needs[1] or needs[2] else None
+        scaled: Any = g[:, o : o + 1] * x if needs[1] or needs[2] else None
         if needs[0]:
             grads[0] += be.matmul(g[:, o : o + 1] * y, w.T)
         if needs[1]:

@@ -32,10 +32,13 @@ def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
     return be.dropout(input, p, seed)
 
 
-@op(ns=None, grads={"grad": lambda g, bits, p: dropout_backward(g, bits, p)})
+@op(ns=None)
 def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return be.dropout_backward(grad, bits, p)
+
+
+dropout_backward.grad("grad")(lambda g, bits, p: dropout_backward(g, bits, p))
 
 
 dropout_op.grad("input", raw=lambda be, g, bits, p: be.dropout_backward(g, bits, p))(
@@ -194,8 +197,8 @@ def _alpha(x: Any, keep: Any, scale: float, high: float, low: float, out: Any) -
     return out
 
 
-def _alpha_into(be: Any, x: Any, *rest: Any) -> None:
-    _alpha(x, *rest, x)
+def _alpha_into(be: Any, x: Any, keep: Any, scale: float, high: float, low: float) -> None:
+    _alpha(x, keep, scale, high, low, x)
 
 
 alpha_op.op.into = _alpha_into

@@ -67,7 +67,7 @@ def bag_max_op(be: Any, weight: Array, indices: Array, bag: Array, bags: int) ->
 bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, weight_shape[0]))
 
 
-@op(ns=None, grads={"grad": lambda g, chosen: take_rows(g, chosen)})
+@op(ns=None)
 def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
@@ -76,10 +76,16 @@ def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
     return out
 
 
-@op(ns=None, grads={"input": lambda g, chosen, input_shape: put_rows(g, chosen, input_shape[0])})
+put_rows.grad("grad")(lambda g, chosen: take_rows(g, chosen))
+
+
+@op(ns=None)
 def take_rows(be: Any, input: Array, chosen: Array) -> Array:
     """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
     return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))
+
+
+take_rows.grad("input")(lambda g, chosen, input_shape: put_rows(g, chosen, input_shape[0]))
 
 
 class Bags:

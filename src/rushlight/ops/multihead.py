@@ -31,7 +31,7 @@ def check_shapes(query: Any, key: Any, value: Any, padding: Any, mask: Any, head
         if tuple(mask.shape) != wanted:
             raise AssertionError(f"multi_head_attention_forward: Expected `attn_mask` shape to be {wanted} but got "
                                  f"{tuple(mask.shape)}")  # fmt: skip
-    return n == 3
+    return bool(n == 3)
 
 
 def added(mask: Any, name: str, dtype: Any) -> Any:
@@ -58,11 +58,11 @@ def project_packed(q: Any, k: Any, v: Any, weight: Any, bias: Any) -> tuple[Any,
     e = q.shape[-1]
     if k is v:
         if q is k:
-            return tuple(ops.chunk(linear(q, weight, bias), 3, -1))  # type: ignore[return-value]
+            return tuple(ops.chunk(linear(q, weight, bias), 3, -1))
         (wq, bq), (wkv, bkv) = split_weight(weight, bias, (e, 2 * e))
         return linear(q, wq, bq), *ops.chunk(linear(k, wkv, bkv), 2, -1)
     parts = split_weight(weight, bias, (e, e, e))
-    return tuple(linear(x, w, b) for x, (w, b) in zip((q, k, v), parts, strict=True))  # type: ignore[return-value]
+    return tuple(linear(x, w, b) for x, (w, b) in zip((q, k, v), parts, strict=True))
 
 
 def project_apart(q: Any, k: Any, v: Any, weights: tuple[Any, Any, Any], bias: Any) -> tuple[Any, Any, Any]:
@@ -71,7 +71,7 @@ def project_apart(q: Any, k: Any, v: Any, weights: tuple[Any, Any, Any], bias: A
         if w is None:
             raise AssertionError(f"multi_head_attention_forward: use_separate_proj_weight is True but {name} is None")
     biases = (None, None, None) if bias is None else ops.chunk(bias, 3)
-    return tuple(linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))  # type: ignore[return-value]
+    return tuple(linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
 
 
 def in_heads(x: Any, heads: int) -> Any:

@@ -277,7 +277,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
     return result if out is None else write_out("normalize", out, result)
 
 
-@op(ns=None, linear=True, grads={"input": lambda g, before, after: window_sum(g, after, before)})
+@op(ns=None, linear=True)
 def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
@@ -287,6 +287,9 @@ def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
             to, of = (lower, upper) if shift > 0 else (upper, lower)
             out[:, to] += input[:, of]
     return out
+
+
+window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
 @op(ns=None, name="local_response_norm", promote="float")

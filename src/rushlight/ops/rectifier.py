@@ -34,10 +34,13 @@ def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward", grads={"grad": lambda g, gate: gated(g, gate)})
+@op(ns=None, name="threshold_backward")
 def gated(be: Any, grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return be.relu_backward(grad, gate)
+
+
+gated.grad("grad")(lambda g, gate: gated(g, gate))
 
 
 @op(ns=None)
@@ -56,16 +59,22 @@ def between(be: Any, input: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(ns=None, grads={"grad": lambda g, output: relu_backward(g, output)})
+@op(ns=None)
 def relu_backward(be: Any, grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return be.relu_backward(grad, output)
 
 
-@op(ns=None, grads={"grad": lambda g, output, slope: leaky_relu_backward(g, output, slope)})
+relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
+
+
+@op(ns=None)
 def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
+
+
+leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
 
 
 def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
@@ -210,7 +219,7 @@ _rrelu_ = inplace_of(rrelu_with_noise.op)
 def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
     """1 where `x` is over 0, else uniform in [lower, upper)."""
     wide = np.float64 if x.dtype == np.float64 else np.float32
-    noise = (generator or default_generator).numpy.random(x.shape, dtype=wide)
+    noise: Any = (generator or default_generator).numpy.random(x.shape, dtype=wide)
     noise *= upper - lower
     noise += lower
     noise[x > 0] = 1

@@ -49,7 +49,7 @@ def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:
     if dtype is not None:
         if not isinstance(dtype, dtypes.dtype):
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-        input = input.to(dtype)  # type: ignore[attr-defined]
+        input = input.to(dtype)
     return fn(input, wrap_dim(dim, input._array.ndim))
 
 
