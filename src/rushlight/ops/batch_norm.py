@@ -26,7 +26,7 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
     return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
 
 
-@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,))
+@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None)
 def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, var = be.batch_stats(input)
@@ -154,7 +154,8 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
     out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
-    return out, mean, wrap(reciprocal_deviation(var._array, eps))
+    dtype = input._array.dtype
+    return out, wrap(mean._array.astype(dtype, copy=False)), wrap(reciprocal_deviation(var._array, eps).astype(dtype))
 
 
 # Instance norm ------------------------------------------------------------------------------------------------
