@@ -149,8 +149,8 @@ class Programs(RuleBasedStateMachine):
             what = f"{self.log}: tensor {k}"
             assert tuple(p.theirs.shape) == tuple(p.ours.shape), what
             np.testing.assert_allclose(p.ours.detach().numpy(), p.theirs.detach().numpy(), rtol=1e-9, err_msg=what)
-            theirs, refused = outcome(lambda: (p.theirs.requires_grad, p.theirs.is_leaf))
-            ours, error = outcome(lambda: (p.ours.requires_grad, p.ours.is_leaf))
+            theirs, refused = outcome(lambda t=p.theirs: (t.requires_grad, t.is_leaf))
+            ours, error = outcome(lambda t=p.ours: (t.requires_grad, t.is_leaf))
             assert (refused is None) == (error is None), f"{what}: PyTorch {refused!r}, here {error!r}"
             assert theirs == ours, f"{what}: (requires_grad, is_leaf) {theirs}, here {ours}"
 

@@ -12,6 +12,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.formats import contiguous_format
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
+from rushlight.ops.shape import reshape_op
 from rushlight.ops.strided import view_at
 from rushlight.ops.views import raw
 
@@ -94,9 +95,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 @function(method=True)
 def diagflat(input: Any, offset: int = 0) -> Any:
     """The elements, flat, as the diagonal of a matrix of zeros.  (*) -> (N, N)"""
-    from rushlight.ops.views import reshape
-
-    return diag_embed(reshape(input, (-1,)), offset)
+    return diag_embed(reshape_op(input, (raw(input).size,)), offset)
 
 
 @function(method=True)

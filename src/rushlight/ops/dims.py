@@ -21,7 +21,7 @@ def wrap_dim(dim: Any, ndim: int) -> int:
     if dim.__class__ is not int:
         if not hasattr(dim, "__index__"):
             raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-        dim = dim.__index__()
+        dim = int(dim.__index__())
     if -n <= dim < n:
         return dim + n if dim < 0 else dim
     raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")

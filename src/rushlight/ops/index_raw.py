@@ -65,7 +65,13 @@ def gather_along(array: Any, index: Any, dim: int) -> Any:
     if array.ndim == 1:
         return array[index]
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
-    return np.take_along_axis(array[cut], index, dim)
+    return array[cut][along(index, dim)]
+
+
+def along(index: Any, dim: int) -> tuple[Any, ...]:
+    """The NumPy index of the elements at `index` along `dim`."""
+    n = index.ndim
+    return tuple([index if d == dim else np.arange(index.shape[d]).reshape(-1, *[1] * (n - d - 1)) for d in range(n)])
 
 
 def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
@@ -76,7 +82,7 @@ def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
         out[...] = values.reshape(-1)[-1] if isinstance(values, np.ndarray) else values
         return
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
-    np.put_along_axis(out[cut], index, values, dim)
+    out[cut][along(index, dim)] = values
 
 
 def add_along(out: Any, index: Any, dim: int, values: Any) -> None:

@@ -11,8 +11,8 @@ from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import accumulate_at, check_bounds
-from rushlight.ops.reduce import sum_op
 from rushlight.ops.outs import moving
+from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
 from rushlight.ops.scatter import number
 from rushlight.ops.shape import reshape_op
@@ -25,7 +25,7 @@ def place(index: Any, dim: int) -> tuple[Any, ...]:
     return (*[slice(None)] * dim, index)
 
 
-@op(ns=None, name="index_select", half=None, linear=True)
+@op(ns=None, name="index_select", half=None, linear=True, masks=("index",))
 def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
     return input.take(index, dim)
@@ -34,7 +34,7 @@ def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
 index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, masks=("index",))
 def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -50,7 +50,7 @@ def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) 
     accumulate_at(out, place(index, dim), scaled)
 
 
-@op(ns=None, name="index_add", half=None, linear=True)
+@op(ns=None, name="index_add", half=None, linear=True, masks=("index",))
 def index_add_op(be: Any, input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -72,7 +72,7 @@ def _copy_into(be: Any, out: Any, index: Any, source: Any, dim: int) -> None:
     out[place(index, dim)] = source
 
 
-@op(ns=None, name="index_copy", half=None, linear=True)
+@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",))
 def index_copy_op(be: Any, input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -85,7 +85,7 @@ index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zer
 index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-@op(ns=None, name="index_fill", half=None, linear=True)
+@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",))
 def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int) -> Array:
     """`input` with slices at `index` filled with `value`.  (*), (N), () -> (*)"""
     out = input.copy()
@@ -174,7 +174,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 
 @function(method=True)
-def index_add_(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+def index_add_(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """In-place version of :func:`index_add`."""
     check_alpha(input, alpha)
     return slices(call.apply_inplace, index_add_op.op, "index_add_", input, dim, index, source, alpha)
@@ -193,7 +193,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 @function(method=True)
-def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Any:
     """In-place version of :func:`index_copy`."""
     return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
 
@@ -234,6 +234,6 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 @function(method=True)
-def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Any:
     """In-place version of :func:`index_fill`."""
     return fill_slices(call.apply_inplace, "index_fill_", input, dim, index, value)

@@ -199,8 +199,8 @@ def fitting(array: Any, shape: tuple[int, ...]) -> Any:
 def trimmed(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """As `fitting`, for a tensor."""
     have = fitting(value._array, shape).shape
-    return value if have == value._array.shape else reshape_op(value, have)  # type: ignore[no-any-return]
+    return value if have == value._array.shape else reshape_op(value, have)
 
 
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign]

@@ -18,6 +18,7 @@ from rushlight.ops.indexing import ALL, as_int, checked_slice, takes, too_many, 
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import slice_op
 from rushlight.ops.views import raw
+from rushlight.state import special
 from rushlight.tensor import Tensor, wrap
 
 Slots = tuple[Any, ...]  # for each part of a NumPy index: None for all of a dimension, else which of the indices
@@ -207,7 +208,7 @@ def width(part: Any) -> int:
 def nested(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """A list that holds slices, None, or sequences is an index of several parts, as in old NumPy; else one part."""
     if len(parts) == 1 and isinstance(parts[0], list) and len(parts[0]) < 32:
-        if any(p is None or p is Ellipsis or isinstance(p, (slice, list, tuple, Tensor)) and not scalar(p) for p in parts[0]):
+        if any(p is None or p is Ellipsis or (isinstance(p, (slice, list, tuple, Tensor)) and not scalar(p)) for p in parts[0]):
             return tuple(parts[0]) if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts[0]) else parts
     return parts
 
@@ -225,9 +226,24 @@ def basic_part(self: Any, basic: tuple[Any, ...]) -> Any:
 
 def getitem_advanced(self: Any, parts: tuple[Any, ...]) -> Any:
     """`self[parts]` where tensors are among the parts."""
+    if len(parts) == 1 and not special.count and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
+        index = parts[0]._array
+        if index.ndim and index.dtype != np.uint8 and index.dtype.kind in "biu" and self._array.ndim:
+            return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
     basic, indices, slots = advanced_index(nested(parts), raw(self).shape)
     part = basic_part(self, basic)
     return index_op(part, indices, trailing(slots)) if indices else part
+
+
+ONE = (0,)
+
+
+def made(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Any) -> Tensor:
+    """The tensor on `array`, which is what `op` makes of the inputs `flat` in the usual modes, with its history."""
+    t = wrap(array)
+    if op.formulas and not flat[0]._inference:
+        call.record(op, flat, statics, (t,), ())
+    return t
 
 
 def trailing(slots: Slots) -> Slots:
@@ -302,7 +318,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @function(method=True)
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
     """In-place version of :func:`index_put`."""
     check_put("index_put_", input, values)
     found, slots = put_indices("index_put_", input, indices)

@@ -8,10 +8,13 @@ import numpy as np
 
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.fast_views import joined
 from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import slice_op
 from rushlight.ops.views import raw
+from rushlight.state import special
+from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="cat", half=None, linear=True)
@@ -39,6 +42,23 @@ def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
 def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
     lead = (slice(None),) * dim
     return tuple([slice_op(g, (*lead, i, ...)) for i in range(len(tensors_shape))])
+
+
+def plain_arrays(tensors: Any) -> Any:
+    """The arrays of a list of tensors of one dtype, in the usual modes; None otherwise."""
+    if special.count or (tensors.__class__ is not list and tensors.__class__ is not tuple) or not tensors:
+        return None
+    arrays, dtype = [], None
+    for x in tensors:
+        if not isinstance(x, Tensor) or x._inference:
+            return None
+        array = x._array
+        if array.dtype is not dtype:
+            if dtype is not None:
+                return None
+            dtype = array.dtype
+        arrays.append(array)
+    return arrays
 
 
 def gathered(name: str, tensors: Any) -> list[Any]:
@@ -87,6 +107,14 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
 
     Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ.
     """
+    arrays = plain_arrays(tensors)
+    if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):
+        try:
+            result = np.concatenate(arrays, dim)
+        except (TypeError, ValueError):
+            pass  # the errors are raised below
+        else:
+            return joined(cat_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
     found = gathered("cat", tensors)
     for i, x in enumerate(found):
         if raw(x).ndim == 0:
@@ -100,6 +128,14 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
 @function(out=True)
 def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
+    arrays = plain_arrays(tensors)
+    if arrays is not None and axis is None:
+        try:
+            result = np.stack(arrays, dim)
+        except (TypeError, ValueError):
+            pass  # the errors are raised below
+        else:
+            return joined(stack_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
     found = gathered("stack", tensors)
     first = raw(found[0]).shape
     for i, x in enumerate(found):

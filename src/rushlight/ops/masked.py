@@ -11,8 +11,8 @@ from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.index_select import constant
 from rushlight.ops.outs import moving
-from rushlight.ops.registry import function, op
 from rushlight.ops.reduce import sum_op
+from rushlight.ops.registry import function, op
 from rushlight.ops.scatter import number
 from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.ops.views import raw
@@ -32,7 +32,7 @@ def _fill_into(be: Any, out: Any, mask: Any, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
-@op(ns=None, name="masked_fill", half=None)
+@op(ns=None, name="masked_fill", half=None, masks=("mask",))
 def masked_fill_op(be: Any, input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
     return _filled(be, input, mask, value)
@@ -42,7 +42,7 @@ masked_fill_op.op.into = _fill_into
 masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 
-@op(ns=None, name="masked_fill_tensor", half=None, linear=True)
+@op(ns=None, name="masked_fill_tensor", half=None, linear=True, masks=("mask",))
 def masked_fill_tensor(be: Any, input: Array, mask: Array, value: Array) -> Array:
     """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
     return _filled(be, input, mask, value)
@@ -58,7 +58,7 @@ def expanded(mask: Any, like: Any) -> Any:
     return mask if raw(mask).shape == raw(like).shape else broadcast(mask, raw(like).shape)
 
 
-@op(ns=None, name="masked_select", half=None, linear=True)
+@op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",))
 def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
     """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
     return input[mask]
@@ -67,7 +67,7 @@ def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
 masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, input_shape))
 
 
-@op(ns=None, half=None, linear=True, grads={"input": lambda g, mask: masked_select_op(g, mask)})
+@op(ns=None, half=None, linear=True, masks=("mask",), grads={"input": lambda g, mask: masked_select_op(g, mask)})
 def masked_put(be: Any, input: Array, mask: Array, size: Any) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -80,7 +80,7 @@ def _scatter_into(be: Any, out: Any, source: Any, mask: Any) -> None:
     out[mask] = source.reshape(-1)[:count]
 
 
-@op(ns=None, name="masked_scatter", half=None, linear=True)
+@op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",))
 def masked_scatter_op(be: Any, input: Array, source: Array, mask: Array) -> Array:
     """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -149,7 +149,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 @function(method=True)
-def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
+def masked_fill_(input: Tensor, mask: Any, value: Any) -> Any:
     """In-place version of :func:`masked_fill`; the mask is broadcast to the tensor."""
     check_into("masked_fill_", input, mask)
     return fill(call.apply_inplace, "masked_fill_", input, mask, value)
@@ -195,7 +195,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
 
 
 @function(method=True)
-def masked_scatter_(input: Tensor, mask: Any, source: Any) -> Tensor:
+def masked_scatter_(input: Tensor, mask: Any, source: Any) -> Any:
     """In-place version of :func:`masked_scatter`."""
     check_into("masked_scatter_", input, mask)
     return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)

@@ -308,5 +308,5 @@ def _rmatmul(self: Any, other: Any) -> Any:
     return matmul(other, self)
 
 
-Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
-Tensor.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
+Tensor.__matmul__ = matmul  # type: ignore[method-assign]
+Tensor.__rmatmul__ = _rmatmul  # type: ignore[method-assign]

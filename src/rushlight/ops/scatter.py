@@ -18,7 +18,7 @@ from rushlight.ops.views import raw
 from rushlight.tensor import Tensor, wrap
 
 
-@op(ns=None, name="gather", half=None, linear=True)
+@op(ns=None, name="gather", half=None, linear=True, masks=("index",))
 def gather_op(be: Any, input: Array, index: Array, dim: int) -> Array:
     """The elements at `index` along `dim`.  (*), (*) -> shape of index"""
     return gather_along(input, index, dim)
@@ -27,7 +27,7 @@ def gather_op(be: Any, input: Array, index: Array, dim: int) -> Array:
 gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, masks=("index",))
 def gather_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -61,7 +61,7 @@ def _scatter_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
     put_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(ns=None, name="scatter", half=None)
+@op(ns=None, name="scatter", half=None, masks=("index",))
 def scatter_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -74,7 +74,7 @@ scatter_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0
 scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
 
 
-@op(ns=None, name="scatter_value", half=None)
+@op(ns=None, name="scatter_value", half=None, masks=("index",))
 def scatter_value_op(be: Any, input: Array, index: Array, dim: int, value: Any) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
     out = input.copy()
@@ -90,7 +90,7 @@ def _add_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
     add_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(ns=None, name="scatter_add", half=None, linear=True)
+@op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",))
 def scatter_add_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")
@@ -106,7 +106,7 @@ scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g,
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def checked_index(name: str, input: Any, dim: Any, index: Any, src: Any = None) -> int:
+def checked_index(name: str, input: Any, dim: Any, index: Any, src: Any = None) -> Any:
     """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
     if not isinstance(raw(index), np.ndarray):
         raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
@@ -196,7 +196,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 
 @function(method=True)
-def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
+def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
     """In-place version of :func:`scatter`."""
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)
 
@@ -217,7 +217,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @function(method=True)
-def scatter_add_(input: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def scatter_add_(input: Tensor, dim: int, index: Any, src: Any) -> Any:
     """In-place version of :func:`scatter_add`."""
     return scatter_add_call(call.apply_inplace, "scatter_add_", input, dim, index, src)
 

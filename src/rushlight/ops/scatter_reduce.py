@@ -13,8 +13,8 @@ from rushlight.ops.index_raw import add_along, element_index, gather_along, put_
 from rushlight.ops.index_select import prepared
 from rushlight.ops.masked import masked_fill_op
 from rushlight.ops.registry import function, op
-from rushlight.ops.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
 from rushlight.ops.scatter import _padded as padded
+from rushlight.ops.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
 from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.ops.views import raw
 from rushlight.tensor import Tensor
@@ -69,7 +69,7 @@ def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
         out[...] = out / n.astype(out.real.dtype)
 
 
-@op(ns=None, name="scatter_reduce")
+@op(ns=None, name="scatter_reduce", masks=("index",))
 def scatter_reduce_op(be: Any, input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -167,7 +167,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 
 
 @function(method=True)
-def scatter_reduce_(input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce_(input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """In-place version of :func:`scatter_reduce`."""
     return scatter_reduce_call(call.apply_inplace, "scatter_reduce_", input, dim, index, src, reduce, include_self)
 
@@ -193,6 +193,6 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 
 
 @function(method=True)
-def index_reduce_(input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def index_reduce_(input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """In-place version of :func:`index_reduce`."""
     return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)

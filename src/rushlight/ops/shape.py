@@ -13,6 +13,7 @@ from rushlight.ops.dims import by_keyword, sizes
 from rushlight.ops.fast_views import made_copy, made_view, shares
 from rushlight.ops.registry import function, op
 
+
 @op(ns=None, name="expand", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
 def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
@@ -51,7 +52,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
         )
     full = []
     for i, n in enumerate(target):
-        own = have[i - lead] if i >= lead else None
+        own: Any = have[i - lead] if i >= lead else None
         if n == -1 and own is None:
             raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
                                f"dimension {i}")  # fmt: skip

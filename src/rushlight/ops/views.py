@@ -26,7 +26,6 @@ from rushlight.ops.shape import (
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
-
 ndarray = np.ndarray
 
 
@@ -147,12 +146,14 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
     ndim = raw(input).ndim
+    if ndim == 2 and input.__class__ is not ndarray:
+        return made_view(transpose_op.op, input, input._array.T, (0, 1))
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
 
 
-def _T(self: Tensor) -> Any:  # noqa: N802
+def _T(self: Tensor) -> Any:
     """The dimensions in reverse order, a view; deprecated but for matrices."""
     ndim = self._array.ndim
     if ndim not in (0, 2):
@@ -166,15 +167,15 @@ def _T(self: Tensor) -> Any:  # noqa: N802
     return permute_op(self, tuple(range(ndim - 1, -1, -1)))
 
 
-def _mT(self: Tensor) -> Any:  # noqa: N802
+def _mT(self: Tensor) -> Any:
     """The last two dimensions exchanged, a view."""
     if self._array.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
-    return transpose_op(self, self._array.ndim - 2, self._array.ndim - 1)
+    return made_view(transpose_op.op, self, self._array.swapaxes(-1, -2), (-2, -1))
 
 
-def _H(self: Tensor) -> Any:  # noqa: N802
+def _H(self: Tensor) -> Any:
     """The conjugate transpose of a matrix."""
     if self._array.ndim not in (0, 2):
         raise RuntimeError(

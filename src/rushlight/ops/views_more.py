@@ -62,7 +62,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 
 @function(method=True)
-def unflatten(input: Any, dim: Any, sizes: Any) -> Any:  # noqa: F811
+def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
     shape = raw(input).shape
     d = wrap_dim(dim, len(shape))

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
+from rushlight.ops.fast_views import made_views
 from rushlight.ops.join import cat_op, stack_op
 from rushlight.ops.registry import function, op
 from rushlight.ops.views import raw
@@ -63,12 +64,19 @@ def _(gs: Any, input_shape: Any, dim: Any) -> Any:
     return stack_op([np.zeros(shape, dtype) if g is None else g for g in gs], dim)
 
 
+def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
+    """The views that a splitting operator makes, as a tuple."""
+    if input.__class__ is np.ndarray:
+        return tuple(op.forward(None, input, *statics))
+    return made_views(op, input, op.forward(None, input._array, *statics), statics)
+
+
 @function(method=True)
 def unbind(input: Any, dim: int = 0) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     if raw(input).ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return tuple(unbind_op(input, wrap_dim(dim, raw(input).ndim)))
+    return parts_of(unbind_op.op, input, (wrap_dim(dim, raw(input).ndim),))
 
 
 def pieces(size: int, each: int) -> tuple[int, ...]:
@@ -92,7 +100,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
     if each == 0 and shape[dim]:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[dim]}")
-    return tuple(split_op(tensor, pieces(shape[dim], each), dim))
+    return parts_of(split_op.op, tensor, (pieces(shape[dim], each), dim))
 
 
 @function(method=True, aliases=("unsafe_split_with_sizes",))
@@ -109,7 +117,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
             f"split_with_sizes expects split_sizes to sum exactly to {shape[dim]} (input tensor's size at dimension "
             f"{dim}), but got split_sizes={list(wanted)}"
         )
-    return tuple(split_op(input, wanted, dim))
+    return parts_of(split_op.op, input, (wanted, dim))
 
 
 @function(method=True)
@@ -123,14 +131,14 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     dim = wrap_dim(dim, len(shape))
     size = shape[dim]
     each = -(-size // chunks)
-    return tuple(split_op(input, (0,) * chunks if size == 0 else pieces(size, each), dim))
+    return parts_of(split_op.op, input, ((0,) * chunks if size == 0 else pieces(size, each), dim))
 
 
 def _iterate(self: Tensor) -> Any:
     """The parts along the first dimension, as `unbind` gives them."""
     if self._array.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(unbind_op(self, 0))
+    return iter(parts_of(unbind_op.op, self, (0,)))
 
 
-Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
+Tensor.__iter__ = _iterate  # type: ignore[method-assign]
