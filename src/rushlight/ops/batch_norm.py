@@ -14,7 +14,7 @@ from rushlight.engine import inplace
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import require, widened
 from rushlight.ops.named import named as ops
-from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch
+from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch, zero_gradients
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor, wrap
 
@@ -34,6 +34,8 @@ def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | Non
 
 
 def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+    if not input.size:
+        return zero_gradients(input, weight)
     return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
 
 
@@ -110,7 +112,7 @@ def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bia
                 raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
         return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
     out, mean, var = batch_norm_op(input, weight, bias, eps)
-    if running_mean is not None or running_var is not None:
+    if input._array.size and (running_mean is not None or running_var is not None):
         shape = input._array.shape
         count = shape[0] * math.prod(shape[2:])
         update_running(running_mean, running_var, mean._array, var._array, count, momentum)
@@ -198,7 +200,7 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
     if not use_input_stats:
         return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
-    if running_mean is not None or running_var is not None:
+    if input._array.size and (running_mean is not None or running_var is not None):
         instance_stats(input, running_mean, running_var, momentum)
     return group_norm_op(input, weight, bias, input.shape[1], eps)
 

@@ -185,7 +185,15 @@ def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | Non
 
 
 def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
+    if not input.size:
+        return zero_gradients(input, weight)
     return be.group_norm_backward(g, input, mean, rstd, weight, needs)
+
+
+def zero_gradients(x: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """The gradients of an empty batch by input, weight and bias."""
+    features = np.zeros(x.shape[1], x.dtype if weight is None else weight.dtype)
+    return np.zeros_like(x), features, features.copy()
 
 
 def by_feature(weight: Any, ndim: int) -> Any:
