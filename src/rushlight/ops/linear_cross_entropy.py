@@ -66,6 +66,7 @@ def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any
         d = be.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
         del logits
         add_chunk(be, grads, d, x[at], w, at)
+        del d
     return grads
 
 

@@ -126,7 +126,7 @@ def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) ->
     check_weight(name, weight, input)
     values = values * weight
     if reduction == "mean":
-        return ops.sum(values) / ops.sum(ops.expand_as(weight, values))
+        return ops.sum(values) / ops.sum(weight)
     return reduced(values, reduction)
 
 
