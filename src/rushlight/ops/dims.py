@@ -12,7 +12,7 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple([n if n.__class__ is int else n.__index__() for n in args])
 
 
-def wrap_dim(dim: Any, ndim: int) -> int:
+def wrap_dim(dim: Any, ndim: int) -> Any:
     """`dim` counted from the front.  Of a 0-d tensor, 0 and -1 are accepted.
 
     Raises IndexError if it is out of range and TypeError if it is no integer.

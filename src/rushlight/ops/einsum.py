@@ -53,7 +53,7 @@ def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: La
     left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
     out = be.matmul(left, right) if summed else np.multiply(left, right)
     sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
-    out = out.reshape(*out.shape[: len(batch)], *[sizes[n] for n in rows + columns])
+    out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns
     return out if have == list(lo) else out.transpose([have.index(n) for n in lo])
 

@@ -24,7 +24,7 @@ def repeat_op(be: Any, input: Array, repeats: Any) -> Array:
     spread = [k for n, r in zip(shape, repeats, strict=True) for k in (r, n)]
     whole = np.broadcast_to(input.reshape([k for n in shape for k in (1, n)]), spread)
     out = whole.reshape([n * r for n, r in zip(shape, repeats, strict=True)])
-    return out if out.flags.owndata or not np.may_share_memory(out, input) else out.copy()
+    return out if out.flags.writeable and not np.may_share_memory(out, input) else out.copy()
 
 
 @repeat_op.grad("input")

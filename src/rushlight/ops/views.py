@@ -67,9 +67,9 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
     array = raw(self)
     if not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
         raise RuntimeError(
-            f"view(): size {list(target)} is not compatible with input tensor's size {list(array.shape)} and strides "
-            f"{[s // array.itemsize for s in array.strides]} (at least one dimension spans across two contiguous "
-            "subspaces). Use .reshape(...) instead."
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
+            f"{list(array.shape)} and strides {[s // array.itemsize for s in array.strides]}."
         )
     return reshape_op(self, target)
 
