@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import peak_bytes, saved_bytes
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from tests.ops.memory import peak_bytes, saved_bytes
-from tests.ops.numeric import check_gradients
 
 DRAW = np.random.default_rng(3)
 AWAY = DRAW.choice([-1, 1], (3, 4)) * DRAW.uniform(0.05, 0.45, (3, 4)) * DRAW.choice([1, 3, 9], (3, 4))
@@ -128,7 +128,7 @@ def test_refusals_name_operator_argument_and_dtype() -> None:
         F.gelu(torch.tensor([1]))
     with pytest.raises(RuntimeError, match="bool"):
         F.relu(torch.tensor([True]))
-    with pytest.raises(RuntimeError, match="approximate.*'none' or 'tanh'.*'fast'"):
+    with pytest.raises(RuntimeError, match=r"approximate.*'none' or 'tanh'.*'fast'"):
         F.gelu(torch.tensor([1.0]), approximate="fast")
     with pytest.raises(RuntimeError, match="Halving dimension must be even, but dimension 0 is size 3"):
         F.glu(torch.zeros(3))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import peak_bytes, saved_bytes
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from tests.ops.memory import peak_bytes, saved_bytes
-from tests.ops.numeric import check_gradients
 
 DRAW = np.random.default_rng(41)
 X = DRAW.standard_normal((3, 4))
@@ -36,7 +36,7 @@ def test_softmax_dtype_dims_and_refusals() -> None:
     assert torch.softmax(torch.tensor(3.0), 0).item() == 1
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.softmax(torch.zeros(2), 1)
-    with pytest.raises(NotImplementedError, match="softmax.*floating-point.*int64"):
+    with pytest.raises(NotImplementedError, match=r"softmax.*floating-point.*int64"):
         torch.softmax(torch.tensor([1, 2]), 0)
     with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
         F.softmax(torch.zeros(2, 2))
@@ -88,7 +88,7 @@ def test_dropout_in_place_and_by_channel() -> None:
     y = F.dropout2d(torch.ones(8, 16, 3, 3), 0.5).numpy()
     assert set(np.unique(y.reshape(8, 16, 9).std(2))) == {0.0} and 0 < (y[:, :, 0, 0] == 0).mean() < 1
     assert F.dropout3d(torch.ones(4, 2, 2, 2), 0.5).shape == (4, 2, 2, 2)
-    with pytest.raises(ValueError, match="between 0 and 1, but got p=1.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, but got p=1.5"):
         F.dropout(x, 1.5)
     with pytest.raises(RuntimeError, match="Expected 2D or 3D input, but received a 4D"):
         F.dropout1d(torch.ones(1, 1, 1, 1))
@@ -177,7 +177,7 @@ def test_embedding_refusals() -> None:
         F.embedding(torch.tensor([7]), w)
     with pytest.raises(RuntimeError, match="sparse=True is not supported"):
         F.embedding(torch.tensor([1]), w, sparse=True)
-    with pytest.raises(RuntimeError, match="'indices' to have one of the following scalar types: Long, Int; but got torch.float"):
+    with pytest.raises(RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.float"):
         F.embedding(torch.tensor([1.0]), w)
     with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings: got 5"):
         F.embedding(torch.tensor([1]), w, padding_idx=5)

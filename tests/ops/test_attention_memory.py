@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import peak_bytes, saved_bytes
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from tests.ops.memory import peak_bytes, saved_bytes
-from tests.ops.numeric import check_gradients
 
 DRAW = np.random.default_rng(31)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import peak_bytes, saved_bytes
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from tests.ops.memory import peak_bytes, saved_bytes
-from tests.ops.numeric import check_gradients
 
 DRAW = np.random.default_rng(23)
 X, T = DRAW.standard_normal((4, 5)), DRAW.standard_normal((4, 5))
@@ -266,9 +266,9 @@ def test_refusals() -> None:
         F.nll_loss(x, torch.tensor([0, -1]))
     with pytest.raises(ValueError, match=r"cross_entropy: Expected input batch_size \(2\) to match target batch_size \(1\)"):
         F.cross_entropy(x, torch.tensor([0]))
-    with pytest.raises(RuntimeError, match="cross_entropy: expected target dtype to be Long or Byte, but got torch.float32"):
+    with pytest.raises(RuntimeError, match=r"cross_entropy: expected target dtype to be Long or Byte, but got torch.float32"):
         F.cross_entropy(x, torch.zeros(2))
-    with pytest.raises(RuntimeError, match="label_smoothing must be between 0.0 and 1.0. Got: 2"):
+    with pytest.raises(RuntimeError, match=r"label_smoothing must be between 0.0 and 1.0. Got: 2"):
         F.cross_entropy(x, torch.tensor([0, 1]), label_smoothing=2)
     with pytest.raises(ValueError, match="binary_cross_entropy_with_logits: Target size"):
         F.binary_cross_entropy_with_logits(x, torch.zeros(3))
@@ -278,7 +278,7 @@ def test_refusals() -> None:
         F.smooth_l1_loss(x, x, beta=-1)
     with pytest.raises(RuntimeError, match="blank must be in label range: got 3 for 3 classes"):
         F.ctc_loss(torch.zeros(2, 1, 3), torch.tensor([[1]]), (2,), (1,), blank=3)
-    with pytest.warns(UserWarning, match="size that is different|target size"):
+    with pytest.warns(UserWarning, match=r"size that is different|target size"):
         F.mse_loss(x, torch.zeros(1, 2, 3))
     with pytest.warns(UserWarning, match="reduction='sum'"):
         assert F.mse_loss(x, x + 1, size_average=False).item() == 6

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import saved_bytes
+from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from tests.ops.memory import saved_bytes
-from tests.ops.numeric import check_gradients
 
 DRAW = np.random.default_rng(11)
 X = DRAW.standard_normal((3, 4, 5)) + 0.3
@@ -141,7 +141,7 @@ def test_refusals() -> None:
         F.batch_norm(x, None, None)
     with pytest.raises(RuntimeError, match="running_var should contain 4 elements not 3"):
         F.batch_norm(x, torch.zeros(4), torch.zeros(3))
-    with pytest.raises(NotImplementedError, match="batch_norm.*int64"):
+    with pytest.raises(NotImplementedError, match=r"batch_norm.*int64"):
         F.batch_norm(x.long(), torch.zeros(4), torch.zeros(4))
     with pytest.raises(ValueError, match="more than 1 spatial element"):
         F.instance_norm(torch.zeros(2, 4, 1))

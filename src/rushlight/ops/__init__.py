@@ -25,6 +25,7 @@ from rushlight.ops import (
     divide,
     dropout,
     einsum,
+    elu,
     embedding,
     embedding_bag,
     extrema,

@@ -1,0 +1,138 @@
+"""The exponential linear units: elu, selu, celu.  They save their result, which tells the sign of the input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.dispatch import up
+from rushlight.ops.declare import Array
+from rushlight.ops.floats import mapped, require
+from rushlight.ops.named import named as ops
+from rushlight.ops.pieces import in_blocks
+from rushlight.ops.rectifier import outside, publish_inplace
+from rushlight.ops.registry import NAMESPACES, function, inplace_of, op
+
+F = "nn.functional"
+
+
+def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    require(x.dtype.kind == "f", "elu", x)
+    return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
+
+
+def _elu_into(x: Any, alpha: float, scale: float, input_scale: float) -> None:
+    x[...] = _elu_block(x, alpha, scale, input_scale)
+
+
+def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
+    if input_scale != 1:
+        negative *= input_scale
+    np.expm1(negative, out=negative)
+    negative *= alpha * scale
+    positive = np.maximum(x, 0)
+    negative += positive if scale == 1 else positive * x.dtype.type(scale)
+    return negative
+
+
+@op(ns=None, name="elu")
+def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
+
+
+def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = np.minimum(y, 0)
+    slope += alpha * scale
+    if input_scale != 1:
+        slope *= input_scale
+    if alpha * scale * input_scale != scale:
+        positive = y > 0
+        slope *= ~positive
+        slope += np.multiply(positive, scale, dtype=slope.dtype)
+    return np.multiply(slope, g, out=slope)
+
+
+def _elu_formula(g: Any, x: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    """By the sign of `x`, which is the result where that has the input's."""
+    return ops.where(outside(x, -math.inf, 0.0), g * scale, g * ((out + alpha * scale) * input_scale))
+
+
+@elu_op.grad("input", raw=_elu_raw)
+def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    return _elu_formula(g, out, out, alpha, scale, input_scale)
+
+
+@op(ns=None, name="falling_elu")
+def falling_elu(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """`elu` of alpha < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+falling_elu.grad("input")(
+    lambda g, input, out, alpha, scale, input_scale: _elu_formula(g, input, out, alpha, scale, input_scale)
+)
+
+
+def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:
+    """The exponential linear units, by the sign of alpha."""
+    at = alpha < 0
+    return ((_elu_, _falling_elu_) if inplace else (elu_op, falling_elu))[at](input, alpha, scale, input_scale)
+
+
+for _op in (elu_op.op, falling_elu.op):
+    _op.into = in_blocks(_op, _elu_into)
+_elu_, _falling_elu_ = inplace_of(elu_op.op), inplace_of(falling_elu.op)
+
+
+@function(ns=F)
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """input where over 0, else alpha * (e^input - 1).  (*) -> (*)"""
+    return elu_any(input, alpha, 1.0, 1.0, inplace)
+
+
+def elu_(input: Any, alpha: float = 1.0) -> Any:
+    """In-place version of :func:`elu`."""
+    return elu(input, alpha, True)
+
+
+publish_inplace("elu_", elu_, F)
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@function(ns=F)
+def selu(input: Any, inplace: bool = False) -> Any:
+    """scale * elu(input, alpha) with constants of Klambauer et al., Self-Normalizing Networks (2017).  (*) -> (*)"""
+    return elu_any(input, SELU_ALPHA, SELU_SCALE, 1.0, inplace)
+
+
+def selu_(input: Any) -> Any:
+    """In-place version of :func:`selu`."""
+    return selu(input, True)
+
+
+@function(ns=F)
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
+    if alpha == 0:
+        raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
+    return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
+
+
+def celu_(input: Any, alpha: float = 1.0) -> Any:
+    """In-place version of :func:`celu`."""
+    return celu(input, alpha, True)
+
+
+NAMESPACES[""].update(selu=selu, celu=celu)
+publish_inplace("selu_", selu_, "", F)
+publish_inplace("celu_", celu_, "", F)
