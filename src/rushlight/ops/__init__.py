@@ -49,6 +49,7 @@ from rushlight.ops import (
     loss,
     loss_binary,
     loss_margin,
+    loss_names,
     mapping,
     masked,
     matmul,

@@ -314,11 +314,16 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
                       "'batchmean' divides only by the batch size, and aligns with the KL math definition.",
                       stacklevel=2)  # fmt: skip
-    check_tensors("kl_div", input=input, target=target)
     if reduction == "batchmean":
-        total = kl_op(input, target, "sum", bool(log_target))
+        total = divergence(input, target, "sum", log_target)
         return total / input.shape[0] if input.ndim else total
-    return kl_op(input, target, reduction_of(reduction), bool(log_target))
+    return divergence(input, target, reduction_of(reduction), log_target)
+
+
+def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
+    """`kl_div` without its warning."""
+    check_tensors("kl_div", input=input, target=target)
+    return kl_op(input, target, reduction, bool(log_target))
 
 
 @function(ns=F)
