@@ -13,6 +13,9 @@ from pathlib import Path
 import rushlight  # before torch: it chooses the BLAS core type
 
 
+PAUSE = 0.1  # seconds
+
+
 @dataclass
 class Pair:
     """What one comparison measured: medians of both, in seconds (or bytes), and how they are judged."""
@@ -38,12 +41,14 @@ def alternate(
 ) -> tuple[float, float]:
     """Median seconds per call of two functions, timed in turns of ``number`` calls.
 
-    Which of them goes first changes from turn to turn.
+    Which of them goes first changes from turn to turn.  Before each, a pause: threads of the other library that
+    wait for work by spinning would take the processor.
     """
     times: tuple[list[float], list[float]] = ([], [])
     for turn in range(-warm_up, repeats):
         for which in (0, 1) if turn % 2 else (1, 0):
             function = (ours, theirs)[which]
+            time.sleep(PAUSE)
             start = time.perf_counter()
             for _ in range(number):
                 function()
