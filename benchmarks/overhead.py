@@ -5,6 +5,7 @@
 Needs torch in the environment.  `size` makes a fresh environment and installs rushlight into it.
 """
 
+import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import torch
 
 import install_size
 
+# Byte code is kept, as it is where a package is installed: PyTorch's was written by its installation.
+ENV = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 LIBRARIES: tuple[ModuleType, ModuleType] = (rushlight, torch)
 
 
@@ -77,7 +80,7 @@ def import_time(repeats: int) -> pairs.Pair:
 
     def seconds(name: str) -> float:
         program = f"import time; start = time.perf_counter(); import {name}; print(time.perf_counter() - start)"
-        return float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
+        return float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=ENV).stdout)
 
     runs = [[seconds(name) for name in ("rushlight", "torch")] for _ in range(max(3, repeats // 3))]
     ours, theirs = (statistics.median(column) for column in zip(*runs))

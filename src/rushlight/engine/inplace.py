@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
+from rushlight.engine.saved import OfView
 from rushlight.engine.views import chain_of, refusal, replay
 from rushlight.state import Setting, modes
 from rushlight.storage import bump
@@ -110,13 +111,28 @@ class CopySlices(Node):
             whole = wrap(self.buffer(np.zeros_like(g._array)))
             whole.copy_(g)
             part = replay(self.chain, whole)
-            grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
+            outs = getattr(self.fn, "outs", None)
+            if outs is not None:
+                edge = self.view_edge(g._array)
+                self.fn.outs = [None if kept is None else OfView(kept, edge) for kept in outs]  # type: ignore[attr-defined]
+            try:
+                grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
+            finally:
+                if outs is not None:
+                    self.fn.outs = outs  # type: ignore[attr-defined]
             if grads[0] is None:
                 part.zero_()
             else:
                 part.copy_(grads[0])
             grads[0] = whole
             return grads
+
+    def view_edge(self, like: Any) -> Any:
+        """The edge of the changed view: that of the view's operators on a base whose history is this node."""
+        base = wrap(self.buffer(np.broadcast_to(like.dtype.type(0), like.shape)))
+        base._edge = self
+        with Setting("saved_hooks", ()):
+            return replay(self.chain, base)._edge
 
     def of_output(self, g: Any) -> Any:
         """The gradients of the outputs of `fn`: in-place operators have one."""

@@ -40,6 +40,7 @@ class Node:
     seq: int
     shape: Any
     count = 1  # outputs
+    plan: Any = None  # of a declared operator's node: `plan.full` is its `run` for every input
     nr = 0
     runs_without_grad = False  # whether it runs even when no gradient arrived
 

@@ -189,15 +189,20 @@ class Run:
                 return node
             record = records[node]
             g, record[1] = record[1], None
+            plan = None
             if g is None and not node.runs_without_grad:
                 grads = [None] * len(node.edges)
             else:
-                grads = node.run(g, EVERY)
+                plan = node.plan
+                grads = node.run(g, EVERY) if plan is None else plan.full(node, g)
                 g = None
                 if grads.__class__ is not list:
                     grads = list(grads)
             if not keep:
-                node.release()
+                if plan is not None and plan.slim:
+                    node.saved = None
+                else:
+                    node.release()
             grads.reverse()
             edges, node = node.edges, None
             for edge in edges:

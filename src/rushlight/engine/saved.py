@@ -43,6 +43,23 @@ class SavedOutput:
         return t
 
 
+class OfView:
+    """A saved output of an operation in place on a view, with the edge that the view had afterwards.
+
+    That edge leads through the base to the node that saved this: it is made for one use, or it would close a cycle.
+    """
+
+    __slots__ = ("edge", "saved")
+    _storage = None
+
+    def __init__(self, saved: Any, edge: Any):
+        self.saved, self.edge = saved, edge
+
+    def tensor(self, edge: Any) -> Tensor:
+        """The output again, as the view of the changed base."""
+        return self.saved.tensor(self.edge)  # type: ignore[no-any-return]
+
+
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 

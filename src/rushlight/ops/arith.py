@@ -203,6 +203,9 @@ def mul(input: Array, other: Array) -> Array:
     """
 
 
+mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
+
+
 # Products and quotients that are added ---------------------------------------------------------------
 
 

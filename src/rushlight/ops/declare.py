@@ -57,6 +57,8 @@ class Op:
         self.call: Any = None
         self.node_class: Any = None
         self.slim_class: Any = None
+        # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
+        self.inline: dict[str, str] = {}
         self.__doc__ = fn.__doc__
         if ufunc is not None:
             self.forward = ufunc_forward(ufunc)

@@ -25,7 +25,7 @@ from rushlight.ops.call import (
     write_out,
 )
 from rushlight.ops.compute import check_broadcast
-from rushlight.ops.plan import OpNode
+from rushlight.ops.plan import OpNode, Plan
 from rushlight.state import modes, special
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor
@@ -219,7 +219,7 @@ def unary(op: Any) -> Any:
         if edge is None or not op.formulas:
             return t
         if plan is None:
-            plan, slim, full = op.plan(1, 1), op.node_subclass(OpNode), op.node_type()
+            plan, slim, full = Plan(op, 1, 1, real=True), op.node_subclass(OpNode), op.node_type()
         keeps = plan.save_outs or plan.needs_shapes
         node = full() if keeps else slim()
         node.seq, node.extra, node.plan = next_seq(), None, plan
@@ -311,7 +311,7 @@ def entry(op: Any, table: list[Any], mask: int) -> Any:
     """What `binary` does for the inputs in `mask`: plan, class of node, what it keeps; None without a gradient."""
     if not op.formulas:
         return None
-    plan = op.plan(mask, 2)
+    plan = Plan(op, mask, 2, real=True)
     wanted, keeps = plan.save_inputs, bool(plan.save_outs or plan.needs_shapes)
     if op.slim_class is None:
         op.slim_class = op.node_subclass(OpNode)

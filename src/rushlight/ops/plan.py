@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.engine.saved import Constant, SavedOutput, freed, stale
+from rushlight.engine.saved import Constant, OfView, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap
 
 
@@ -55,7 +55,7 @@ class OpNode(Node):
     outs: Any = None
 
     def run(self, g: Any, wanted: int) -> Any:
-        return self.plan.real(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
+        return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
         return interpret(self, g, wanted, True)
@@ -77,9 +77,6 @@ class FullNode(OpNode):
     """The node of a declared operator with everything that one may keep."""
 
     __slots__ = ("aux", "outs", "shapes", "statics")
-
-    def run(self, g: Any, wanted: int) -> Any:
-        return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
     def release(self) -> None:
         self.saved = self.outs = self.aux = None
@@ -135,6 +132,7 @@ def input_tensor(node: OpNode, i: int) -> Any:
 def output_array(node: OpNode, k: int) -> Any:
     """The k-th saved output, its version checked."""
     kept = node.outs[k]
+    kept = kept.saved if isinstance(kept, OfView) else kept
     if isinstance(kept, SavedOutput):
         if kept.storage.version != kept.version:
             stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage)
@@ -211,10 +209,11 @@ class Plan:
     """How one operator, for one set of inputs that need gradients, saves and runs."""
 
     __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "real", "save_aux", "save_inputs", "save_outs",
-                 "saves")  # fmt: skip
+                 "saves", "slim")  # fmt: skip
 
-    def __init__(self, op: Any, mask: int, count: int):
-        self.op, self.mask = op, mask
+    def __init__(self, op: Any, mask: int, count: int, real: bool = False):
+        """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
+        self.op, self.mask, self.real = op, mask, real
         self.functions: dict[int, Any] = {}
         requests: set[str] = set()
         for formula in op.formulas:
@@ -226,17 +225,12 @@ class Plan:
         self.save_aux = any(name in requests for name in op.aux)
         self.saves = bool(self.save_inputs or self.save_outs or self.save_aux)
         self.needs_shapes = any(r.endswith("_shape") and r.removesuffix("_shape") in op.tensors for r in requests)
-        self.full: Any = self._first_full
-        self.real: Any = self._first_real
+        self.slim = real and not (self.save_outs or self.save_aux)  # whether dropping `saved` drops all
+        self.full: Any = self._first
 
-    def _first_full(self, node: OpNode, g: Any) -> Any:
+    def _first(self, node: OpNode, g: Any) -> Any:
         self.full = self.compiled(EVERY)
         return self.full(node, g)
-
-    def _first_real(self, node: OpNode, g: Any) -> Any:
-        """For slim nodes, which are of real numbers only: conjugation is left out of the formulas."""
-        self.real = compile_backward(self, self.mask, real=True)
-        return self.real(node, g)
 
     def positions(self, name: str, count: int) -> tuple[int, ...]:
         """The input positions of a parameter: several for the sequence."""
@@ -256,7 +250,7 @@ class Plan:
                 def fn(node: OpNode, g: Any) -> Any:
                     return interpret(node, g, wanted, False)
             else:
-                fn = compile_backward(self, self.mask & wanted)
+                fn = compile_backward(self, self.mask & wanted, self.real)
             self.functions[wanted] = fn
         return fn
 
@@ -282,6 +276,10 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
         needs = tuple(bool(mask >> i & 1) for i in indices)
         if not any(needs):
             continue
+        if real and op.inline and formula.targets[0] in op.inline:
+            args = inline_arguments(op, formula, needs, fetched, lines)
+            results[indices[0]] = op.inline[formula.targets[0]].format(**args)
+            continue
         chosen = formula.raw or formula.fn
         scope[f"f{f}"], scope["be"] = without_conj(chosen) if real else chosen, op.backend
         requests = formula.raw_requests if formula.raw is not None else formula.requests
@@ -301,6 +299,18 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     source = "def backward(node, g):\n    " + "\n    ".join(body)
     exec(compile(source, f"<backward of {op.name}>", "exec"), scope)
     return scope["backward"]
+
+
+def inline_arguments(op: Any, formula: Formula, needs: Any, fetched: set[str], lines: list[str]) -> dict[str, str]:
+    """The expressions for a formula's requests, by name."""
+    args = {}
+    for request in formula.requests:
+        expression, setup = source_of(op, request, needs)
+        if setup and expression not in fetched:
+            fetched.add(expression)
+            lines += setup
+        args[request] = expression
+    return args
 
 
 def source_of(op: Any, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
