@@ -26,14 +26,12 @@ class Heads:
 
     def __init__(self, q: Any, k: Any, v: Any, groups: int):
         self.groups = groups
-        leads = [x.shape[:-2] for x in (q, k, v)]
-        if groups > 1:
-            leads = [leads[0], *((*s[:-1], s[-1] * groups) for s in leads[1:])]
-        self.batch = np.broadcast_shapes(*leads)
+        self.batch = joint_batch(q.shape[:-2], k.shape[:-2], v.shape[:-2], groups)
 
     def queries(self, x: Any) -> Any:
         """(*, L, E) as (B, H, L, E)."""
-        x = np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
+        if x.shape[:-2] != self.batch:
+            x = np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
         if self.groups > 1:
             return x.reshape(-1, self.groups, *x.shape[-2:])
         return self.folded(x)
@@ -61,7 +59,9 @@ class Heads:
 
     def folded(self, x: Any) -> Any:
         """Leading dimensions folded into two."""
-        if len(self.batch) <= 2:
+        if x.ndim == 4:
+            return x
+        if len(self.batch) < 2:
             return x.reshape((1,) * (4 - x.ndim) + x.shape)
         return x.reshape(-1, *x.shape[-3:])
 
@@ -70,10 +70,17 @@ class Heads:
         if summed and self.groups > 1:
             total = x.sum(1)
             return total.reshape(*self.batch[:-1], self.batch[-1] // self.groups, *x.shape[-2:])
-        return x.reshape(*self.batch, *x.shape[-2:])
+        return x if len(self.batch) == 2 and self.groups == 1 else x.reshape(*self.batch, *x.shape[-2:])
 
 
-@op(ns=None, name="scaled_dot_product_attention", aux=("lse",))
+def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
+    """The leading dimensions of query, key and value broadcast, with the query's number of heads."""
+    if groups > 1:
+        k, v = ((*s[:-1], s[-1] * groups) for s in (k, v))
+    return q if q == k == v else np.broadcast_shapes(q, k, v)
+
+
+@op(ns=None, name="scaled_dot_product_attention", aux=("lse",), masks=("mask",))
 def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
                  groups: int, drop: Any) -> Any:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
@@ -194,9 +201,8 @@ def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
 
 def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) -> None:
     """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
-    heads = (lambda s: s) if groups == 1 else (lambda s: (*s[:-1], s[-1] * groups))
     try:
-        batch = np.broadcast_shapes(query.shape[:-2], heads(key.shape[:-2]), heads(value.shape[:-2]))
+        batch = joint_batch(*(x._array.shape[:-2] for x in (query, key, value)), groups)
         if mask is not None:
             full = (*batch, query.shape[-2], key.shape[-2])
             if np.broadcast_shapes(full, tuple(mask.shape)) != full:

@@ -43,7 +43,7 @@ def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype
     return safe, w
 
 
-@op(ns=None, name="nll_loss", half=None)
+@op(ns=None, name="nll_loss", half=None, masks=("target",))
 def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
@@ -61,7 +61,7 @@ def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore
     return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
 
 
-@op(ns=None, name="nll_loss_backward", half=None)
+@op(ns=None, name="nll_loss_backward", half=None, masks=("target",))
 def nll_backward(be: Any, grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
                  ignore_index: int) -> Array:  # fmt: skip
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
@@ -141,7 +141,7 @@ def by_class(rows: Any, shape: Any) -> Any:
     return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
-@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"))
+@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",))
 def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)

@@ -197,7 +197,7 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
 
 
 def torch_ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
-                   reduction: int = 1, zero_infinity: bool = False) -> Any:  # fmt: skip
+                   reduction: int = 0, zero_infinity: bool = False) -> Any:  # fmt: skip
     """As torch.nn.functional.ctc_loss; reduction 0 none, 1 mean, 2 sum."""
     kind = ("none", "mean", "sum")[reduction]
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)

@@ -32,7 +32,7 @@ def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
     return be.dropout(input, p, seed)
 
 
-@op(ns=None)
+@op(ns=None, masks=("bits",))
 def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return be.dropout_backward(grad, bits, p)
@@ -184,7 +184,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign changed
 
 
-@op(ns=None, name="alpha_dropout", grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
+@op(ns=None, name="alpha_dropout", masks=("keep",), grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
 def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
     """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""
     return _alpha(input, keep, scale, high, low, np.empty_like(input))

@@ -38,7 +38,7 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
                          f"{len(weight)})") from None  # fmt: skip
 
 
-@op(ns=None, name="embedding", half=None)
+@op(ns=None, name="embedding", half=None, masks=("indices",))
 def embedding_op(be: Any, weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)"""
     return rows_of("embedding", weight, indices)
@@ -49,7 +49,7 @@ def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
 
-@op(ns=None, name="embedding_dense_backward", half=None)
+@op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",))
 def embedding_backward(be: Any, grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `grad` added up by index, not those of `padding_idx`.  (*, D), (*) -> (count, D)
 

@@ -23,7 +23,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-@op(ns=None, name="embedding_bag")
+@op(ns=None, name="embedding_bag", masks=("indices", "bag"))
 def bag_op(be: Any, weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool) -> Array:
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
     rows = rows_of("embedding_bag", weight, indices)
@@ -46,7 +46,7 @@ def _(g: Any, weight: Any, indices: Any, bag: Any) -> Any:
     return ops.sum(rows, -1)
 
 
-@op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",))
+@op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
 def bag_max_op(be: Any, weight: Array, indices: Array, bag: Array, bags: int) -> Any:
     """Maxima over each bag, 0 for empty ones.  (V, D), (N,), (N,) ascending -> (bags, D)
 
@@ -67,7 +67,7 @@ def bag_max_op(be: Any, weight: Array, indices: Array, bag: Array, bags: int) ->
 bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, weight_shape[0]))
 
 
-@op(ns=None)
+@op(ns=None, masks=("chosen",))
 def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
@@ -79,7 +79,7 @@ def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
 put_rows.grad("grad")(lambda g, chosen: take_rows(g, chosen))
 
 
-@op(ns=None)
+@op(ns=None, masks=("chosen",))
 def take_rows(be: Any, input: Array, chosen: Array) -> Array:
     """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
     return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))

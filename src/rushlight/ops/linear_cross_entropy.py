@@ -38,7 +38,7 @@ def logits_of(be: Any, x: Any, weight: Any, bias: Any) -> Any:
     return out
 
 
-@op(ns=None, name="linear_cross_entropy", aux=("lse", "total"))
+@op(ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
 def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
              weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""

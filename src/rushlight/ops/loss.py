@@ -30,6 +30,8 @@ def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -
         reduction = ("mean" if average else "sum") if reduce is None or reduce else "none"
         warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
                       stacklevel=3)  # fmt: skip
+    elif reduction in REDUCTIONS:
+        return reduction
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction: expected 'none', 'mean' or 'sum'")
     return reduction

@@ -1,4 +1,4 @@
-"""Losses under torch's own name, where the reduction is a number: 0 none, 1 mean, 2 sum."""
+"""Losses under torch's own name, where the reduction is a number: 0 none (as in PyTorch the default), 1 mean, 2 sum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight.ops.registry import function
 
 
 @function()
-def kl_div(input: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
+def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = False) -> Any:
     """As torch.nn.functional.kl_div."""
     return loss.divergence(input, target, REDUCTIONS[reduction], log_target)
 
@@ -22,26 +22,26 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 
 
 @function()
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 1) -> Any:
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 0) -> Any:
     """As torch.nn.functional.hinge_embedding_loss."""
     return loss_margin.hinge_embedding_loss(input, target, margin, reduction=REDUCTIONS[reduction])
 
 
 @function()
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
     """As torch.nn.functional.margin_ranking_loss."""
     return loss_margin.margin_ranking_loss(input1, input2, target, margin, reduction=REDUCTIONS[reduction])
 
 
 @function()
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
     """As torch.nn.functional.cosine_embedding_loss."""
     return loss_margin.cosine_embedding_loss(input1, input2, target, margin, reduction=REDUCTIONS[reduction])
 
 
 @function()
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, reduction: int = 1) -> Any:  # fmt: skip
+                        swap: bool = False, reduction: int = 0) -> Any:  # fmt: skip
     """As torch.nn.functional.triplet_margin_loss."""
     kind = REDUCTIONS[reduction]
     return loss_margin.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=kind)

@@ -33,7 +33,7 @@ def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward")
+@op(ns=None, name="threshold_backward", masks=("gate",))
 def gated(be: Any, grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return be.relu_backward(grad, gate)
