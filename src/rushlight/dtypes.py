@@ -186,7 +186,7 @@ class finfo:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
-        info = ml_dtypes.finfo(d.numpy)
+        info: Any = ml_dtypes.finfo(d.numpy)  # type: ignore[no-untyped-call]
         self.dtype: str = d.name
         self.bits: Any = info.bits
         self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))

@@ -7,6 +7,7 @@ the probabilities are computed anew from it (as in FlashAttention, Dao et al. 20
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,9 +24,9 @@ Drop = tuple[float, int] | None
 
 
 class _Block(NamedTuple):
-    """Heads [h0, h1) of batch element b, rows [r0, r1), columns [0, columns)."""
+    """Heads [h0, h1) of batch elements [b0, b1), rows [r0, r1), columns [0, columns)."""
 
-    b: int
+    b: slice
     heads: slice
     rows: slice
     columns: int
@@ -38,12 +39,14 @@ def _blocks(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
     if causal:
         rows = min(rows, max(64, length // 4))  # what lies right of the diagonal is skipped by blocks
     together = max(1, min(heads, _BLOCK // max(rows * width, 1)))
-    for b in range(batch):
+    many = max(1, min(batch, _BLOCK // max(rows * width * heads, 1))) if rows >= length else 1
+    for b in range(0, batch, many):
         for h in range(0, heads, together):
             for r in range(0, length, rows):
                 end = min(r + rows, length)
                 columns = min(width, end) if causal else width
-                yield _Block(b, slice(h, min(h + together, heads)), slice(r, end), columns, r if causal else -1)
+                at = slice(b, min(b + many, batch)), slice(h, min(h + together, heads)), slice(r, end)
+                yield _Block(*at, columns, r if causal else -1)
 
 
 class _Scores:
@@ -60,14 +63,15 @@ class _Scores:
         """left @ right^T for the block's rows and columns, in ``buffer``."""
         a = left[block.b, block.heads, block.rows]
         b = right[block.b, block.heads, : block.columns]
-        n = a.shape[0] * a.shape[1] * block.columns
-        out = buffer[:n].reshape(a.shape[0], a.shape[1], block.columns)
+        shape = (*a.shape[:3], block.columns)
+        out = buffer[: math.prod(shape)].reshape(shape)
         return np.matmul(a, b.swapaxes(-1, -2), out=out)
 
     def arguments(self, block: _Block, scores: Array, lse: Array) -> tuple[Any, ...]:
-        """What the kernels between the products take."""
+        """What the kernels between the products take: the batch elements' heads one after another."""
         mask, kind, head, row = self.mask_block(block)
-        return scores, mask, kind, head, row, lse, *scores.shape, block.first, self.scale
+        flat = scores.reshape(-1, *scores.shape[2:])
+        return flat, mask, kind, head, row, lse.reshape(flat.shape[:2]), *flat.shape, block.first, self.scale
 
     def mask_block(self, block: _Block) -> tuple[Array | None, int, int, int]:
         """The mask of a block, its kind, and its strides in elements by head and row."""
@@ -75,14 +79,23 @@ class _Scores:
             return None, 0, 0, 0
         part = self.mask[block.b, block.heads, block.rows, : block.columns]
         size = part.itemsize
+        if part.shape[0] == 1 or part.strides[:2] == (0, 0):
+            part = part[0]
+        else:
+            part = np.ascontiguousarray(part).reshape(-1, *part.shape[2:])
         if part.shape[-1] > 1 and part.strides[-1] != size:
             part = np.ascontiguousarray(part)
+        if part.strides[0] == 0:
+            part = part[:1]
+            return part, 2 if part.dtype == bool else 1, 0, part.strides[1] // size
         return part, 2 if part.dtype == bool else 1, part.strides[0] // size, part.strides[1] // size
 
 
 def _buffer(q: Array, k: Array, causal: bool) -> Array:
     shape = (*q.shape[:3], k.shape[2])
-    sizes = ((b.heads.stop - b.heads.start) * (b.rows.stop - b.rows.start) * b.columns for b in _blocks(shape, causal))
+    sizes = (
+        math.prod(s.stop - s.start for s in (b.b, b.heads, b.rows)) * b.columns for b in _blocks(shape, causal)
+    )
     return np.empty(max(sizes, default=0), q.dtype)
 
 
@@ -119,7 +132,7 @@ def sdpa(
     buffer = _buffer(q, k, is_causal)
     for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
         p = scores.products(block, q, k, buffer)
-        part = np.empty(p.shape[:2], q.dtype)
+        part = np.empty(p.shape[:3], q.dtype)
         scores.kernels.attention_softmax(*scores.arguments(block, p, part))
         at = (block.b, block.heads, block.rows)
         lse[at] = part
@@ -182,8 +195,9 @@ def _backward_block(
     d = scores.products(block, g, v, buffers[1])
     if drop is not None and bits is not None:
         d = dropout_backward(d, bits, drop[0])
-    delta = np.einsum("hle,hle->hl", g[rows], out[rows], order="C")  # the kernel reads it row by row
-    scores.kernels.attention_slope(p, d, delta, *p.shape, scores.scale)
+    delta = np.einsum("bhle,bhle->bhl", g[rows], out[rows], order="C")  # the kernel reads it row by row
+    flat = p.reshape(-1, *p.shape[2:])
+    scores.kernels.attention_slope(flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), *flat.shape, scores.scale)
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
     return d
@@ -207,10 +221,10 @@ def _add_mask_grad(gmask: Array, d: Array, block: _Block, scores: _Scores) -> No
     """Add a block's score gradient to the mask's, summed over the axes along which the mask was repeated."""
     full = (4 - gmask.ndim) * (1,) + gmask.shape
     part = gmask.reshape(full)[
-        slice(None) if full[0] == 1 else slice(block.b, block.b + 1),
+        slice(None) if full[0] == 1 else block.b,
         slice(None) if full[1] == 1 else block.heads,
         slice(None) if full[2] == 1 else block.rows,
         slice(None) if full[3] == 1 else slice(0, block.columns),
     ]
-    axes = tuple(i for i in range(3) if full[i + 1] == 1)
-    part += (d / scores.scale).sum(axis=axes, keepdims=True)[None]
+    axes = tuple(i for i in range(4) if full[i] == 1)
+    part += (d / scores.scale).sum(axis=axes, keepdims=True)

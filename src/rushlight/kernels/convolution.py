@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import contiguous, native
 from rushlight.kernels.reference import windows as reference
+
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
 _COLUMNS = 1024  # more than a native strip has
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
 def check_broadcast(name: str, arrays: Any) -> None:
     """Raise RuntimeError if the shapes of these arrays and numbers cannot be broadcast together."""
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
-    for a, b in zip(shapes, shapes[1:], strict=False):
+    for a, b in itertools.pairwise(shapes):
         for i in range(1, min(len(a), len(b)) + 1):
             if a[-i] != b[-i] and a[-i] != 1 and b[-i] != 1:
                 raise RuntimeError(

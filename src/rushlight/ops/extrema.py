@@ -136,7 +136,7 @@ def check_dim(name: str, array: Any, dim: Any) -> int:
     found = wrap_dim(dim, array.ndim)
     if array.ndim and array.shape[found] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {found} to have non-zero size.")
-    return found
+    return int(found)
 
 
 def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any:

@@ -268,7 +268,8 @@ def without_conj(fn: Any) -> Any:
 
 def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
-    op, lines, scope = plan.op, [], {"freed": freed, "input_array": input_array, "output_array": output_array}
+    lines: list[str] = []
+    op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array}
     fetched: set[str] = set()
     results = ["None"] * len(op.tensors)
     for f, formula in enumerate(op.formulas):
@@ -277,20 +278,16 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
         if not any(needs):
             continue
         if real and op.inline and formula.targets[0] in op.inline:
-            args = inline_arguments(op, formula, needs, fetched, lines)
-            results[indices[0]] = op.inline[formula.targets[0]].format(**args)
+            given = expressions(op, formula.requests, needs, fetched, lines)
+            results[indices[0]] = op.inline[formula.targets[0]].format(
+                **dict(zip(formula.requests, given, strict=True))
+            )
             continue
         chosen = formula.raw or formula.fn
         scope[f"f{f}"], scope["be"] = without_conj(chosen) if real else chosen, op.backend
         requests = formula.raw_requests if formula.raw is not None else formula.requests
-        args = []
-        for request in requests:
-            expression, setup = source_of(op, request, needs)
-            if setup and expression not in fetched:
-                fetched.add(expression)
-                lines += setup
-            args.append(expression)
-        lines.append(f"r{f} = f{f}({', '.join(args)})")
+        arguments_of_f = ", ".join(expressions(op, requests, needs, fetched, lines))
+        lines.append(f"r{f} = f{f}({arguments_of_f})")
         for t, i in enumerate(indices):
             if needs[t]:
                 results[i] = f"r{f}[{t}]" if formula.joint else f"r{f}"
@@ -301,15 +298,15 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     return scope["backward"]
 
 
-def inline_arguments(op: Any, formula: Formula, needs: Any, fetched: set[str], lines: list[str]) -> dict[str, str]:
-    """The expressions for a formula's requests, by name."""
-    args = {}
-    for request in formula.requests:
+def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str]) -> list[str]:
+    """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`."""
+    args = []
+    for request in requests:
         expression, setup = source_of(op, request, needs)
         if setup and expression not in fetched:
             fetched.add(expression)
             lines += setup
-        args[request] = expression
+        args.append(expression)
     return args
 
 

@@ -19,7 +19,7 @@ def _masked(scores: Array, mask: Array | None, kind: int, first: int, scale: flo
     if mask is not None and kind == 1:
         scores += mask
     elif mask is not None:
-        scores[~mask] = -np.inf
+        np.copyto(scores, -np.inf, where=~mask)
     if first >= 0:
         rows, columns = scores.shape[1:]
         scores[:, np.arange(columns) > first + np.arange(rows)[:, None]] = -np.inf

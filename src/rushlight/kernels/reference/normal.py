@@ -49,7 +49,7 @@ _FAR = (
 
 def _scaled_tail(x: Array) -> Array:
     """e^(x^2) erfc(x) for x >= 0."""
-    return chebyshev(_ERFCX, 1 - 7.5 / (x + 3.75)) / (1 + 2 * x)
+    return np.asarray(chebyshev(_ERFCX, 1 - 7.5 / (x + 3.75)) / (1 + 2 * x))
 
 
 def _exp_square(x: Array) -> Array:

@@ -17,9 +17,7 @@ Geometry = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, .
 
 def out_sizes(spatial: tuple[int, ...], geometry: Geometry) -> tuple[int, ...]:
     """Output sizes of a window that slides over sizes `spatial`."""
-    return tuple(
-        (s + 2 * p - d * (k - 1) - 1) // st + 1 for s, k, st, p, d in zip(spatial, *geometry, strict=True)
-    )
+    return tuple((s + 2 * p - d * (k - 1) - 1) // st + 1 for s, k, st, p, d in zip(spatial, *geometry, strict=True))
 
 
 def offsets(geometry: Geometry) -> Any:
@@ -35,7 +33,8 @@ def padded(x: Any, padding: tuple[int, ...], value: Any = 0) -> Any:
     lead = x.ndim - len(padding)
     shape = (*x.shape[:lead], *(s + 2 * p for s, p in zip(x.shape[lead:], padding, strict=True)))
     out = np.full(shape, value, x.dtype)
-    out[(..., *(slice(p, p + s) for s, p in zip(x.shape[lead:], padding, strict=True)))] = x
+    inner: Any = (..., *(slice(p, p + s) for s, p in zip(x.shape[lead:], padding, strict=True)))
+    out[inner] = x
     return out
 
 
@@ -147,7 +146,7 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
     """
-    kernel, stride, padding, dilation = geometry
+    kernel, stride, _, _ = geometry
     x = reaching(x, geometry, out, lowest)
     best = np.full((*x.shape[: x.ndim - len(out)], *out), lowest, x.dtype)
     which = np.empty(best.shape, np.uint8 if math.prod(kernel) <= 256 else np.int32)
@@ -182,7 +181,8 @@ def reaching(x: Any, geometry: Geometry, out: tuple[int, ...], value: Any) -> An
     if tuple(sizes) == tuple(have):
         return x
     wide = np.full((*x.shape[:lead], *sizes), value, x.dtype)
-    wide[(..., *(slice(p, p + h) for p, h in zip(padding, have, strict=True)))] = x
+    inner: Any = (..., *(slice(p, p + h) for p, h in zip(padding, have, strict=True)))
+    wide[inner] = x
     return wide
 
 
@@ -195,9 +195,7 @@ def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
         view = shifted(wide, shift, out, stride)
         np.add(view, g, out=view, where=which == i)
     lead = len(shape) - len(stride)
-    return np.ascontiguousarray(
-        wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))]
-    )
+    return np.ascontiguousarray(wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))])
 
 
 def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
@@ -229,6 +227,4 @@ def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
         view = shifted(wide, shift, out, stride)
         view += g
     lead = len(shape) - len(stride)
-    return np.ascontiguousarray(
-        wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))]
-    )
+    return np.ascontiguousarray(wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))])
