@@ -231,3 +231,23 @@ def test_deep_chains_of_views_are_freed_without_recursion():
     v.add_(1)
     assert v.requires_grad
     del v, t
+
+
+def test_views_by_strides_of_memory_in_any_order():
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    dense = torch.from_numpy(cube.transpose(1, 0, 2).copy().transpose(2, 1, 0))  # owns permuted memory without gaps
+    gaps = torch.from_numpy(np.lib.stride_tricks.as_strided(cube, (2, 2, 2), (96, 64, 16)))  # of unknown owner, with gaps
+    for t in (dense, gaps, gaps.detach().to(torch.float64)):
+        np.testing.assert_array_equal(t.diagonal(1, 0, 1).numpy(), t.numpy().diagonal(1, 0, 1))
+        np.testing.assert_array_equal(t.diagonal(-1, 0, 1).numpy(), t.numpy().diagonal(-1, 0, 1))
+        np.testing.assert_array_equal(t.unfold(0, 2, 1)[0].numpy(), np.moveaxis(t.numpy()[:2], 0, -1))
+    gaps.diagonal(-1, 0, 1).zero_()
+    assert gaps[1, 0].tolist() == [0.0, 0.0]
+
+
+def test_in_place_on_a_view_of_memory_with_gaps():
+    x = torch.ones(4, 6, requires_grad=True)
+    whole = torch.from_numpy(np.arange(24.0).reshape(4, 6)[:, ::2])
+    whole.as_strided((2, 2), (6, 2), 2).mul_(x[:2, :2].double() * 3)
+    whole.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[:2, :2], [[6, 12], [24, 30]])

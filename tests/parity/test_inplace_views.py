@@ -108,10 +108,10 @@ def overlaps(shape, stride):
 class Programs(RuleBasedStateMachine):
     """Each rule does the same thing to a tensor of either library."""
 
-    @initialize(seed=st.integers(0, 99), leaf=st.booleans())
-    def start(self, seed, leaf):
+    @initialize(seed=st.integers(0, 99), leaf=st.booleans(), second=st.booleans())
+    def start(self, seed, leaf, second):
         rng = np.random.default_rng(seed)
-        self.log, self.tensors = [], []
+        self.log, self.tensors, self.second = ["second order"] if second else [], [], second
         for requires_grad in (True, True, False):
             data = rng.uniform(-1, 1, (2, 3, 2))
             pair = Both(torch.tensor(data, requires_grad=requires_grad),
@@ -159,7 +159,7 @@ class Programs(RuleBasedStateMachine):
         p = self.pick(i)
         if p.theirs.dim() == 0 or p.theirs.dim() > 5:
             return
-        if name in ("as_strided", "flat", "view") and p.theirs.stride() != p.ours.stride():
+        if name in ("as_strided", "flat", "flatten", "reshape", "view") and p.theirs.stride() != p.ours.stride():
             return  # results of operators on permuted tensors may lie in memory in another order
 
         def fn(lib, t):
@@ -203,10 +203,8 @@ class Programs(RuleBasedStateMachine):
         chosen = [p for p in usable if p.theirs.requires_grad]
         if not chosen:
             return
-        theirs, ours = (
-            outcome(lambda side=side: sum((getattr(p, side) * (1 + n)).sum() for n, p in enumerate(chosen)).backward())[1]
-            for side in ("theirs", "ours")
-        )
+        theirs, ours = (outcome(lambda side=side, lib=lib: self.backward(lib, [getattr(p, side) for p in chosen]))[1]
+                        for lib, side in ((torch, "theirs"), (rushlight, "ours")))  # fmt: skip
         if "detached in-place" in str(theirs):
             return  # here the saved memory is still good for a first-order gradient
         if theirs is None and "modified by an inplace" in str(ours) and any("no_grad" in line for line in self.log):
@@ -217,13 +215,28 @@ class Programs(RuleBasedStateMachine):
                 if p.theirs.is_leaf:
                     self.compare_grad(p, f"{self.log}: gradient of tensor {self.tensors.index(p)}")
 
+    def backward(self, lib, tensors):
+        """Gradients of all leaves; in every other program of second order."""
+        total = sum((t * (1 + n)).sum() for n, t in enumerate(tensors))
+        if not self.second:
+            total.backward()
+            return
+        leaves = [t for t in tensors if t.is_leaf]
+        grads = [g for g in lib.autograd.grad(total, leaves, create_graph=True, allow_unused=True) if g is not None]
+        norm = sum((g * g).sum() for g in grads)
+        if len(grads) and norm.requires_grad:
+            norm.backward()
+
     def compare_grad(self, p, what):
         want, got = p.theirs.grad, p.ours.grad
+        if self.second:  # of second derivatives, none equals zeros
+            want = torch.zeros_like(p.theirs) if want is None else want
+            got = rushlight.zeros_like(p.ours) if got is None else got
         assert (want is None) == (got is None), what
         if want is not None:
             np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-8, atol=1e-12, err_msg=what)
 
 
 TestPrograms = Programs.TestCase
-TestPrograms.settings = settings(max_examples=100, stateful_step_count=12, deadline=None, derandomize=True,
+TestPrograms.settings = settings(max_examples=300, stateful_step_count=14, deadline=None, derandomize=True,
                                  suppress_health_check=list(HealthCheck))  # fmt: skip

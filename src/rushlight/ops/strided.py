@@ -20,15 +20,38 @@ def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
     """The memory of `array` seen with another shape, strides and start, both in bytes from the start of `array`."""
     root = root_of(array)
     dtype = dtype or array.dtype
-    if root.flags.c_contiguous or root.flags.f_contiguous:
-        start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
-        out = np.ndarray(shape, dtype, root, start, strides)
-        if root.flags.writeable and not array.flags.writeable:
-            out.flags.writeable = False
-        return out
-    if offset:
-        raise RuntimeError("this memory belongs to an array that is not contiguous: a view cannot start elsewhere in it")
-    return np.lib.stride_tricks.as_strided(array.view(dtype) if dtype != array.dtype else array, shape, strides)
+    if not root.flags.forc:
+        root = in_memory_order(root)
+        if root is None:
+            return elsewhere(array, shape, strides, offset, dtype)
+    start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
+    out = np.ndarray(shape, dtype, root, start, strides)
+    if root.flags.writeable and not array.flags.writeable:
+        out.flags.writeable = False
+    return out
+
+
+def in_memory_order(array: Any) -> Any:
+    """`array` with its dimensions in the order in which they lie in memory, if it has no gaps; else None."""
+    order = sorted(range(array.ndim), key=lambda d: (-abs(array.strides[d]), -array.shape[d]))
+    moved = array.transpose(order)
+    return moved if moved.flags.c_contiguous else None
+
+
+class Memory:
+    """An address that NumPy reads as an array, and the array whose memory it is."""
+
+    def __init__(self, owner: Any, interface: dict[str, Any]):
+        self.owner, self.__array_interface__ = owner, interface
+
+
+def elsewhere(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: Any) -> Any:
+    """As `view_at`, for memory that NumPy knows only with gaps."""
+    pointer, read_only = array.__array_interface__["data"]
+    interface = {"version": 3, "shape": shape, "strides": strides, "data": (pointer + offset, read_only),
+                 "typestr": f"|V{dtype.itemsize}" if dtype.kind == "V" else dtype.str}  # fmt: skip
+    out = np.asarray(Memory(array, interface))
+    return out if out.dtype == dtype else out.view(dtype)
 
 
 def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
