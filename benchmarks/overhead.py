@@ -51,7 +51,7 @@ def chain(repeats: int) -> pairs.Pair:
 
         return run
 
-    times = pairs.alternate(*map(case, LIBRARIES), repeats=repeats, number=5)
+    times = pairs.alternate(*map(case, LIBRARIES), repeats=repeats, number=8)
     return pairs.Pair("1,000 products in a chain, forward and backward", *times, limit=0.65)
 
 
@@ -71,7 +71,7 @@ def mlp(repeats: int) -> pairs.Pair:
 
         return step
 
-    times = pairs.alternate(*map(case, LIBRARIES), repeats=repeats, number=50)
+    times = pairs.alternate(*map(case, LIBRARIES), repeats=repeats, number=200)
     return pairs.Pair("step of an MLP 64-128-128-10, SGD momentum, batch 32", *times, limit=0.7)
 
 

@@ -69,6 +69,7 @@ def check_gradients(fn: Any, *arrays: Any, second: bool = True, eps: float = 1e-
     for g, want in zip(gradients(fn, given), differences(fn, given, eps), strict=True):
         np.testing.assert_allclose(g.numpy(force=True), want, rtol=tol, atol=tol)
     if second:
+
         def first_order(*tensors: Any) -> Any:
             leaves = [t if t.requires_grad else t.requires_grad_() for t in tensors]
             return gradients(fn, leaves, create_graph=True)

@@ -124,7 +124,9 @@ def test_smooth_activations_keep_their_input_alone(name: str) -> None:
 
 
 def test_refusals_name_operator_argument_and_dtype() -> None:
-    with pytest.raises(NotImplementedError, match=r"gelu\(\): argument 'input' must have a floating-point dtype.*int64"):
+    with pytest.raises(
+        NotImplementedError, match=r"gelu\(\): argument 'input' must have a floating-point dtype.*int64"
+    ):
         F.gelu(torch.tensor([1]))
     with pytest.raises(RuntimeError, match="bool"):
         F.relu(torch.tensor([True]))

@@ -24,7 +24,13 @@ def test_softmax(dim: int) -> None:
     e = np.exp(X)
     want = e / e.sum(dim, keepdims=True)
     x = torch.tensor(X)
-    for got in (torch.softmax(x, dim), x.softmax(dim), F.softmax(x, dim), F.softmin(-x, dim), torch.special.softmax(x, dim)):
+    for got in (
+        torch.softmax(x, dim),
+        x.softmax(dim),
+        F.softmax(x, dim),
+        F.softmin(-x, dim),
+        torch.special.softmax(x, dim),
+    ):
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
     np.testing.assert_allclose(torch.log_softmax(x, dim).numpy(), np.log(want), rtol=1e-12)
     check_gradients(lambda x: torch.softmax(x, dim), X)
@@ -177,7 +183,9 @@ def test_embedding_refusals() -> None:
         F.embedding(torch.tensor([7]), w)
     with pytest.raises(RuntimeError, match="sparse=True is not supported"):
         F.embedding(torch.tensor([1]), w, sparse=True)
-    with pytest.raises(RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.float"):
+    with pytest.raises(
+        RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.float"
+    ):
         F.embedding(torch.tensor([1.0]), w)
     with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings: got 5"):
         F.embedding(torch.tensor([1]), w, padding_idx=5)

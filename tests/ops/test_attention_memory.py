@@ -113,7 +113,9 @@ def test_the_probabilities_are_never_in_memory(dropout: float) -> None:
     assert peak_bytes(run) < 0.45 * scores
     rows = 4 * 1024 * 4
     out = 4 * 1024 * 8 * 4
-    assert saved_bytes(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=dropout), q, k, v) <= out + rows
+    assert (
+        saved_bytes(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=dropout), q, k, v) <= out + rows
+    )
 
 
 def test_refusals() -> None:

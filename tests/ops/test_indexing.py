@@ -30,7 +30,10 @@ def ours(index):
 
 def theirs(index):
     """The same index for NumPy."""
-    return tuple(np.asarray(p, np.int64) if isinstance(p, list) and not p else list(p) if isinstance(p, range) else p for p in index)
+    return tuple(
+        np.asarray(p, np.int64) if isinstance(p, list) and not p else list(p) if isinstance(p, range) else p
+        for p in index
+    )
 
 
 @pytest.mark.parametrize("name", [n for n in INDICES if n != "numpy int"])

@@ -141,7 +141,9 @@ def test_slices_in_place():
     assert t.index_reduce_(0, i, torch.tensor([2.0, 3.0]), "prod").tolist() == [1.0, 42.0, 0.0]
     zero = torch.tensor(1.0)
     assert zero.index_add(0, torch.tensor([0]), torch.tensor([2.0])).item() == 3.0
-    assert zero.index_fill_(0, torch.tensor(0), 5.0).item() == 5.0 and zero.index_select(0, torch.tensor([0])).shape == ()
+    assert (
+        zero.index_fill_(0, torch.tensor(0), 5.0).item() == 5.0 and zero.index_select(0, torch.tensor([0])).shape == ()
+    )
 
 
 def test_masks():
@@ -212,7 +214,12 @@ def test_refusals(fn, error):
 def test_other_dtypes_add_up(dtype):
     t, i = torch.zeros(3, dtype=dtype), torch.tensor([1, 1, 0])
     ones = torch.ones(3, dtype=dtype)
-    for found in (t.scatter_add(0, i, ones), t.index_add(0, i, ones), t.index_put((i,), ones, accumulate=True), t.put(i, ones, True)):
+    for found in (
+        t.scatter_add(0, i, ones),
+        t.index_add(0, i, ones),
+        t.index_put((i,), ones, accumulate=True),
+        t.put(i, ones, True),
+    ):
         assert found.dtype is dtype and torch.equal(found, torch.tensor([1, 2, 0], dtype=dtype))
 
 

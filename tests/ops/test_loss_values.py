@@ -264,9 +264,13 @@ def test_refusals() -> None:
         F.cross_entropy(x, torch.tensor([0, 5]))
     with pytest.raises(IndexError, match=r"Target -1 is out of bounds: expected \[0, 3\) or ignore_index=-100"):
         F.nll_loss(x, torch.tensor([0, -1]))
-    with pytest.raises(ValueError, match=r"cross_entropy: Expected input batch_size \(2\) to match target batch_size \(1\)"):
+    with pytest.raises(
+        ValueError, match=r"cross_entropy: Expected input batch_size \(2\) to match target batch_size \(1\)"
+    ):
         F.cross_entropy(x, torch.tensor([0]))
-    with pytest.raises(RuntimeError, match=r"cross_entropy: expected target dtype to be Long or Byte, but got torch.float32"):
+    with pytest.raises(
+        RuntimeError, match=r"cross_entropy: expected target dtype to be Long or Byte, but got torch.float32"
+    ):
         F.cross_entropy(x, torch.zeros(2))
     with pytest.raises(RuntimeError, match=r"label_smoothing must be between 0.0 and 1.0. Got: 2"):
         F.cross_entropy(x, torch.tensor([0, 1]), label_smoothing=2)

@@ -129,7 +129,9 @@ def test_cdist_by_a_matrix_product():
     a, b = draw(30, 3), draw(40, 3)
     want = np.sqrt(((a[:, None] - b[None]) ** 2).sum(-1))
     for mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
-        np.testing.assert_allclose(torch.cdist(torch.from_numpy(a), torch.from_numpy(b), compute_mode=mode).numpy(), want, atol=1e-7)
+        np.testing.assert_allclose(
+            torch.cdist(torch.from_numpy(a), torch.from_numpy(b), compute_mode=mode).numpy(), want, atol=1e-7
+        )
     same = torch.from_numpy(a[:3]).requires_grad_()
     torch.cdist(same, same.detach()).sum().backward()
     assert torch.isfinite(same.grad).all()  # a distance of zero has no direction

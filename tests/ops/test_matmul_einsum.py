@@ -75,5 +75,7 @@ def test_tensordot(dims):
     a, b = RNG.standard_normal((3, 4, 3)), RNG.standard_normal((4, 3, 3))
     if dims == 2 or isinstance(dims, int):
         b = RNG.standard_normal((*a.shape[3 - dims :], 2))
-    np.testing.assert_allclose(torch.tensordot(torch.from_numpy(a), torch.from_numpy(b), dims).numpy(), np.tensordot(a, b, dims))
+    np.testing.assert_allclose(
+        torch.tensordot(torch.from_numpy(a), torch.from_numpy(b), dims).numpy(), np.tensordot(a, b, dims)
+    )
     check_gradients(lambda a, b: torch.tensordot(a, b, dims), a, b, second=False)

@@ -92,7 +92,9 @@ def test_sixteen_bits_are_computed_in_float32(name: str, dtype: str) -> None:
     tol = 4e-3 if dtype == "float16" else 3e-2
     np.testing.assert_allclose(outs[0].detach().double().numpy(), outs[1].detach().numpy(), rtol=tol, atol=tol)
     for a, b in zip(*leaves, strict=True):
-        np.testing.assert_allclose(a.grad.double().numpy(), b.grad.numpy(), rtol=tol, atol=tol * abs(b.grad.numpy()).max())
+        np.testing.assert_allclose(
+            a.grad.double().numpy(), b.grad.numpy(), rtol=tol, atol=tol * abs(b.grad.numpy()).max()
+        )
 
 
 def test_first_order_with_create_graph_does_not_overflow_in_half_precision() -> None:
@@ -129,13 +131,17 @@ def test_native_forms() -> None:
 
 def test_refusals() -> None:
     x = torch.zeros(2, 4, 3)
-    with pytest.raises(RuntimeError, match=r"layer_norm: Given normalized_shape=\[5\], expected input with shape \[\*, 5\]"):
+    with pytest.raises(
+        RuntimeError, match=r"layer_norm: Given normalized_shape=\[5\], expected input with shape \[\*, 5\]"
+    ):
         F.layer_norm(x, (5,))
     with pytest.raises(RuntimeError, match=r"Expected weight to be of same shape.*\[2\] and normalized_shape = \[3\]"):
         F.layer_norm(x, (3,), torch.ones(2))
     with pytest.raises(RuntimeError, match=r"divisible by num_groups.*shape \[2, 4, 3\] and num_groups=3"):
         F.group_norm(x, 3)
-    with pytest.raises(ValueError, match=r"Expected more than 1 value per channel when training, got input size \[1, 4\]"):
+    with pytest.raises(
+        ValueError, match=r"Expected more than 1 value per channel when training, got input size \[1, 4\]"
+    ):
         F.batch_norm(torch.zeros(1, 4), None, None, training=True)
     with pytest.raises(RuntimeError, match="running_mean must be defined in evaluation mode"):
         F.batch_norm(x, None, None)

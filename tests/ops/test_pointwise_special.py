@@ -40,10 +40,16 @@ def test_inverses() -> None:
 
 def test_tails_of_the_normal_distribution() -> None:
     close(value(torch.special.ndtr, [-10.0, 0.0, 10.0]), [7.61985302416052606e-24, 0.5, 1], rtol=1e-13)
-    close(value(torch.special.log_ndtr, [-10.0, -100.0, 3.0]),
-                               [-53.2312851505124706, -5005.52420869420509, -0.0013508099647481938], rtol=1e-13)
-    close(value(torch.special.erfcx, [-2.0, 0.0, 5.0, 1e3]),
-                               [108.940904389977972, 1, 0.110704637733068626, 0.000564189301453387654], rtol=1e-13)
+    close(
+        value(torch.special.log_ndtr, [-10.0, -100.0, 3.0]),
+        [-53.2312851505124706, -5005.52420869420509, -0.0013508099647481938],
+        rtol=1e-13,
+    )
+    close(
+        value(torch.special.erfcx, [-2.0, 0.0, 5.0, 1e3]),
+        [108.940904389977972, 1, 0.110704637733068626, 0.000564189301453387654],
+        rtol=1e-13,
+    )
 
 
 def test_gamma() -> None:

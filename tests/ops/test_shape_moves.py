@@ -113,7 +113,9 @@ def test_refusals(fn, error):
 def test_grids():
     x, y = torch.tensor([1, 2, 3]), torch.tensor([4, 5])
     for indexing in ("ij", "xy"):
-        for got, want in zip(torch.meshgrid(x, y, indexing=indexing), np.meshgrid([1, 2, 3], [4, 5], indexing=indexing), strict=True):
+        for got, want in zip(
+            torch.meshgrid(x, y, indexing=indexing), np.meshgrid([1, 2, 3], [4, 5], indexing=indexing), strict=True
+        ):
             np.testing.assert_array_equal(got.numpy(), want)
     with pytest.warns(UserWarning, match="indexing"):
         torch.meshgrid([x, y])

@@ -236,7 +236,9 @@ def test_deep_chains_of_views_are_freed_without_recursion():
 def test_views_by_strides_of_memory_in_any_order():
     cube = np.arange(24.0).reshape(2, 3, 4)
     dense = torch.from_numpy(cube.transpose(1, 0, 2).copy().transpose(2, 1, 0))  # owns permuted memory without gaps
-    gaps = torch.from_numpy(np.lib.stride_tricks.as_strided(cube, (2, 2, 2), (96, 64, 16)))  # of unknown owner, with gaps
+    gaps = torch.from_numpy(
+        np.lib.stride_tricks.as_strided(cube, (2, 2, 2), (96, 64, 16))
+    )  # of unknown owner, with gaps
     for t in (dense, gaps, gaps.detach().to(torch.float64)):
         np.testing.assert_array_equal(t.diagonal(1, 0, 1).numpy(), t.numpy().diagonal(1, 0, 1))
         np.testing.assert_array_equal(t.diagonal(-1, 0, 1).numpy(), t.numpy().diagonal(-1, 0, 1))

@@ -34,7 +34,7 @@ def _switched_off(name: str, device_type: str, enabled: bool) -> None:
     warnings.warn(f"{name}: CUDA is not available, disabling", UserWarning, stacklevel=3)
 
 
-class autocast:  # noqa: N801  (PyTorch's name)
+class autocast:
     """A context or decorator that leaves everything in the precision it has.
 
     >>> import rushlight as torch

@@ -7,7 +7,7 @@ from rushlight import amp
 __all__ = ["GradScaler", "autocast"]
 
 
-class autocast(amp.autocast):  # noqa: N801  (PyTorch's name)
+class autocast(amp.autocast):
     """``torch.autocast("cuda")``."""
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:

@@ -93,9 +93,7 @@ class _Scores:
 
 def _buffer(q: Array, k: Array, causal: bool) -> Array:
     shape = (*q.shape[:3], k.shape[2])
-    sizes = (
-        math.prod(s.stop - s.start for s in (b.b, b.heads, b.rows)) * b.columns for b in _blocks(shape, causal)
-    )
+    sizes = (math.prod(s.stop - s.start for s in (b.b, b.heads, b.rows)) * b.columns for b in _blocks(shape, causal))
     return np.empty(max(sizes, default=0), q.dtype)
 
 
@@ -197,7 +195,9 @@ def _backward_block(
         d = dropout_backward(d, bits, drop[0])
     delta = np.einsum("bhle,bhle->bhl", g[rows], out[rows], order="C")  # the kernel reads it row by row
     flat = p.reshape(-1, *p.shape[2:])
-    scores.kernels.attention_slope(flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), *flat.shape, scores.scale)
+    scores.kernels.attention_slope(
+        flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), *flat.shape, scores.scale
+    )
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
     return d

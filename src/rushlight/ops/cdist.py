@@ -137,7 +137,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any
         if x.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {dtypes.of(x.dtype)}")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"cdist: X1 and X2 must have the same dtype, got {dtypes.of(a.dtype)} and {dtypes.of(b.dtype)}")
+        raise RuntimeError(
+            f"cdist: X1 and X2 must have the same dtype, got {dtypes.of(a.dtype)} and {dtypes.of(b.dtype)}"
+        )
     if a.shape[-1] != b.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: {b.shape[-1]}")
     if p < 0:

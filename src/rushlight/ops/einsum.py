@@ -240,4 +240,3 @@ def einsum(*args: Any) -> Any:
     lo = output_labels(spelled_out, output, extra)
     pairs = [without_repeats(x, labels) for x, labels in zip(operands, spelled_out, strict=True)]
     return evaluate([x for x, _ in pairs], [labels for _, labels in pairs], lo)
-

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.ops.call import apply
 from rushlight.state import modes, special
@@ -11,6 +13,12 @@ from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
 new = object.__new__
+ndarray = np.ndarray
+
+
+def at_once(x: Any) -> bool:
+    """Whether `x` is a tensor that no level interprets, so that its array may be worked on directly."""
+    return x.__class__ is not ndarray and not (special.count and modes.levels)
 
 
 def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:

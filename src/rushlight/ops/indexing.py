@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.engine import inplace
 from rushlight.ops.call import check_single_writes
 from rushlight.ops.convert import copy_
-from rushlight.ops.fast_views import made_view
+from rushlight.ops.fast_views import at_once, made_view
 from rushlight.ops.shape import reshape_op, select_op, slice_op
 from rushlight.ops.views import raw
 from rushlight.state import modes
@@ -25,7 +25,7 @@ def getitem(self: Any, index: Any) -> Any:
     ints, slices, None and Ellipsis give a view; tensors, lists and masks a copy (see `index`).
     """
     kind = index.__class__
-    if self.__class__ is not ndarray and (kind is int or (kind is slice and index.step is None) or (kind is tuple and plain(index))):
+    if at_once(self) and (kind is int or (kind is slice and index.step is None) or (kind is tuple and plain(index))):
         key = index if kind is tuple else (index,)
         if Ellipsis not in key:
             key = (*key, Ellipsis)

@@ -54,7 +54,9 @@ def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, .
         else:
             bad = part[(part < -shape[d]) | (part >= shape[d])] if part.size else part
             if bad.size:
-                return IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {d} with size {shape[d]}")
+                return IndexError(
+                    f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {d} with size {shape[d]}"
+                )
             d += 1
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
@@ -106,7 +108,9 @@ def write_at(be: Any, out: Any, values: Any, indices: tuple[Any, ...], slots: Sl
     except IndexError as error:
         raise explained(error, out.shape, slots, indices) from None
     except ValueError as error:
-        raise RuntimeError(f"index_put: shape mismatch: values of shape {list(values.shape)} do not fit: {error}") from None
+        raise RuntimeError(
+            f"index_put: shape mismatch: values of shape {list(values.shape)} do not fit: {error}"
+        ) from None
 
 
 index_put_op.op.into = write_at
@@ -208,8 +212,13 @@ def width(part: Any) -> int:
 def nested(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """A list that holds slices, None, or sequences is an index of several parts, as in old NumPy; else one part."""
     if len(parts) == 1 and isinstance(parts[0], list) and len(parts[0]) < 32:
-        if any(p is None or p is Ellipsis or (isinstance(p, (slice, list, tuple, Tensor)) and not scalar(p)) for p in parts[0]):
-            return tuple(parts[0]) if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts[0]) else parts
+        if any(
+            p is None or p is Ellipsis or (isinstance(p, (slice, list, tuple, Tensor)) and not scalar(p))
+            for p in parts[0]
+        ):
+            return (
+                tuple(parts[0]) if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts[0]) else parts
+            )
     return parts
 
 
@@ -284,7 +293,9 @@ def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tu
 def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
     """The arguments of index_put: a tuple of tensors or Nones, as tensors and slots."""
     if not isinstance(indices, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not {type(indices).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not {type(indices).__name__}"
+        )
     parts = [None if p is None else as_index(p) for p in indices]
     if sum(1 if p is None else max(width(p), 0) for p in parts) > raw(input).ndim:
         too_many(tuple(parts), raw(input).shape)

@@ -64,7 +64,9 @@ def plain_arrays(tensors: Any) -> Any:
 def gathered(name: str, tensors: Any) -> list[Any]:
     """The tensors of a sequence, all in their common dtype.  Raises TypeError or RuntimeError for anything else."""
     if not isinstance(tensors, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     found = list(tensors)
     if not found:
         raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")

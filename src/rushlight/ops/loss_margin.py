@@ -128,7 +128,7 @@ def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:
     if input.ndim > 2 or not all(shape[1:]) or (input.ndim < 2 and not input.numel()):
         raise RuntimeError("multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, "
                            f"but got: {shape}")  # fmt: skip
-    rows, classes = (shape if input.ndim == 2 else (1, input.numel()))
+    rows, classes = shape if input.ndim == 2 else (1, input.numel())
     if target.ndim > 1 or target.numel() != rows:
         raise RuntimeError(f"multi_margin_loss: inconsistent target size, expected {rows} but got {list(target.shape)}")
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):

@@ -265,7 +265,9 @@ def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
     have = raw(input).shape
     lead = len(shape) - len(have)
     if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
-        raise RuntimeError(f"{name}: input of shape {list(have)} does not broadcast to the product's shape {list(shape)}")
+        raise RuntimeError(
+            f"{name}: input of shape {list(have)} does not broadcast to the product's shape {list(shape)}"
+        )
 
 
 @function(ns="nn.functional")

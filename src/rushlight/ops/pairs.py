@@ -192,5 +192,3 @@ def gcd(be: Any, input: Array, other: Array) -> Array:
 def lcm(be: Any, input: Array, other: Array) -> Array:
     """The least common multiple, never negative, broadcast.  (*), (*) integer -> (*)"""
     return np.lcm(input, other)
-
-

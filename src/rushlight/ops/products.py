@@ -30,7 +30,9 @@ def add_product(run: Any, name: str, input: Any, a: Any, b: Any, shape: tuple[in
     if raw(input).dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     if run is call.apply_inplace and raw(input).shape != shape:
-        raise RuntimeError(f"{name}_: input of shape {list(raw(input).shape)} cannot hold the result's shape {list(shape)}")
+        raise RuntimeError(
+            f"{name}_: input of shape {list(raw(input).shape)} cannot hold the result's shape {list(shape)}"
+        )
     return run(addmm_op.op, (input, a, b), (beta, alpha))
 
 
@@ -194,7 +196,8 @@ def best_order(sizes: list[int]) -> Any:
         for i in range(n - span):
             j = i + span
             cost[i, j], at[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
     return at
 
 
@@ -290,5 +293,3 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {raw(input).shape[d]} and "
                            f"{raw(other).shape[d]}")  # fmt: skip
     return crossed(a, b, d)
-
-

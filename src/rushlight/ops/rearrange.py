@@ -197,5 +197,3 @@ def check_counts(repeats: Any) -> Any:
     if (repeats < 0).any():
         raise RuntimeError("repeats can not be negative")
     return repeats
-
-

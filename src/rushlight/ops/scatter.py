@@ -226,7 +226,9 @@ def scatter_add_(input: Tensor, dim: int, index: Any, src: Any) -> Any:
 def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
     if raw(indices).dtype != np.int64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(raw(indices).dtype)}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(raw(indices).dtype)}"
+        )
     if dim is None:
         return take_along_dim(reshape_op(input, (raw(input).size,)), reshape_op(indices, (raw(indices).size,)), 0)
     x, i = raw(input).shape, raw(indices).shape

@@ -70,7 +70,9 @@ def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
 
 
 @op(ns=None, name="scatter_reduce", masks=("index",))
-def scatter_reduce_op(be: Any, input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
+def scatter_reduce_op(
+    be: Any, input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool
+) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
     reduce_into(out, index, src, dim, reduce, include_self)
@@ -130,8 +132,10 @@ def product_grads(g: Any, input: Any, index: Any, src: Any, dim: Any, include_se
     none_in, none_src = masked_fill_op(start, ~zero_in, 0), masked_fill_op(src, ~zero_src, 0)
     total = scatter_add_op(none_in, index, none_src, dim)
     at = gather_along(zeros, i, dim)
-    return (to_input * conj(zero_factor(zeros, zero_in, total, none_in, dtype)),
-            to_src * conj(zero_factor(at, zero_src, gather_op(total, index, dim), none_src, dtype)))
+    return (
+        to_input * conj(zero_factor(zeros, zero_in, total, none_in, dtype)),
+        to_src * conj(zero_factor(at, zero_src, gather_op(total, index, dim), none_src, dtype)),
+    )
 
 
 def zero_factor(zeros: Any, zero: Any, total: Any, own: Any, dtype: Any) -> Any:

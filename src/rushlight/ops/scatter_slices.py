@@ -22,7 +22,9 @@ def slice_scatter_op(be: Any, input: Array, src: Array, index: Any) -> Array:
     return out
 
 
-slice_scatter_op.grad("input")(lambda g, src_shape, index: slice_scatter_op(g, np.zeros(src_shape, raw(g).dtype), index))
+slice_scatter_op.grad("input")(
+    lambda g, src_shape, index: slice_scatter_op(g, np.zeros(src_shape, raw(g).dtype), index)
+)
 slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
@@ -75,7 +77,9 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
         raise IndexError("select_scatter() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
     if not -shape[dim] <= index < shape[dim]:
-        raise IndexError(f"select_scatter(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
+        raise IndexError(
+            f"select_scatter(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}"
+        )
     place = (*[slice(None)] * dim, int(index), ...)
     check_part("select_scatter", src, (*shape[:dim], *shape[dim + 1 :]))
     return slice_scatter_op(input, same_kind(input, src), place)

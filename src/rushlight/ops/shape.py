@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import by_keyword, sizes
-from rushlight.ops.fast_views import made_copy, made_view, shares
+from rushlight.ops.fast_views import at_once, made_copy, made_view, shares
 from rushlight.ops.registry import function, op
 
 
@@ -64,7 +64,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
             )
         full.append(n)
     size = tuple(full)
-    if input.__class__ is np.ndarray:
+    if not at_once(input):
         return broadcast(input, size)
     return made_view(broadcast.op, input, broadcast.op.forward(None, input._array, size), (size,))
 
@@ -97,7 +97,9 @@ def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     elif math.prod(shape) == count and all(n >= 0 for n in shape):
         return shape
     if any(n < -1 for n in shape):
-        raise RuntimeError(f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}")
+        raise RuntimeError(
+            f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}"
+        )
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
 
 
@@ -108,7 +110,7 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
         shape = by_keyword("reshape", "shape", shape, named)
     if len(shape) == 1 and shape[0].__class__ is not int:
         shape = shape[0]
-    if input.__class__ is not np.ndarray:
+    if at_once(input):
         array = input._array
         try:
             result = array.reshape(shape)

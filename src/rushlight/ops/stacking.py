@@ -53,7 +53,9 @@ def split_points(name: str, places: Any) -> Any:
     array = raw(places)
     if isinstance(array, np.ndarray):
         if array.dtype != np.int64:
-            raise RuntimeError(f"{name} expected tensor_indices_or_sections to have dtype of long, but got {array.dtype}")
+            raise RuntimeError(
+                f"{name} expected tensor_indices_or_sections to have dtype of long, but got {array.dtype}"
+            )
         if array.ndim > 1:
             raise RuntimeError(f"{name} expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
                                f"tensor, but got a tensor with {array.ndim} dims")  # fmt: skip

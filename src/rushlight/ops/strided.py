@@ -249,5 +249,3 @@ def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
     from rushlight.ops.formats import contiguous_format
 
     return copy(unfold(input, dimension, size, step), contiguous_format)
-
-

@@ -55,7 +55,6 @@ exp.grad("input")(lambda g, out: g * conj(out))
 exp.op.into = inplace_kernel(exp.op, _exp)
 
 
-
 @elementwise(half=None)
 def exp2(be: Any, input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""

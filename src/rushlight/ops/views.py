@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
-from rushlight.ops.fast_views import made_view, shares
+from rushlight.ops.fast_views import at_once, made_view, shares
 from rushlight.ops.registry import function
 from rushlight.ops.shape import (
     expand,
@@ -40,7 +40,7 @@ def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
 
     Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
     """
-    if named or dtype is not None or self.__class__ is ndarray:
+    if named or dtype is not None or not at_once(self):
         return view_slowly(self, by_keyword("view", "size", shape, named), dtype)
     if len(shape) == 1 and shape[0].__class__ is not int:
         shape = shape[0]
@@ -111,7 +111,7 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
     """The dimensions in another order, a view.  (*) -> (*)"""
     if named:
         dims = by_keyword("permute", "dims", dims, named)
-    if input.__class__ is not ndarray:
+    if at_once(input):
         if len(dims) == 1 and dims[0].__class__ is not int:
             dims = tuple(dims[0])
         try:
@@ -133,7 +133,7 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
 @function(method=True, aliases=("swapdims",))
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
-    if input.__class__ is not ndarray:
+    if at_once(input):
         try:
             return made_view(transpose_op.op, input, input._array.swapaxes(dim0, dim1), (dim0, dim1))
         except (TypeError, ValueError):
@@ -146,7 +146,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
     ndim = raw(input).ndim
-    if ndim == 2 and input.__class__ is not ndarray:
+    if ndim == 2 and at_once(input):
         return made_view(transpose_op.op, input, input._array.T, (0, 1))
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -171,7 +171,10 @@ def _mT(self: Tensor) -> Any:
     """The last two dimensions exchanged, a view."""
     if self._array.ndim < 2:
         raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
+        )
+    if not at_once(self):
+        return transpose_op(self, self._array.ndim - 2, self._array.ndim - 1)
     return made_view(transpose_op.op, self, self._array.swapaxes(-1, -2), (-2, -1))
 
 
@@ -180,7 +183,8 @@ def _H(self: Tensor) -> Any:
     if self._array.ndim not in (0, 2):
         raise RuntimeError(
             "tensor.H is only supported on matrices (2-D tensors). Got "
-            f"{self._array.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._array.ndim > 2)}")
+            f"{self._array.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._array.ndim > 2)}"
+        )
     return self if self._array.ndim == 0 else adjoint(self)
 
 
@@ -216,8 +220,8 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 def reshaped(op: Any, input: Any, shape: tuple[int, ...]) -> Any:
     """The view that one of the operators that put in or leave out dimensions of size 1 makes."""
-    if input.__class__ is ndarray:
-        return input.reshape(shape)
+    if not at_once(input):
+        return op.call(input, shape)
     return made_view(op, input, input._array.reshape(shape), (shape,))
 
 
@@ -237,8 +241,7 @@ def select(input: Any, dim: int, index: Any) -> Any:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim, i = wrap_dim(dim, len(shape)), int(index)
     if not -shape[dim] <= i < shape[dim]:
-        raise IndexError(
-            f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {dim}")
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {dim}")
     return select_op(input, (*[slice(None)] * dim, i, ...))
 
 

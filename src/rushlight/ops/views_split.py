@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
-from rushlight.ops.fast_views import made_views
+from rushlight.ops.fast_views import at_once, made_views
 from rushlight.ops.join import cat_op, stack_op
 from rushlight.ops.registry import function, op
 from rushlight.ops.views import raw
@@ -66,8 +66,8 @@ def _(gs: Any, input_shape: Any, dim: Any) -> Any:
 
 def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
     """The views that a splitting operator makes, as a tuple."""
-    if input.__class__ is np.ndarray:
-        return tuple(op.forward(None, input, *statics))
+    if not at_once(input):
+        return tuple(op.call(input, *statics))
     return made_views(op, input, op.forward(None, input._array, *statics), statics)
 
 
@@ -111,7 +111,9 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     dim, wanted = wrap_dim(dim, len(shape)), tuple(int(n) for n in split_sizes)
     if any(n < 0 for n in wanted):
-        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got {list(wanted)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got {list(wanted)}"
+        )
     if sum(wanted) != shape[dim]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {shape[dim]} (input tensor's size at dimension "

@@ -189,9 +189,7 @@ class ModuleList(_Numbered):
     def extend(self, modules: Iterable[Any]) -> Self:
         """Add the modules of an iterable at the end.  Raises TypeError for what is no iterable."""
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
             self.append(module)
         return self

@@ -31,7 +31,6 @@ def __getattr__(name: str) -> Any:
 class _ConvNd(Module):
     """What all convolutions share.  weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel)."""
 
-
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
@@ -261,9 +260,7 @@ class _ConvTransposeNd(_ConvNd):
         n = len(self.kernel_size)
         convolve: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
         extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
-        return convolve(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+        return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
     def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
         """The output padding that gives `output_size`.  Raises ValueError where none does."""

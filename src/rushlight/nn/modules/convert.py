@@ -50,9 +50,7 @@ class Convertible(Tree):
         """
         target, kind, memory_format = _parse_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
-            raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}"
-            )
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
         def convert(tensor: Any) -> Any:
             wanted = kind if tensor.is_floating_point() or tensor.is_complex() else None

@@ -46,6 +46,4 @@ class Unfold(Module):
 
     def extra_repr(self) -> str:
         """Sizes."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -30,9 +30,7 @@ class _Global:
 
     def refresh(self) -> None:
         """Note when the last hook is gone, so that calls are fast again."""
-        self.used = bool(
-            self.forward_pre or self.forward or self.backward_pre or self.backward or self.legacy_backward
-        )
+        self.used = bool(self.forward_pre or self.forward or self.backward_pre or self.backward or self.legacy_backward)
 
 
 shared = _Global()
@@ -247,9 +245,7 @@ def register_module_forward_pre_hook(hook: Any) -> RemovableHandle:
     return shared.add(shared.forward_pre, hook)
 
 
-def register_module_forward_hook(
-    hook: Any, *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
+def register_module_forward_hook(hook: Any, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module, before its own hooks."""
     shared.used = True
     handle = RemovableHandle(shared.forward, extra_dict=[shared.with_kwargs, shared.always_called])

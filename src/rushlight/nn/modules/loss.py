@@ -52,9 +52,7 @@ class NLLLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Log-probabilities (N, C, *) or (C), classes (N, *) or () -> () or the target's shape."""
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):
@@ -175,9 +173,7 @@ class MultiLabelMarginLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """Squared below `beta`, absolute above: `d ** 2 / (2 beta)` or `d - beta / 2`."""
 
-    def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, beta: float = 1.0
-    ) -> None:
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, beta: float = 1.0) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 

@@ -95,9 +95,7 @@ class _MaxUnpoolNd(Module):
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Pooled values and their indices -> the unpooled size, or `output_size`."""
         unpool: Any = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[len(self.kernel_size) - 1]
-        return unpool(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         """The window."""
@@ -149,9 +147,7 @@ class AvgPool1d(_AvgPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
@@ -274,9 +270,7 @@ class _LPPoolNd(Module):
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def _pool(self, pool: Any, input: Tensor) -> Tensor:
-        return pool(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+        return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         """Norm and window."""

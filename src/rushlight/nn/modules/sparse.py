@@ -237,6 +237,4 @@ class EmbeddingBag(_Table):
 
 def _need_matrix(embeddings: Tensor) -> None:
     if embeddings.ndim != 2:
-        raise AssertionError(
-            f"Embeddings parameter is expected to be 2-dimensional, got {embeddings.ndim} dimensions"
-        )
+        raise AssertionError(f"Embeddings parameter is expected to be 2-dimensional, got {embeddings.ndim} dimensions")

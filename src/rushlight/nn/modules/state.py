@@ -64,9 +64,7 @@ class Stateful(Convertible):
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers of the whole tree, by dotted names.
 
         The tensors share the module's memory and are detached unless `keep_vars`.  `destination` takes the entries
@@ -251,9 +249,7 @@ def _detached(tensor: Any) -> Any:
     return tensor if is_lazy(tensor) else tensor.detach()
 
 
-def _load_one(
-    module: Any, name: str, key: str, parameter: Any, value: Any, assign: bool, errors: list[str]
-) -> None:
+def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assign: bool, errors: list[str]) -> None:
     """Copy one entry into its parameter or buffer, or say in `errors` why not."""
     is_tensor: bool = isinstance(value, Tensor)
     if not is_tensor:

@@ -105,15 +105,11 @@ class Transformer(Module):
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            self.encoder = TransformerEncoder(
-                TransformerEncoderLayer(*layer, **options), num_encoder_layers, norm()
-            )
+            self.encoder = TransformerEncoder(TransformerEncoderLayer(*layer, **options), num_encoder_layers, norm())
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            self.decoder = TransformerDecoder(
-                TransformerDecoderLayer(*layer, **options), num_decoder_layers, norm()
-            )
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*layer, **options), num_decoder_layers, norm())
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
@@ -150,9 +146,7 @@ class Transformer(Module):
                 f"the feature number of src and tgt must be equal to d_model {self.d_model}, got {src.shape[-1]} and "
                 f"{tgt.shape[-1]}"
             )
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt,
             memory,

@@ -13,9 +13,7 @@ class DataParallel(Module):
     `device_ids` and `output_device` are accepted; asking for several devices raises ValueError.
     """
 
-    def __init__(
-        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError(

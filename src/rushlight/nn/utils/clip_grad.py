@@ -43,9 +43,7 @@ def get_total_norm(
     return total
 
 
-def clip_grads_with_norm_(
-    parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
-) -> None:
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients in place by `max_norm / (total_norm + 1e-6)` where that is less than 1."""
     norm: Any = total_norm
     factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)

@@ -294,5 +294,3 @@ def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tenso
         for held in ("original",) if source.is_tensor else tuple(f"original{i}" for i in range(source.ntensors)):
             setattr(target, held, getattr(source, held))
     return to_module
-
-

@@ -207,8 +207,7 @@ def pad_sequence(
         sequences = sequences.unbind(0)
     elif not isinstance(sequences, Sequence):
         raise RuntimeError(
-            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
-            f"{type(sequences).__name__}"
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences).__name__}"
         )
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
