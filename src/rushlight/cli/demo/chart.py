@@ -20,7 +20,7 @@ text { font: 13px system-ui, sans-serif; fill: #334155 }
 
 def draw(results: list[dict[str, Any]]) -> str:
     """An SVG document with one panel per run, from the model's construction to its first evaluation."""
-    end = max(result["window"] for result in results)
+    end = results[0]["steps"] + 3.0
     top = _round_up(max(result["peak"] for result in results) / 1e6)
     height = (HEIGHT - TOP - BOTTOM - GAP * (len(results) - 1)) / len(results)
     parts = [
@@ -33,12 +33,13 @@ def draw(results: list[dict[str, Any]]) -> str:
     for index, result in enumerate(results):
         panel = Panel(TOP + index * (height + GAP), height, end, top)
         parts += [*panel.grid(), *panel.run(result), *panel.label(result)]
-    parts += [*_time_axis(end), "</svg>"]
+    parts += [*_step_axis(results[0]["steps"], end), "</svg>"]
     return "\n".join(parts) + "\n"
 
 
-def _x(seconds: float, end: float) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * seconds / end
+def _x(step: float, end: float) -> float:
+    """Where a step lies: the model is built in the step before 0."""
+    return LEFT + (WIDTH - LEFT - RIGHT) * (step + 1) / (end + 1)
 
 
 def _round_up(value: float) -> float:
@@ -50,23 +51,14 @@ def _round_up(value: float) -> float:
     return float(50 * (int(value / 50) + 1))
 
 
-def _tick(end: float) -> float:
-    """A round distance between ticks that gives about six of them.
-
-    >>> _tick(1.0), _tick(4.2)
-    (0.2, 1.0)
-    """
-    return next((step for step in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if end / step <= 6), 10.0)
-
-
-def _time_axis(end: float) -> Iterable[str]:
+def _step_axis(steps: int, end: float) -> Iterable[str]:
     y = HEIGHT - BOTTOM
-    step = _tick(end)
-    for index in range(int(end / step) + 1):
-        x = _x(index * step, end)
+    for step in range(0, steps + 1, 10):
+        x = _x(step, end)
         yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 5}"/>'
-        yield f'<text x="{x:.1f}" y="{y + 20}" text-anchor="middle">{index * step:g}</text>'
-    yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">seconds</text>'
+        yield f'<text x="{x:.1f}" y="{y + 20}" text-anchor="middle">{step}</text>'
+    yield f'<text x="{_x(steps / 2, end):.1f}" y="{HEIGHT - 10}" text-anchor="middle">steps</text>'
+    yield f'<text x="{_x(end, end):.1f}" y="{HEIGHT - 10}" text-anchor="end">evaluation</text>'
 
 
 class Panel:

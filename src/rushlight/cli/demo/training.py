@@ -100,16 +100,18 @@ class Run:
         self.losses: list[float] = []
         self.times: list[float] = []
         self.gradients = 0
-        self.window = 0.0
+        self.marks: list[float] = []  # when the first pass and its evaluation began and ended
         self.memory = ResidentMemory()
         with self.memory:
             manual_seed(seed)
             self.model = model_for_digits()
             self.optimizer = WAYS[way](self.model)
             for _ in range(epochs):
+                self.mark()
                 self.epoch()
+                self.mark()
                 self.accuracy = self.evaluate()
-                self.window = self.window or self.memory.elapsed()
+                self.mark()
 
     def epoch(self) -> None:
         """One pass over the training images, in a new order."""
@@ -123,6 +125,13 @@ class Run:
             self.times.append(time.perf_counter() - start)
             self.losses.append(loss)
             self.report(loss)
+            if index < self.per_epoch - 1:
+                self.mark()
+
+    def mark(self) -> None:
+        """Remember when this was."""
+        if len(self.marks) < 2 + self.per_epoch:
+            self.marks.append(self.memory.elapsed())
 
     def set_rate(self) -> None:
         """Warm up, then fall to zero in a straight line."""
@@ -153,6 +162,13 @@ class Run:
             chosen = self.model(from_numpy(images)).numpy().argmax(1)
         return float((chosen == labels).mean())
 
+    def series(self) -> list[tuple[float, int]]:
+        """The memory until the end of the first evaluation, over steps: built by 0, evaluated within three steps."""
+        places = [-1.0, *range(self.per_epoch + 1), self.per_epoch + 3.0]
+        inside = [sample for sample in self.memory.series if sample[0] <= self.marks[-1]]
+        steps = np.interp([time for time, _ in inside], [0.0, *self.marks], places)
+        return [(round(float(step), 3), size) for step, (_, size) in zip(steps, inside)]
+
     def figures(self) -> dict[str, Any]:
         """What the run measured, sizes in bytes."""
         states = [state for part in self.optimizer.parts for state in part.state.values()]
@@ -164,8 +180,8 @@ class Run:
             "seconds_per_step": float(np.median(self.times)),
             "accuracy": self.accuracy,
             "losses": self.losses,
-            "window": self.window,  # the first pass over the data and its evaluation, which the chart shows
-            "series": [(round(t, 4), size) for t, size in self.memory.series if t <= self.window],
+            "steps": self.per_epoch,
+            "series": self.series(),
         }
 
 
