@@ -202,8 +202,8 @@ def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
 def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) -> None:
     """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
     try:
-        shapes = [x._array.shape[:-2] for x in (query, key, value)]
-        batch = joint_batch(shapes[0], shapes[1], shapes[2], groups)
+        leads = [x._array.shape[:-2] for x in (query, key, value)]
+        batch = joint_batch(leads[0], leads[1], leads[2], groups)
         if mask is not None:
             full = (*batch, query.shape[-2], key.shape[-2])
             if np.broadcast_shapes(full, tuple(mask.shape)) != full:

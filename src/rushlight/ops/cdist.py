@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.declare import Array
+from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.shape import broadcast
 from rushlight.ops.views import raw, unsqueeze
@@ -148,11 +149,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any
         compute_mode = MODES[0]
     if compute_mode not in MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise RuntimeError(f"cdist: the batch dimensions of shapes {list(a.shape)} and {list(b.shape)} do not broadcast") \
-            from None  # fmt: skip
+    lead = common_shape(a.shape[:-2], b.shape[:-2])
+    if lead is None:
+        raise RuntimeError(f"cdist: the batch dimensions of shapes {list(a.shape)} and {list(b.shape)} do not broadcast")
     x1, x2 = (x if raw(x).shape[:-2] == lead else broadcast(x, (*lead, *raw(x).shape[-2:])) for x in (x1, x2))
     many = a.shape[-2] > 25 or b.shape[-2] > 25
     product = p == 2 and (compute_mode == MODES[1] or (compute_mode == MODES[0] and many))

@@ -44,3 +44,20 @@ def by_keyword(name: str, keyword: str, given: tuple[Any, ...], named: dict[str,
     if given and value is not None:
         raise TypeError(f"{name}() got multiple values for argument {keyword!r}")
     return given if value is None else (value,)
+
+
+def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
+    """The shape to which two shapes broadcast; None if there is none."""
+    if s == t:
+        return s
+    if len(s) < len(t):
+        s, t = t, s
+    lead = len(s) - len(t)
+    found = list(s)
+    for i, n in enumerate(t):
+        m = s[lead + i]
+        if m != n and n != 1:
+            if m != 1:
+                return None
+            found[lead + i] = n
+    return tuple(found)

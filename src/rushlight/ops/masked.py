@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops import call
+from rushlight.ops import call, dims
 from rushlight.ops.declare import Array
 from rushlight.ops.index_select import constant
 from rushlight.ops.outs import moving
@@ -20,7 +20,7 @@ from rushlight.tensor import Tensor, wrap
 
 
 def _filled(be: Any, input: Any, mask: Any, value: Any) -> Any:
-    shape = np.broadcast_shapes(input.shape, mask.shape)
+    shape = dims.common_shape(input.shape, mask.shape)
     out = np.empty(shape, input.dtype) if shape != input.shape else input.copy()
     if shape != input.shape:
         out[...] = input
@@ -123,11 +123,11 @@ def check_mask(name: str, mask: Any) -> None:
 
 def common_shape(name: str, input: Any, mask: Any) -> tuple[int, ...]:
     """The shape to which input and mask broadcast.  Raises RuntimeError if there is none."""
-    try:
-        return np.broadcast_shapes(raw(input).shape, raw(mask).shape)
-    except ValueError:
+    shape = dims.common_shape(raw(input).shape, raw(mask).shape)
+    if shape is None:
         raise RuntimeError(f"{name}(): input of shape {list(raw(input).shape)} and mask of shape {list(raw(mask).shape)} do "
-                           "not broadcast") from None  # fmt: skip
+                           "not broadcast")  # fmt: skip
+    return shape  # type: ignore[no-any-return]
 
 
 def fill(run: Any, name: str, input: Any, mask: Any, value: Any) -> Any:

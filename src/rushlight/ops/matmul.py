@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
+from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import function, op, publish
-from rushlight.ops.shape import reshape_op, transpose_op
+from rushlight.ops.shape import permute_op, reshape_op, transpose_op
 from rushlight.ops.views import raw
 from rushlight.tensor import Tensor
 
@@ -32,11 +34,24 @@ def mm_op(be: Any, input: Array, mat2: Array) -> Array:
     return be.matmul(input, mat2)
 
 
-@op(ns=None, name="bmm", linear=True, grads={"input": lambda g, mat2: matmul_op(g, adj(mat2)),
+@op(ns=None, name="bmm", linear=True, grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
 def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return be.matmul(input, mat2)
+
+
+def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
+    """a @ b for an input of `shape`: where that is one matrix for a whole batch, the sum over the batch.
+
+    The products of all are made first where they are smaller than copies of the factors would be.
+    """
+    s, t = raw(a).shape, raw(b).shape
+    if len(shape) != 2 or s[:-2] != t[:-2] or math.prod(s[:-1]) * t[-1] <= math.prod(s) + math.prod(t):
+        return matmul_op(a, b)
+    batch = len(s) - 2
+    left = permute_op(a, (batch, *range(batch), batch + 1))
+    return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
 
 
 @op(ns=None, name="mv", linear=True, grads={"input": lambda g, vec: outer_op(g, conj(vec)),
@@ -219,10 +234,8 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
         return reshape_op(mv_op(flat(input), other), s[:-1])
     if len(t) == 2:
         return reshape_op(mm_op(flat(input), other), (*s[:-1], t[-1]))
-    try:
-        np.broadcast_shapes(s[:-2], t[:-2])
-    except ValueError:
-        raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast") from None
+    if common_shape(s[:-2], t[:-2]) is None:
+        raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast")
     return matmul_op(input, other)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import wrap_dim
+from rushlight.ops.dims import common_shape, wrap_dim
 from rushlight.ops.index_raw import add_along, check_bounds, gather_along, put_along, wrapped
 from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
@@ -238,10 +238,9 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     dim = wrap_dim(dim, len(x))
     known = wrapped(raw(indices), x[dim], "take_along_dim")
     indices = indices if known is raw(indices) else wrap(known)
-    try:
-        common = np.broadcast_shapes((*x[:dim], 1, *x[dim + 1 :]), (*i[:dim], 1, *i[dim + 1 :]))
-    except ValueError:
+    common = common_shape((*x[:dim], 1, *x[dim + 1 :]), (*i[:dim], 1, *i[dim + 1 :]))
+    if common is None:
         raise RuntimeError(f"take_along_dim(): input of shape {list(x)} and indices of shape {list(i)} do not broadcast "
-                           f"besides dimension {dim}") from None  # fmt: skip
+                           f"besides dimension {dim}")  # fmt: skip
     return gather(broadcast(input, (*common[:dim], x[dim], *common[dim + 1 :])), dim,
                   broadcast(indices, (*common[:dim], i[dim], *common[dim + 1 :])))  # fmt: skip
