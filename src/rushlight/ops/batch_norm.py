@@ -105,6 +105,8 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
 def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,
                momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
     """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
+    if isinstance(input, Tensor) and input._array.shape == (0,):
+        return input.clone(), running_mean, running_var
     check_batch(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     if not training:
         for name, x in (("running_mean", running_mean), ("running_var", running_var)):
