@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.arith import conj
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.diagonal import diagonal
 from rushlight.ops.matmul import same_dtype
@@ -195,6 +196,10 @@ def cheapest(terms: list[Labels], lo: Labels, sizes: dict[Any, int]) -> tuple[in
 def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
     """Contract operands pair by pair until one is left, and put its dimensions in order."""
     sizes = check_sizes(operands, terms)
+    if raw(operands[0]).dtype.kind in "bui":
+        every = [name for term in terms for name in term]
+        if any(every.count(name) == 1 for name in set(every) - set(lo)):  # sums of integers count in int64
+            operands = [cast(x, np.dtype(np.int64)) for x in operands]
     while len(operands) > 1:
         i, j = cheapest(terms, lo, sizes)
         b, lb = operands.pop(j), terms.pop(j)

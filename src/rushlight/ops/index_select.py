@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call
+from rushlight.ops.compute import cast as as_array
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import accumulate_at, check_bounds
@@ -46,7 +47,7 @@ index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, inde
 
 
 def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
-    scaled = source if alpha == 1 else np.asarray(source * alpha).astype(out.dtype, copy=False)
+    scaled = source if alpha == 1 else np.asarray(source * as_array(alpha, out.dtype)).astype(out.dtype, copy=False)
     accumulate_at(out, place(index, dim), scaled)
 
 
@@ -214,7 +215,6 @@ def fill_slices(run: Any, name: str, input: Any, dim: Any, index: Any, value: An
 
 def constant(name: str, value: Any, like: Any) -> Any:
     """A number or 0-d tensor in the dtype of `like`.  Raises RuntimeError where that would lose its kind."""
-    from rushlight.ops.compute import cast as as_array
     from rushlight.ops.convert import cast
 
     dtype = raw(like).dtype

@@ -227,7 +227,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
         raise ValueError(f"expected 'indices' to be integer tensor, but got {getattr(indices, 'dtype', type(indices))}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], array
+    found, rest = [], array.astype(np.int64, copy=False)
     for n in reversed(sizes):
         found.append(wrap(np.asarray(rest % n)) if n else wrap(rest.copy()))
         rest = rest // n if n else rest

@@ -107,8 +107,8 @@ def sum_to_size(self: Any, *size: Any) -> Any:
     lead = len(have) - len(target)
     if lead < 0 or any(n not in (1, have[i + lead]) for i, n in enumerate(target)):
         raise RuntimeError(f"size {{{list(have)}}} is not expandable to size {{{list(target)}}}.")
-    if not target and raw(self).dtype.kind in "bui":  # a sum over all, which counts in int64
-        return sum_to(cast(self, np.dtype(np.int64)), ())
+    if raw(self).dtype.kind in "bui" and (not target or target != have):  # sums of integers count in int64
+        return sum_to(cast(self, np.dtype(np.int64)), target)
     return self if target == have else sum_to(self, target)
 
 
