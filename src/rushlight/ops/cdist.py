@@ -151,7 +151,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     lead = common_shape(a.shape[:-2], b.shape[:-2])
     if lead is None:
-        raise RuntimeError(f"cdist: the batch dimensions of shapes {list(a.shape)} and {list(b.shape)} do not broadcast")
+        raise RuntimeError(
+            f"cdist: the batch dimensions of shapes {list(a.shape)} and {list(b.shape)} do not broadcast"
+        )
     x1, x2 = (x if raw(x).shape[:-2] == lead else broadcast(x, (*lead, *raw(x).shape[-2:])) for x in (x1, x2))
     many = a.shape[-2] > 25 or b.shape[-2] > 25
     product = p == 2 and (compute_mode == MODES[1] or (compute_mode == MODES[0] and many))

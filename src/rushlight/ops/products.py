@@ -146,7 +146,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {s[i]} in dim {i} and second has "
                                f"size {t[j]} in dim {j}")  # fmt: skip
         if s[i] != t[j]:  # a size of 1 stands for all: the other is summed
-            a, b = (a.sum(i, keepdim=True, dtype=a.dtype), b) if t[j] == 1 else (a, b.sum(j, keepdim=True, dtype=b.dtype))
+            a, b = (
+                (a.sum(i, keepdim=True, dtype=a.dtype), b) if t[j] == 1 else (a, b.sum(j, keepdim=True, dtype=b.dtype))
+            )
     s, t = raw(a).shape, raw(b).shape
     free_a, free_b = ([d for d in range(len(x)) if d not in y] for x, y in ((s, first), (t, second)))
     k = math.prod(s[d] for d in first)
