@@ -172,6 +172,13 @@ def test_where_nonzero():
     assert torch.tensor([0.0, 2.0], dtype=torch.bfloat16).nonzero().tolist() == [[1]]
 
 
+def test_nonzero_of_a_fixed_size():
+    t = torch.tensor([0, 3, 0, 4])
+    assert t.nonzero_static(size=1).tolist() == [[1]] and t.nonzero_static(size=3).tolist() == [[1], [3], [-1]]
+    with pytest.raises(RuntimeError, match="non-negative"):
+        t.nonzero_static(size=-1)
+
+
 def test_take_and_put():
     flat = np.array([[0, -1], [5, 5]])
     np.testing.assert_array_equal(tensor(A).take(tensor(flat)).numpy(), A.reshape(-1)[flat])

@@ -220,3 +220,13 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
         return argwhere(input)
     array = raw(input)
     return tuple([wrap(i) for i in truth(array.reshape(1) if array.ndim == 0 else array).nonzero()])
+
+
+@function(method=True, out=True)
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """As nonzero, but always `size` rows: the first ones, or filled up with `fill_value`.  (*) -> (size, ndim) int64"""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")
+    found = argwhere(input)._array[:size]
+    rest = np.full((size - len(found), raw(input).ndim), fill_value, np.int64)
+    return wrap(np.concatenate([found, rest]))

@@ -15,7 +15,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import sizes, wrap_dim, wrap_dims
 from rushlight.ops.formats import contiguous_format
 from rushlight.ops.registry import NAMESPACES, function, op
-from rushlight.ops.shape import broadcast, expand, permute_op, reshape_op, sum_to
+from rushlight.ops.shape import broadcast, expand, permute_op, reshape_op, slice_op, sum_to
 from rushlight.ops.strided import as_strided
 from rushlight.ops.views import raw
 from rushlight.tensor import Tensor
@@ -202,6 +202,15 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     if dim >= max(raw(input).ndim, 1):
         raise RuntimeError(f"narrow_copy(): dim {dim} does not exist in a tensor of {raw(input).ndim} dimensions")
     return copy(views.narrow(input, dim, start, length), contiguous_format)
+
+
+@function(out=True)
+def slice_copy(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    """start:end:step of dimension `dim`, a copy.  (*) -> (*)"""
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    dim = wrap_dim(dim, raw(input).ndim)
+    return copy(slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...)), contiguous_format)
 
 
 @function()
