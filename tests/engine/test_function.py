@@ -197,3 +197,45 @@ def test_misuse_is_explained():
 def test_nothing_is_recorded_without_grad():
     with torch.no_grad():
         assert not Cube.apply(leaf(1.0)).requires_grad
+
+
+def test_attributes_of_ctx_may_have_any_name():
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.shape, ctx.dtype, ctx.count, ctx.edges, ctx.seq, ctx.plan, ctx.extra = x.shape, x.dtype, k, 1, 2, 3, 4
+            ctx.node, ctx.nr, ctx.saved, ctx.function = 5, 6, 7, 8
+            return x.reshape(-1) * k
+
+        @staticmethod
+        def backward(ctx, g):
+            assert (ctx.dtype, ctx.edges, ctx.plan, ctx.node, ctx.nr) == (torch.float32, 1, 3, 5, 6)
+            return g.reshape(ctx.shape) * ctx.count, None
+
+    x = torch.ones(2, 3, requires_grad=True)
+    y = Scale.apply(x, 2)
+    y.sum().backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 2 and y.grad_fn.attributes["count"] == 2
+    with pytest.raises(AttributeError):
+        y.grad_fn.nothing
+
+
+def test_no_attribute_of_the_users_is_the_engines():
+    names = ("shape", "dtype", "plan", "edges", "seq", "extra", "count", "saved", "function", "node", "nr", "run")
+
+    class Sum(Function):
+        @staticmethod
+        def forward(ctx, x):
+            for name in names:
+                setattr(ctx, name, f"my {name}")
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            assert all(getattr(ctx, name) == f"my {name}" for name in names)
+            return g.expand(2)
+
+    x = leaf(1.0, 2.0)
+    y = Sum.apply(x)
+    y.backward()
+    assert x.grad.tolist() == [1.0, 1.0] and y.grad_fn.saved == "my saved"

@@ -1,4 +1,4 @@
-"""Custom functions: `Function`, whose node is the context that the user's forward and backward share."""
+"""Custom functions: `Function`, the context that the user's forward and backward share, and the node."""
 
 from __future__ import annotations
 
@@ -17,26 +17,43 @@ from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor, alias, wrap
 
 
-class FunctionCtx(Node):
-    """The node of a custom function, and the `ctx` that its static methods receive."""
+class Context:
+    """The `ctx` that the static methods of a custom function receive: the attributes they set, in front of the node.
 
-    # User attributes need a __dict__, so this class has no slots of its own.
-    function: Any
-    count: int
+    They may have any name, also those that the engine uses on nodes: `ctx.shape = x.shape` is usual.
+    """
 
-    def __init__(self, function: Any, args: tuple[Any, ...]):
-        self.function, self.extra, self.seq = function, None, next_seq()
-        self.edges: tuple[Any, ...] = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
-        self.needs_input_grad = tuple(e is not None and modes.grad for e in self.edges)
+    __slots__ = ("__dict__", "__node")
+
+    def __init__(self, node: FunctionCtx):
+        self.__dict__ = node.attributes
+        self.__node = node
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__node, name)
+
+
+class FunctionCtx:
+    """The `ctx` that the static methods of a custom function receive: the user may set any attribute on it.
+
+    Its node is another object, so that no attribute of the user's can be one of the engine's.
+    """
+
+    def __init__(self, function: Any, needs_input_grad: tuple[bool, ...]):
+        self._function = function
+        self._node: Any = None  # the node, while backward or the user looks at what was saved
+        self._saved: Any = ()
+        self._recorded = False
+        self.needs_input_grad = needs_input_grad
         self.materialize_grads = True
         self.dirty_tensors: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
         self.to_save: tuple[Any, ...] = ()
-        self.saved: Any = ()
         self.saved_for_forward: tuple[Any, ...] = ()
-        self.recorded = False
 
-    # What the user calls -------------------------------------------------------------------------------
+    def name(self) -> str:
+        """The name of the node."""
+        return f"{self._function.__name__}Backward"
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context."""
@@ -66,8 +83,9 @@ class FunctionCtx(Node):
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Refused, as in PyTorch: shared storage is noticed by itself."""
-        raise DeprecationWarning("mark_shared_storage is deprecated: tensors with shared storages are automatically "
-                                 "tracked.")  # fmt: skip
+        raise DeprecationWarning(
+            "mark_shared_storage is deprecated: tensors with shared storages are automatically tracked."
+        )
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that did not arrive come to backward as zeros (default) or None."""
@@ -76,43 +94,37 @@ class FunctionCtx(Node):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What save_for_backward kept."""
-        if not self.recorded:
+        if not self._recorded:
             return self.to_save
-        if self.saved is None:
+        if self._saved is None:
             freed(self)
-        return tuple(self.unpack(entry) for entry in self.saved)
+        return tuple(self._unpack(entry) for entry in self._saved)
 
-    # What the engine calls -----------------------------------------------------------------------------
-
-    @property
-    def runs_without_grad(self) -> bool:  # type: ignore[override]
-        return self.materialize_grads
-
-    def unpack(self, entry: Any) -> Any:
+    def _unpack(self, entry: Any) -> Any:
         """A saved tensor, its version checked."""
         if entry is None:
             return None
         kept, edge, version = entry
-        if edge.__class__ is int:  # an output, whose edge is this node: to hold that would close a cycle
-            edge = self.port(edge)
+        if edge.__class__ is int:  # an output, whose edge is the node: to hold that would close a cycle
+            edge = None if self._node is None else self._node.port(edge)
         if isinstance(kept, Packed):
             return kept.tensor(edge)
         storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
         found = 0 if storage is None else storage.version
         if found != version:
             array = kept.array if isinstance(kept, SavedOutput) else kept._array
-            stale(self, "a saved tensor", array.shape, found, version, storage)
+            stale(self._node or self, "a saved tensor", array.shape, found, version, storage)
         return kept.tensor(edge) if isinstance(kept, SavedOutput) else kept
 
-    def save(self, outputs: list[Any]) -> None:
-        """Turn what the user saved into what the node keeps."""
+    def _save(self, node: FunctionNode, outputs: list[Any]) -> None:
+        """Turn what the user saved into what the context keeps."""
         hooks = saved_hooks()
         saved: list[Any] = []
         for t in self.to_save:
             nr = next((k for k, out in enumerate(outputs) if out is t), None)
             if t is None:
                 saved.append(None)
-            elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is self:
+            elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is node:
                 kept: Any = Packed(t, hooks) if hooks else SavedOutput(t, nr)
                 saved.append((kept, nr, t._version))
             elif hooks:
@@ -120,14 +132,39 @@ class FunctionCtx(Node):
                 saved.append((packed, edge_of(t), 0))
             else:
                 saved.append((t, None, t._version))
-        self.saved, self.to_save, self.recorded = saved, (), True
+        self._saved, self.to_save, self._recorded = saved, (), True
+
+    extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
+
+
+class FunctionNode(Node):
+    """The node of a custom function; what it does not know itself, its context does."""
+
+    __slots__ = ("count", "ctx")
+    count: int
+
+    def __init__(self, ctx: FunctionCtx, edges: tuple[Any, ...]):
+        self.ctx, self.edges, self.extra, self.seq = ctx, edges, None, next_seq()
+
+    def __getattr__(self, name: str) -> Any:
+        ctx = self.ctx
+        former, ctx._node = ctx._node, self
+        try:
+            return getattr(ctx, name)
+        finally:
+            ctx._node = former
+
+    @property
+    def runs_without_grad(self) -> bool:  # type: ignore[override]
+        return self.ctx.materialize_grads
 
     def port(self, nr: int) -> Any:
         """The edge of output `nr`."""
         return self if self.count == 1 else Port(self, nr)
 
     def release(self) -> None:
-        self.saved = None if self.recorded and self.saved else self.saved
+        if self.ctx._recorded and self.ctx._saved:
+            self.ctx._saved = None
 
     def run(self, g: Any, wanted: int) -> Any:
         grads = [None if x is None else wrap(x) for x in (g if self.count != 1 else [g])]
@@ -139,16 +176,24 @@ class FunctionCtx(Node):
 
     def call_backward(self, grads: list[Any], create: bool) -> list[Any]:
         """Run the user's backward and check what it returned: a gradient or None for each argument of forward."""
-        if self.materialize_grads:
+        ctx = self.ctx
+        if ctx.materialize_grads:
             shapes, kinds = (self.shape, self.dtype) if self.count != 1 else ([self.shape], [self.dtype])
             for k, g in enumerate(grads):
                 if g is None and shapes[k] is not None:
                     grads[k] = wrap(np.zeros(shapes[k], kinds[k]))
-        fn = self.function
+        fn = ctx._function
         backward = fn.vjp if fn.backward is Function.backward and fn.vjp is not Function.vjp else fn.backward
-        with Setting("grad", create):
-            results = backward(self, *grads)
-        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        former, ctx._node = ctx._node, self
+        try:
+            with Setting("grad", create):
+                results = backward(ctx, *grads)
+        finally:
+            ctx._node = former
+        return self.checked(list(results) if isinstance(results, (tuple, list)) else [results])
+
+    def checked(self, results: list[Any]) -> list[Any]:
+        """What a backward returned, one gradient or None for each argument of forward."""
         count = len(self.edges)
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
@@ -158,8 +203,10 @@ class FunctionCtx(Node):
             )
         for i, r in enumerate(results):
             if r is not None and not isinstance(r, Tensor):
-                raise TypeError(f"function {self.name()} returned a gradient of type {type(r).__name__} at position {i}, "
-                                "expected a Tensor or None")  # fmt: skip
+                raise TypeError(
+                    f"function {self.name()} returned a gradient of type {type(r).__name__} at position {i}, "
+                    "expected a Tensor or None"
+                )
         return results
 
 
@@ -227,19 +274,21 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record it: one tensor, or the tuple that forward returned."""
         if cls.__dict__.get("_node_class") is None:
-            cls._node_class = type(f"{cls.__name__}Backward", (FunctionCtx,), {})
+            cls._node_class = type(f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": ()})
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
             args, kwargs = with_defaults(cls.forward, args, kwargs), {}
         if kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
-        ctx = cls._node_class(cls, args)
+        edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
+        ctx = FunctionCtx(cls, tuple(e is not None and modes.grad for e in edges))
+        node = cls._node_class(ctx, edges)
         with Setting("grad", False):
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
-        return finish(ctx, args, output)
+        return finish(node, args, output)
 
 
 def _positional(fn: Any) -> int:
@@ -255,8 +304,9 @@ def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return bound.args
 
 
-def finish(ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
+def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     """Give the outputs of a custom function their place in the graph."""
+    ctx = node.ctx
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
     if not several and not isinstance(output, Tensor):
@@ -267,21 +317,21 @@ def finish(ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
         if not any(t is x for x in outputs):
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
                                "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
-    recorded = modes.grad and any(e is not None for e in ctx.edges)
+    recorded = modes.grad and any(e is not None for e in node.edges)
     for t in ctx.dirty_tensors:
         if recorded:
             inplace.check(t, True)
         inplace.written(t, ctx.name())
-    ctx.count = len(outputs)
+    node.count = len(outputs)
     if recorded and modes.anomaly is not None:
-        anomaly.note(ctx)
-    results = [place(ctx, args, out, k, recorded) for k, out in enumerate(outputs)]
+        anomaly.note(node)
+    results = [place(node, args, out, k, recorded) for k, out in enumerate(outputs)]
     shapes = [out._array.shape if isinstance(out, Tensor) else None for out in results]
     kinds = [out._array.dtype if isinstance(out, Tensor) else None for out in results]
-    ctx.shape, ctx.dtype = (shapes, kinds) if ctx.count != 1 else (shapes[0], kinds[0])
+    node.shape, node.dtype = (shapes, kinds) if node.count != 1 else (shapes[0], kinds[0])
     if recorded:
         ctx.to_save = tuple(renamed(t, outputs, results) for t in ctx.to_save)
-        ctx.save(results)
+        ctx._save(node, results)
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return tuple(results) if several else results[0]
@@ -292,17 +342,17 @@ def renamed(t: Any, outputs: list[Any], results: list[Any]) -> Any:
     return next((r for out, r in zip(outputs, results, strict=True) if out is t), t)
 
 
-def place(ctx: FunctionCtx, args: tuple[Any, ...], out: Any, k: int, recorded: bool) -> Any:
+def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded: bool) -> Any:
     """One output, with its edge."""
     if not isinstance(out, Tensor):
         return out
-    if any(out is t for t in ctx.dirty_tensors):
+    if any(out is t for t in node.ctx.dirty_tensors):
         if recorded:
-            ctx.shape, ctx.dtype = out._array.shape, out._array.dtype
-            inplace.rebase(out, ctx.port(k))
+            node.shape, node.dtype = out._array.shape, out._array.dtype
+            inplace.rebase(out, node.port(k))
         return out
     is_input = any(out is x for x in args)
-    differentiable = out._array.dtype.kind not in "biu" and not any(out is t for t in ctx.non_differentiable)
+    differentiable = out._array.dtype.kind not in "biu" and not any(out is t for t in node.ctx.non_differentiable)
     if is_input or (out._edge is not None and recorded):
         of, out = out, alias(out)
         if is_input and recorded and differentiable:
@@ -311,7 +361,7 @@ def place(ctx: FunctionCtx, args: tuple[Any, ...], out: Any, k: int, recorded: b
         out._view = copy.copy(out._view)
         out._view.kind = "function"
     if recorded and differentiable:
-        out._edge = ctx.port(k)
+        out._edge = node.port(k)
     return out
 
 
