@@ -253,3 +253,16 @@ def test_in_place_on_a_view_of_memory_with_gaps():
     whole.as_strided((2, 2), (6, 2), 2).mul_(x[:2, :2].double() * 3)
     whole.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy()[:2, :2], [[6, 12], [24, 30]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 8, 16])
+def test_changes_of_strided_memory_reach_their_elements(dtype, step):
+    """NumPy 2.4's negative writes elsewhere where the strides of its output are 16 or 64 bytes."""
+    for name, want in (("neg_", lambda a: -a), ("sigmoid_", lambda a: 1 / (1 + np.exp(-a))), ("exp_", np.exp)):
+        whole = np.linspace(-1, 1, 9 * step + 1).astype(dtype)
+        t = torch.from_numpy(whole.copy())
+        getattr(t[1::step], name)()
+        after = whole.copy()
+        after[1::step] = want(whole[1::step])
+        np.testing.assert_allclose(t.numpy(), after, rtol=1e-6)
