@@ -17,22 +17,6 @@ from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor, alias, wrap
 
 
-class Context:
-    """The `ctx` that the static methods of a custom function receive: the attributes they set, in front of the node.
-
-    They may have any name, also those that the engine uses on nodes: `ctx.shape = x.shape` is usual.
-    """
-
-    __slots__ = ("__dict__", "__node")
-
-    def __init__(self, node: FunctionCtx):
-        self.__dict__ = node.attributes
-        self.__node = node
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__node, name)
-
-
 class FunctionCtx:
     """The `ctx` that the static methods of a custom function receive: the user may set any attribute on it.
 
