@@ -122,7 +122,7 @@ def input_tensor(node: OpNode, i: int) -> Any:
     x = node.saved[i]
     if isinstance(x, Tensor):
         input_array(node, i)
-        if x._edge is None and node.edges[i] is not None and x._view is None:
+        if x._edge is None and x._view is None and isinstance(node.edges[i], (Node, Port)):
             raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is "
                                "not supported, please use out-of-place `.detach()` instead")  # fmt: skip
         return x
