@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,11 +77,11 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """A gradient of one for an output of one real element."""
     if isinstance(out, Tensor) and not out.requires_grad:
         return None
-    if int(np.prod(shape)) != 1:
+    if math.prod(shape) != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
-    return wrap(np.ones(shape, dtype))
+    return wrap(np.array(1, dtype, ndmin=len(shape)))
 
 
 def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any) -> None:
@@ -102,8 +103,9 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
         edge = engine_edge(out)
         if edge is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-        if g._array.dtype != expected(out)[1]:
-            g = wrap(g._array.astype(expected(out)[1])) if g._edge is None else g
+        dtype = expected(out)[1]
+        if g._array.dtype != dtype:
+            g = wrap(g._array.astype(dtype)) if g._edge is None else g
         roots.append((edge, g))
     return roots
 

@@ -35,8 +35,11 @@ def is_dense(a: Any) -> bool:
 
 def owned_copy(g: Any, like: Any) -> Any:
     """`g` itself where only the run holds it and its layout is right, else a copy laid out as `like`."""
-    if getrefcount(g) <= Holders.leaf and g.flags.writeable and owns_memory(g) and same_layout(g, like):
-        return g
+    if getrefcount(g) <= Holders.leaf and g.flags.writeable and owns_memory(g):
+        if g.flags.c_contiguous and like.flags.c_contiguous:  # the usual case of what is asked next
+            return g
+        if same_layout(g, like):
+            return g
     if like.flags.c_contiguous or not is_dense(like):
         return np.array(g, order="C", subok=False)
     out = np.empty_like(like)

@@ -27,7 +27,6 @@ from rushlight.kernels.elementwise import (
 from rushlight.kernels.gather import (
     cross_entropy,
     cross_entropy_backward,
-    cross_entropy_weight,
     dropout,
     dropout_backward,
     embedding_backward,
@@ -78,7 +77,6 @@ __all__ = [
     "batch_stats",
     "cross_entropy",
     "cross_entropy_backward",
-    "cross_entropy_weight",
     "dropout",
     "dropout_backward",
     "embedding_backward",

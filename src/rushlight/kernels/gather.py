@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, is_half, native, put, up
 from rushlight.kernels.reference import gather as reference
 
 Maybe = Array | None
+INT64 = np.dtype(np.int64)
 
 
 def _int64(idx: Array) -> Array:
+    if idx.dtype is INT64 and idx.flags.c_contiguous:
+        return idx
     return contiguous(idx.astype(np.int64, copy=False))
 
 
@@ -81,32 +82,35 @@ def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -
 
 def cross_entropy(
     logits: Array, target: Array, weight: Maybe = None, ignore_index: int = -100, label_smoothing: float = 0.0
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Loss of each row, without the logarithms of the probabilities in memory.
 
     logits: (R, C), target: (R,) integers, weight: (C,).  Returns losses (R,), each already times its class's
-    weight and 0 where the target is ``ignore_index``, and lse (R,), the logarithm of the sum of e^logits, which
-    the gradient needs (float32 for 16-bit inputs).  IndexError for targets outside [0, C).
+    weight and 0 where the target is ``ignore_index``; lse (R,), the logarithm of the sum of e^logits, which
+    the gradient needs (float32 for 16-bit inputs); and (2,) in float64: the sum of the losses, and that of the
+    weights of the rows that count (without weights their number).  IndexError for targets outside [0, C).
     """
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
         wide, w = up(logits, weight)
-        loss, lse = _cross_entropy(wide, target, w, ignore_index, label_smoothing)
-        return loss.astype(logits.dtype), lse
+        loss, lse, sums = _cross_entropy(wide, target, w, ignore_index, label_smoothing)
+        return loss.astype(logits.dtype), lse, sums
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
 
-def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array]:
+def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array, Array]:
     table = native(x.dtype)
     if table is None or (weight is not None and weight.dtype != x.dtype):
         _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
         return reference.cross_entropy(x, target, weight, ignore, smoothing)
-    loss, lse = np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
+    rows, classes = x.shape
+    loss, lse, sums = np.empty(rows, x.dtype), np.empty(rows, x.dtype), np.empty(2)
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, *x.shape, ignore, smoothing)
-    _refuse_target(target, at, x.shape[1], ignore)
-    return loss, lse
+    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, sums, rows, classes, ignore, smoothing)
+    if at >= 0:
+        _refuse_target(target, at, classes, ignore)
+    return loss, lse, sums
 
 
 def cross_entropy_backward(
@@ -118,30 +122,23 @@ def cross_entropy_backward(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss."""
+    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss, or (1,)."""
     target = _int64(target)
     _check_sizes(logits, target, weight)
-    rest: tuple[Any, ...] = (ignore_index, label_smoothing)
     if is_half(logits.dtype):
         d, wide, sums, w = up(g, logits, lse, weight)
-        return cross_entropy_backward(d, wide, sums, target, w, *rest).astype(logits.dtype)
-    table = native(logits.dtype)
-    if table is None or any(a is not None and a.dtype != logits.dtype for a in (g, lse, weight)):
-        _refuse_target(target, _first_outside(target, logits.shape[1], ignore_index), logits.shape[1], ignore_index)
-        return reference.cross_entropy_backward(g, logits, lse, target, weight, *rest)
-    out = np.empty(logits.shape, logits.dtype)
+        return cross_entropy_backward(d, wide, sums, target, w, ignore_index, label_smoothing).astype(logits.dtype)
+    table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
+    if table is None or g.dtype != dtype or lse.dtype != dtype or (weight is not None and weight.dtype != dtype):
+        _refuse_target(target, _first_outside(target, classes, ignore_index), classes, ignore_index)
+        return reference.cross_entropy_backward(g, logits, lse, target, weight, ignore_index, label_smoothing)
+    out = np.empty(logits.shape, dtype)
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy_backward(
-        contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, *logits.shape, *rest
-    )
-    _refuse_target(target, at, logits.shape[1], ignore_index)
+    at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, rows,
+                                      classes, int(len(g) > 1), ignore_index, label_smoothing)  # fmt: skip
+    if at >= 0:
+        _refuse_target(target, at, classes, ignore_index)
     return out
-
-
-def cross_entropy_weight(target: Array, weight: Maybe = None, ignore_index: int = -100) -> float:
-    """What the mean divides by: the number of targets that count, or the sum of their classes' weights."""
-    keep = target != ignore_index
-    return float(np.count_nonzero(keep)) if weight is None else float(weight[target[keep]].sum())
 
 
 def dropout(x: Array, p: float, generator: np.random.Generator | int, out: Maybe = None) -> tuple[Array, Array]:

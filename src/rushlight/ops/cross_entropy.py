@@ -82,6 +82,9 @@ def _(g: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> An
 
 def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
     """Raise ValueError or RuntimeError where classes do not fit inputs of shape (N, C, *) or (C,)."""
+    array = target._array
+    if weight is None and len(shape) == 2 and array.shape == shape[:1] and array.dtype == np.int64:
+        return  # the usual case
     shape, have = list(shape), list(target.shape)
     if not shape:
         raise ValueError(f"{name}: Expected 1 or more dimensions (got 0)")
@@ -92,7 +95,6 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
         raise RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {have}")
     if have != wanted:
         raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
-    array = target._array
     if array.dtype != np.int64 and array.dtype != np.uint8:
         raise RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {target.dtype}")
     classes = shape[min(len(shape), 2) - 1]
@@ -149,14 +151,22 @@ def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None,
     Keeps the logarithm of each row's sum, and what the mean divides by.
     """
     require(input.dtype.kind == "f" or input.dtype.itemsize == 2, "cross_entropy", input)
-    flat = target.reshape(-1)
-    rows = class_rows(input).astype(wide(input.dtype), copy=False)
-    loss, lse = be.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
-    total = be.cross_entropy_weight(flat, weight, ignore_index) if reduction == "mean" else 1.0
+    rows = (
+        input
+        if input.ndim == 2 and input.dtype.itemsize > 2
+        else class_rows(input).astype(wide(input.dtype), copy=False)
+    )
+    flat = target if target.ndim == 1 else target.reshape(-1)
+    loss, lse, sums = be.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
     if reduction == "none":
-        return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, total
-    with np.errstate(all="ignore"):
-        return np.asarray(np.add.reduce(loss) / loss.dtype.type(total)).astype(input.dtype), lse, total
+        return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
+    total = float(sums[1]) if reduction == "mean" else 1.0
+    return np.array(over(float(sums[0]), total), input.dtype), lse, total
+
+
+def over(value: float, total: float) -> float:
+    """value / total as floating-point units divide."""
+    return value / total if total else math.nan if value == 0 or value != value else math.copysign(math.inf, value)
 
 
 def _of_dtype(x: Any, dtype: Any) -> Any:
@@ -165,8 +175,8 @@ def _of_dtype(x: Any, dtype: Any) -> Any:
 
 def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
                        ignore_index: int, label_smoothing: float) -> Any:  # fmt: skip
-    with np.errstate(all="ignore"):
-        each = np.broadcast_to(g.astype(lse.dtype) / lse.dtype.type(total), target.shape).reshape(-1)
+    each = g.reshape(-1) / g.dtype.type(total or math.nan)
+    each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
     rows = be.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
                                      ignore_index, label_smoothing)  # fmt: skip
     return by_class(rows, input.shape)
@@ -241,5 +251,5 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if input._array.shape == target._array.shape and input._array.ndim:
         return with_probabilities(input, target, weight, reduction, ignore_index, label_smoothing)
-    check_target("cross_entropy", input.shape, target, weight)
+    check_target("cross_entropy", input._array.shape, target, weight)
     return rowed(cross_entropy_op, input, target, weight, reduction, ignore_index, float(label_smoothing))

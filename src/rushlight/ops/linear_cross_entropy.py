@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import up
-from rushlight.ops.cross_entropy import check_target, coefficients, cross_entropy
+from rushlight.ops.cross_entropy import check_target, coefficients, cross_entropy, over
 from rushlight.ops.declare import Array
 from rushlight.ops.loss import check_tensors, reduction_of
 from rushlight.ops.matmul import linear
@@ -43,22 +43,21 @@ def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | N
              weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
     n = len(input)
-    loss, lse = np.empty(n, input.dtype), np.empty(n, input.dtype)
+    loss, lse, both = np.empty(n, input.dtype), np.empty(n, input.dtype), np.zeros(2)
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
         logits = logits_of(be, input[at], linear_weight, linear_bias)
-        loss[at], lse[at] = be.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
-    total = be.cross_entropy_weight(target, weight, ignore_index) if reduction == "mean" else 1.0
+        loss[at], lse[at], sums = be.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
+        both += sums
     if reduction == "none":
-        return loss, lse, total
-    with np.errstate(all="ignore"):
-        return np.add.reduce(loss) / loss.dtype.type(total), lse, total
+        return loss, lse, 1.0
+    total = float(both[1]) if reduction == "mean" else 1.0
+    return np.array(over(float(both[0]), total), input.dtype), lse, total
 
 
 def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
                total: float, ignore_index: int, smoothing: float, rows: int, needs: Any) -> Any:  # fmt: skip
     g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
-    with np.errstate(all="ignore"):
-        each = np.broadcast_to(g / lse.dtype.type(total), target.shape)
+    each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
     grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
              np.zeros_like(b) if needs[2] else None]  # fmt: skip
     for at in (slice(i, i + rows) for i in range(0, len(x), rows)):

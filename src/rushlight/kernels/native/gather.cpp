@@ -56,6 +56,16 @@ template <class T> struct Entropy {
         return out + s * (smoothing / T(C));
     }
 
+    // The losses together, and the weights of the rows that count.
+    void sums(const T *losses, double *to) const {
+        double loss = 0, weight = 0;
+        for (long r = 0; r < R; ++r) {
+            loss += losses[r];
+            if (target[r] != ignore) weight += w ? w[target[r]] : T(1);
+        }
+        to[0] = loss, to[1] = weight;
+    }
+
     void gradient(long r, T g, T lse, T *o) const {
         long t = target[r];
         if (t == ignore) {
@@ -148,22 +158,25 @@ template <class T> static Entropy<T> entropy(Array *x, Array *t, Array *w, long 
         rl::index_add_rows<T>(ptr<T>(dst), ptr<int64_t>(idx), ptr<T>(src), R, N, C);                           \
         return -1;                                                                                             \
     }                                                                                                          \
-    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, long R, long C, \
-                                        long ignore, double smoothing) {                                       \
+    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, Array *sums,    \
+                                        long R, long C, long ignore, double smoothing) {                       \
         long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
         if (outside >= 0) return outside;                                                                      \
-        rl::cross_entropy<T>(rl::entropy<T>(x, t, w, R, C, ignore, smoothing), ptr<T>(loss), ptr<T>(lse));     \
+        rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
+        rl::cross_entropy<T>(k, ptr<T>(loss), ptr<T>(lse));                                                    \
+        k.sums(ptr<T>(loss), ptr<double>(sums));                                                               \
         return -1;                                                                                             \
     }                                                                                                          \
     RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
-                                                 Array *o_, long R, long C, long ignore, double smoothing) {   \
+                                                 Array *o_, long R, long C, long every, long ignore,           \
+                                                 double smoothing) {                                           \
         long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
         if (outside >= 0) return outside;                                                                      \
         rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
         const T *g = ptr<T>(g_), *lse = ptr<T>(lse_);                                                          \
         T *o = ptr<T>(o_);                                                                                     \
         rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                      \
-            for (long r = begin; r < end; ++r) k.gradient(r, g[r], lse[r], o + r * C);                         \
+            for (long r = begin; r < end; ++r) k.gradient(r, g[r * every], lse[r], o + r * C);                 \
         });                                                                                                    \
         return -1;                                                                                             \
     }                                                                                                          \

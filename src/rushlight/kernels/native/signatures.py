@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 2
+ABI = 3
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -42,8 +42,8 @@ SIGNATURES: dict[str, str] = {
     "batch_norm_backward": "aaaaaaaa" + "nnni",
     # gather.cpp
     "index_add_rows": "aaannn",
-    "cross_entropy": "aaaaa" + "nnnd",
-    "cross_entropy_backward": "aaaaaa" + "nnnd",
+    "cross_entropy": "aaaaaa" + "nnnd",
+    "cross_entropy_backward": "aaaaaa" + "nnnnd",
     "dropout": "aaanuud",
     "dropout_backward": "aaand",
     # attention.cpp

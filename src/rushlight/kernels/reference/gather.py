@@ -26,7 +26,7 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> None:
 
 def cross_entropy(
     x: Array, target: Array, weight: Array | None, ignore_index: int, smoothing: float
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     with np.errstate(all="ignore"):
         top = np.fmax.reduce(x, axis=1, initial=-np.inf)
         lse = np.asarray(top + np.log(np.exp(x - top[:, None]).sum(axis=1)))
@@ -39,7 +39,9 @@ def cross_entropy(
             spread = lse[:, None] - x
             total = spread.sum(axis=1) if weight is None else spread @ weight
             loss = (1 - smoothing) * loss + smoothing / x.shape[1] * total
-    return np.where(ignored, x.dtype.type(0), loss), lse
+    loss = np.where(ignored, x.dtype.type(0), loss)
+    count = np.count_nonzero(~ignored) if weight is None else weight[target[~ignored]].sum(dtype=np.float64)
+    return loss, lse, np.array([loss.sum(dtype=np.float64), count])
 
 
 def cross_entropy_backward(
