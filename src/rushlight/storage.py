@@ -65,7 +65,9 @@ def storage_of(tensor: Any) -> Storage:
 
 def bump(tensor: Any) -> None:
     """Count an in-place change of the tensor's memory."""
-    storage = storage_of(tensor)
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage(tensor._array)
     if not tensor._inference:
         storage.version += 1
 

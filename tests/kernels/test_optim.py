@@ -148,3 +148,21 @@ def test_no_temporary_of_the_parameters_size(path: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000  # a parameter has 16 MB
+
+
+def test_sgd_many_equals_sgd(path: str, rng: np.random.Generator) -> None:
+    def triples() -> list[Any]:
+        r = np.random.default_rng(0)
+        return [r.random(shape).astype("f4") for shape in ((), (3, 4), (40_000,)) for _ in range(3)]
+
+    one, many = triples(), triples()
+    numbers = (0.1, 0.9, 0.1, 0.01, True, True)
+    for i in range(0, 9, 3):
+        K.sgd(*one[i : i + 3], *numbers)
+    K.sgd_many(many, numbers)
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_array_equal(a, b)
+    bare = [x.copy() for x in one[:2]]
+    K.sgd(*one[:2], None, 0.1)
+    K.sgd_many([*bare, None], (0.1, 0.0, 0.0, 0.0, False, False))
+    np.testing.assert_array_equal(one[0], bare[0])

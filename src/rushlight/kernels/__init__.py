@@ -56,7 +56,7 @@ from rushlight.kernels.pooling import (
     window_sum,
 )
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
-from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd
+from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd, sgd_many
 
 __all__ = [
     "col2im",
@@ -103,6 +103,7 @@ __all__ = [
     "sdpa_dropout_mask",
     "set_num_threads",
     "sgd",
+    "sgd_many",
     "sigmoid",
     "sigmoid_backward",
     "silu",

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.reference import optim as reference
 
@@ -87,6 +89,25 @@ def sgd(
     sign = -1.0 if maximize else 1.0
     numbers = (lr, momentum, dampening, weight_decay, sign, int(nesterov), int(first))
     _run("sgd", (param, grad, momentum_buf), numbers)
+
+
+def sgd_many(triples: list[Any], numbers: tuple[Any, ...]) -> None:
+    """Steps of gradient descent with the same numbers, as :func:`sgd` takes them from ``lr`` to ``maximize``.
+
+    triples: parameter, gradient and buffer (or None) of each, one after another in one list; gapless and of one dtype.
+    """
+    table = native(triples[0].dtype)
+    if table is None:
+        for i in range(0, len(triples), 3):
+            sgd(*triples[i : i + 3], *numbers)
+        return
+    lr, momentum, dampening, weight_decay, nesterov, maximize = numbers
+    objects = np.empty(len(triples), object)
+    for i, x in enumerate(triples):
+        objects[i] = x
+    sizes = np.array([x.size for x in triples[::3]])
+    sign = -1.0 if maximize else 1.0
+    table.sgd_many(objects, sizes, len(sizes), lr, momentum, dampening, weight_decay, sign, nesterov)
 
 
 def adagrad(

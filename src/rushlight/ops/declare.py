@@ -57,6 +57,7 @@ class Op:
         self.call: Any = None
         self.node_class: Any = None
         self.slim_class: Any = None
+        self.written = False  # whether its function, which depends on the formulas, was written out
         # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
         self.inline: dict[str, str] = {}
         self.__doc__ = fn.__doc__
@@ -105,6 +106,8 @@ class Op:
 
     def add_formula(self, formula: Formula, raw: Any = None) -> None:
         """Add a formula, with its twin, and check their requests."""
+        if self.written:
+            raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
         if raw is not None:
             formula.raw, formula.raw_requests = raw, arguments(raw)
         known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs", "be",

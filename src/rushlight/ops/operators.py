@@ -8,7 +8,8 @@ from rushlight.ops import call
 from rushlight.ops.arith import add, mul, neg, positive, sub, subtracted
 from rushlight.ops.compare import eq, ge, gt, le, lt, ne
 from rushlight.ops.divide import divided, floor_divide, remainder, true_divide
-from rushlight.ops.fast import binary, of_operator
+from rushlight.ops.fast import of_operator
+from rushlight.ops.fast_source import binary
 from rushlight.ops.logic import (
     bitwise_and,
     bitwise_left_shift,

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from rushlight.ops import call, fast
+from rushlight.ops import call, fast_source
 from rushlight.ops.declare import Op
 from rushlight.ops.plan import Formula
 from rushlight.state import modes
@@ -91,11 +91,11 @@ def choose(made: Op) -> Any:
     simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
     if simple and "f" not in made.refuse:
         if made.names == ("input",):
-            return fast.unary(made)
+            return fast_source.unary(made)
         if made.names == ("input", "other"):
-            return fast.binary(made)
+            return fast_source.binary(made)
     if made.sequence is None and made.out_count == 1 and made.tensors and "f" not in made.refuse:
-        return fast.fixed(made)
+        return fast_source.fixed(made)
     return call.general(made)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
@@ -11,6 +13,18 @@ from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
 __all__ = ["SGD"]
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
+    """Whether arrays lie in memory in the same order without gaps, and are float32 or float64, of `dtype` if not None."""
+    have = param.dtype
+    if have is not dtype and (dtype is not None or (have is not F32 and have is not F64)):
+        return False
+    if not (param.flags.c_contiguous and grad.flags.c_contiguous) or grad.dtype is not have:
+        return False
+    return buffer is None or (buffer.dtype is have and buffer.flags.c_contiguous)
 
 
 class SGD(Stepper):
@@ -75,22 +89,32 @@ class SGD(Stepper):
         if group["differentiable"]:
             self._step_differentiable(group)
             return
-        momentum, options = group["momentum"], self._options(group)
+        momentum, options, dtype, states = group["momentum"], self._options(group), None, self.state
+        triples: list[Any] = []
         for p in group["params"]:
-            grad = p.grad
+            grad = p._grad
             if grad is None:
                 continue
-            buffer, first = None, False
+            buffer = None
             if momentum != 0:
-                state = self.state[p]
+                state = states[p]
                 buffer = state.get("momentum_buffer")
                 if buffer is None:
-                    buffer, first = zeros(p), True
-                    state["momentum_buffer"] = buffer
-            kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options, first)  # type: ignore[call-arg]
-            bump(p)
-            if buffer is not None:
+                    buffer = state["momentum_buffer"] = zeros(p)
+                    kernels.sgd(raw(p), raw(grad), raw(buffer), *options, first=True)
+                    bump(p)
+                    bump(buffer)
+                    continue
                 bump(buffer)
+            bump(p)
+            a, g, b = p._array, grad._array, None if buffer is None else buffer._array
+            if a.ndim and gapless(a, g, b, dtype):
+                dtype = a.dtype
+                triples += (a, g, b)
+            else:
+                kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options)
+        if triples:
+            kernels.sgd_many(triples, options)
 
     def _options(self, group: dict[str, Any]) -> Any:
         return (

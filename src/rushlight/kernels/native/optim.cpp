@@ -123,6 +123,13 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
         rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, !!first};     \
         rl::sgd<T>(ptr<T>(p), ptr<T>(g), ptr<T>(buffer), n, r);                                               \
     }                                                                                                         \
+    RL_EXPORT void rl_sgd_many_##S(Array *triples, Array *sizes, long count, double lr, double momentum,      \
+                                   double dampening, double decay, double sign, int nesterov) {               \
+        rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, false};       \
+        Array **x = ptr<Array *>(triples);                                                                    \
+        for (long i = 0; i < count; ++i, x += 3)                                                              \
+            rl::sgd<T>(ptr<T>(x[0]), ptr<T>(x[1]), ptr<T>(x[2]), ptr<int64_t>(sizes)[i], r);                  \
+    }                                                                                                         \
     RL_EXPORT void rl_adagrad_##S(Array *p, Array *g, Array *sum, long n, double lr, double eps,              \
                                   double decay, double sign) {                                                \
         rl::adagrad<T>(ptr<T>(p), ptr<T>(g), ptr<T>(sum), n, (T)lr, (T)eps, (T)decay, (T)sign);               \

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 3
+ABI = 4
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -68,6 +68,7 @@ SIGNATURES: dict[str, str] = {
     # optim.cpp: parameter, gradient, state, elements, numbers
     "adam": "aaaaan" + "d" * 8,
     "sgd": "aaan" + "d" * 5 + "ii",
+    "sgd_many": "aan" + "d" * 5 + "i",  # parameters, gradients and buffers in an array of objects; their sizes
     "adagrad": "aaan" + "d" * 4,
     "rmsprop": "aaaaan" + "d" * 6,
 }
