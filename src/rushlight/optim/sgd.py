@@ -101,7 +101,7 @@ class SGD(Stepper):
                 buffer = state.get("momentum_buffer")
                 if buffer is None:
                     buffer = state["momentum_buffer"] = zeros(p)
-                    kernels.sgd(raw(p), raw(grad), raw(buffer), *options, first=True)
+                    kernels.sgd(raw(p), raw(grad), raw(buffer), *options, first=True)  # type: ignore[misc]
                     bump(p)
                     bump(buffer)
                     continue
