@@ -15,6 +15,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, is_half, native, up
 from rushlight.kernels.gather import dropout, dropout_backward
+from rushlight.kernels.native import loader
 from rushlight.kernels.reference import attention as reference
 
 _BLOCK = 1 << 18  # scores at once: 1 MB of float32, within the second-level cache
@@ -103,6 +104,29 @@ def _heads_last(shape: tuple[int, ...], dtype: Any) -> Array:
     return np.empty((b, length, h, e), dtype).transpose(0, 2, 1, 3)
 
 
+def _fused(arrays: tuple[Array, ...], v: Array, mask: Array | None, causal: bool) -> tuple[Any, Any, Any] | None:
+    """The native kernels for whole heads, the mask as they want it, and the layout: None where they do not apply.
+
+    arrays: q, k, v, out and those of the backward (g, gq, gk, gv), in the order of the kernel's struct.
+    """
+    q, k = arrays[:2]
+    table = native(q.dtype)
+    if table is None or math.prod(q.shape[:2]) < loader.get_num_threads() or not q.size or not k.size:
+        return None
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
+        mask = mask if mask.dtype == bool else mask.astype(q.dtype, copy=False)
+        if mask.strides[-1] != mask.itemsize and mask.shape[-1] > 1:
+            mask = np.ascontiguousarray(mask)
+    if any(a.dtype != q.dtype or (a.strides[-1] != a.itemsize and a.shape[-1] > 1) for a in arrays):
+        return None
+    kind = 0 if mask is None else 2 if mask.dtype == bool else 1
+    numbers = [*q.shape[:3], k.shape[2], q.shape[3], v.shape[3], int(causal), kind]
+    for a in (*arrays[:4], mask, *arrays[4:]):
+        numbers += (0, 0, 0) if a is None else [s // a.itemsize for s in a.strides[:3]]
+    return table, mask, np.array(numbers + [0] * (35 - len(numbers)), np.int64)
+
+
 def sdpa(
     q: Array,
     k: Array,
@@ -124,9 +148,15 @@ def sdpa(
         q32, k32, v32, m32 = up(q, k, v, mask)
         out, lse = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
         return out.astype(q.dtype), lse
-    scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
+    fused = None if drop is not None else _fused((q, k, v, out), v, mask, is_causal)
+    if fused is not None:
+        table, mask, layout = fused
+        table.attention(q, k, v, mask, out, lse, layout, scale)
+        return out, lse
+    scores = _Scores(q, k, mask, scale)
     buffer = _buffer(q, k, is_causal)
     for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
         p = scores.products(block, q, k, buffer)
@@ -161,8 +191,14 @@ def sdpa_backward(
         g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
         wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
         return tuple(a if a is None else a.astype(q.dtype) for a in wide)
-    scores = _Scores(q, k, mask, q.shape[-1] ** -0.5 if scale is None else scale)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
     grads = [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
+    fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), v, mask, is_causal)
+    if fused is not None:
+        table, mask, layout = fused
+        table.attention_backward(g, q, k, v, mask, out, np.ascontiguousarray(lse), *grads, layout, scale)
+        return tuple(grads)
+    scores = _Scores(q, k, mask, scale)
     grads[1][...] = 0
     grads[2][...] = 0
     gmask = np.zeros(mask.shape, q.dtype) if mask_grad and mask is not None else None

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 4
+ABI = 5
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -50,6 +50,9 @@ SIGNATURES: dict[str, str] = {
     "attention_softmax": "aainna" + "nnnnd",
     "attention_again": "aainna" + "nnnnd",
     "attention_slope": "aaannnd",
+    # attention_fused.cpp: operands, results, layout (see there), scale
+    "attention": "aaaaaaa" + "d",
+    "attention_backward": "a" * 11 + "d",
     # conv.cpp: two operands, result, windows (see windows.h)
     "conv": "aaaa",
     "conv_input": "aaaa",

@@ -1,0 +1,47 @@
+// Masks and the softmax of a row of scores.
+//
+// The mask is a T to add (kind 1) or a byte that says which columns count (kind 2), with its own strides for
+// heads and rows (0 where it broadcasts).
+#pragma once
+#include "reduce.h"
+
+namespace rl {
+
+template <class T> struct Mask {
+    const void *data;
+    int kind;
+    long head, row;  // strides in elements
+
+    RL_MEMBER void add(T *s, long h, long r, long n, T scale) const {
+        if (kind == 1) {
+            const T *m = static_cast<const T *>(data) + h * head + r * row;
+#pragma omp simd
+            for (long i = 0; i < n; ++i) s[i] = s[i] * scale + m[i];
+        } else if (kind == 2) {
+            const uint8_t *m = static_cast<const uint8_t *>(data) + h * head + r * row;
+#pragma omp simd
+            for (long i = 0; i < n; ++i) s[i] = m[i] ? s[i] * scale : -infinity<T>();
+        } else {
+#pragma omp simd
+            for (long i = 0; i < n; ++i) s[i] *= scale;
+        }
+    }
+};
+
+template <class T> static T exp_row(T *s, long n) {
+    T m = row_max(s, n), total = 0;
+    bool nothing = m == -infinity<T>();  // unless a NaN is among them
+    T shift = nothing ? T(0) : m;
+#pragma omp simd reduction(+ : total)
+    for (long i = 0; i < n; ++i) {
+        T e = rl::exp(s[i] - shift);
+        s[i] = e;
+        total += e;
+    }
+    T scale = total == T(0) ? T(0) : T(1) / total;
+#pragma omp simd
+    for (long i = 0; i < n; ++i) s[i] *= scale;
+    return shift + rl::log(total);
+}
+
+}  // namespace rl
