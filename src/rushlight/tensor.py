@@ -12,6 +12,7 @@ from rushlight import dtypes
 from rushlight.devices import CPU, device
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.size import Size
+from rushlight.state import modes
 from rushlight.storage import Storage, bump, offset_of, storage_of
 
 
@@ -193,6 +194,9 @@ class Tensor:
                 raise RuntimeError(
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed: clone() it."
                 )
+            for level in reversed(modes.levels):
+                if level.lift(self):
+                    break
             self._edge = LEAF
         elif not self.is_leaf:
             raise RuntimeError(
@@ -329,10 +333,15 @@ strided = layout("strided")
 _new = object.__new__
 
 
+def as_array(x: Any) -> Any:
+    """`x` as an array; what a level interprets in place of one is left as it is."""
+    return x if getattr(x, "interpreted", False) else np.asarray(x)
+
+
 def wrap(array: Any) -> Tensor:
     """A tensor on `array`, outside the graph.  array: (*) of a supported dtype, not copied."""
     t = _new(Tensor)
-    t._array = array if array.__class__ is np.ndarray else np.asarray(array)
+    t._array = array if array.__class__ is np.ndarray else as_array(array)
     t._edge = t._storage = t._view = None
     return t
 

@@ -15,6 +15,10 @@ class Level(Protocol):
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any input belongs to this level."""
 
+    def lift(self, tensor: Any) -> bool:
+        """Make a leaf that starts to require grad one of this level, and say whether that was done."""
+        return False
+
     def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op`."""
 

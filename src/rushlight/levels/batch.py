@@ -1,0 +1,155 @@
+"""The place of the memory in a tensor that a batched level interprets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+          "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
+          "true_divide": "div", "negative": "neg", "conjugate": "conj", "power": "pow",
+          "isneginf": "isneginf"}  # fmt: skip
+MEANINGS = {"item": ".item()", "reshape": "the values of a tensor in control flow (if, while, and, bool())",
+            "tolist": ".tolist()", "__array__": ".numpy()", "__getitem__": "its elements"}  # fmt: skip
+
+
+class Flags:
+    """What `ndarray.flags` says of memory in C order."""
+
+    c_contiguous = f_contiguous = writeable = forc = contiguous = owndata = aligned = True
+
+    def __getitem__(self, name: str) -> bool:
+        return True
+
+
+FLAGS = Flags()
+
+
+class Interpreted(np.ndarray[Any, Any]):
+    """What a BatchedArray says its class is, so that checks of arguments take it for an array: nothing is of this class."""
+
+
+class BatchedArray:
+    """One sample's shape and dtype in place of the memory of a tensor inside `vmap`.
+
+    level: the batched level that interprets it; tensor: the tensor of all samples; dim: the dimension of that in which
+    they lie, None where every sample has the same values. Nothing can be computed with it as with an array: what asks
+    for its values raises RuntimeError. Comparisons and NumPy's elementwise functions give tensors, by operators, so that
+    formulas may compute masks on what they take for arrays.
+    """
+
+    __slots__ = ("copied", "dim", "dtype", "level", "shape", "tensor")
+    interpreted = True
+    base = None
+    flags = FLAGS
+
+    def __init__(self, level: Any, tensor: Any, dim: int | None):
+        shape = tensor._array.shape
+        self.level, self.tensor, self.dim = level, tensor, dim
+        self.shape = shape if dim is None else (*shape[:dim], *shape[dim + 1 :])
+        self.dtype = tensor._array.dtype
+        self.copied = False  # whether memory of its own holds what the user may take for a view
+
+    @property
+    def __class__(self) -> Any:
+        return Interpreted
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Those of one sample in C order, in bytes."""
+        steps, step = [], self.itemsize
+        for n in reversed(self.shape):
+            steps.append(step)
+            step *= max(n, 1)
+        return tuple(reversed(steps))
+
+    def operate(self, name: str, *others: Any) -> Any:
+        """The operator `name` of this and other operands, as a tensor."""
+        from rushlight.tensor import Tensor, wrap
+
+        operands = [wrap(x) if type(x) is BatchedArray else x for x in (self, *others)]
+        return getattr(Tensor, name)(*operands)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        first = inputs[0]
+        if method != "__call__" or options or type(first) is not BatchedArray:
+            refuse(f"np.{ufunc.__name__}")
+        return first.operate(name, *inputs[1:])
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        refuse(f"np.{function.__name__}")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        refuse("__array__")
+
+    def __getitem__(self, index: Any) -> Any:
+        refuse("__getitem__")
+
+    def __iter__(self) -> Any:
+        refuse("__getitem__")
+
+    def __bool__(self) -> bool:
+        refuse("reshape")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __eq__(self, other: Any) -> Any:
+        return self.operate("eq", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self.operate("ne", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.operate("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.operate("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.operate("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.operate("ge", other)
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse(name)
+
+    def __repr__(self) -> str:
+        return f"<{list(self.shape)} of each sample in {list(self.tensor.shape)}>"
+
+
+def refuse(what: str) -> NoReturn:
+    """Raise the error for asking for values that differ from sample to sample."""
+    shown = MEANINGS.get(what, what)
+    raise RuntimeError(
+        f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
+        "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
+        "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "
+        "outside of vmap."
+    )

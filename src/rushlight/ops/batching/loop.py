@@ -1,0 +1,54 @@
+"""The way of operators without a batching rule: sample after sample."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight.ops.batching.given import Given
+from rushlight.ops.join import stack_op
+from rushlight.ops.shape import select_op
+
+_WARNED: set[str] = set()
+
+
+def loop(c: Given) -> Any:
+    """Run the operator on each sample and stack what comes out."""
+    if c.op.name not in _WARNED:
+        _WARNED.add(c.op.name)
+        warnings.warn(
+            f"vmap: there is no batching rule for {c.op.name}, so it runs sample after sample, which is slower than an "
+            "operator on all samples at once. This is said once for each operator.", UserWarning, stacklevel=2)  # fmt: skip
+    return looped(c)
+
+
+def looped(c: Given) -> Any:
+    """`loop` without the warning."""
+    if not c.size:
+        raise RuntimeError(f"vmap: {c.op.name} has no batching rule and there are no samples to run it on")
+    found = [c.run(sample(c, b)) for b in range(c.size)]
+    if isinstance(found[0], (tuple, list)):
+        return [stacked(c, column) for column in zip(*found, strict=True)]
+    return stacked(c, found)
+
+
+def sample(c: Given, b: int) -> list[Any]:
+    """The inputs of sample `b`."""
+    return [select_op(x, (b, ...)) if batched else x for x, batched in zip(c.values, c.batched, strict=True)]
+
+
+def stacked(c: Given, results: Any) -> Any:
+    """The results of all samples in one tensor."""
+    shapes = {tuple(t.shape) for t in results}
+    if len(shapes) > 1:
+        dynamic(c.op.name)
+    return stack_op(tuple(results), 0)
+
+
+def dynamic(name: str) -> None:
+    """Raise the error for results whose shape depends on values."""
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"{name}, whose result has a shape that differs from sample to sample (data-dependent). Use torch.where or a mask "
+        "of fixed shape in its place."
+    )

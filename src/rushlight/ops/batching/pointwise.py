@@ -1,0 +1,60 @@
+"""Operators on elements: inputs of different ranks are aligned behind the samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.batching import rule
+from rushlight.ops.batching.given import Given, ranked
+from rushlight.ops.convert import cast
+from rushlight.tensor import Tensor
+
+
+def aligned(c: Given, full: bool = False) -> list[Any]:
+    """The inputs, all of one rank behind the samples; with `full`, each with the samples in front."""
+    shapes = [s for s in c.shapes if s is not None]
+    ndim = max(map(len, shapes))
+    values = c.every() if full else c.values
+    return [
+        ranked(x, s, ndim) if s is not None and (full or batched) else x
+        for x, s, batched in zip(values, c.shapes, c.batched, strict=True)
+    ]
+
+
+def pointwise(c: Given) -> Any:
+    """The rule of elementwise operators."""
+    return c.run(promoted(c, aligned(c)))
+
+
+def promoted(c: Given, values: list[Any]) -> list[Any]:
+    """The inputs cast to the dtype that one sample's would meet in: 0-d samples are not 0-d any more."""
+    if c.op.promote is None:
+        return values
+    given = [x for i, x in enumerate(values) if x is not None and not c.op.free >> i & 1]
+    of_sample = dtypes.result_dtype([placeholder(x, s) for x, s in zip(values, c.shapes, strict=True) if x is not None])
+    if of_sample == dtypes.result_dtype([x._array if isinstance(x, Tensor) else x for x in given]):
+        return values
+    return [cast(x, of_sample.numpy) if isinstance(x, Tensor) and x._array.dtype != of_sample.numpy else x
+            for x in values]  # fmt: skip
+
+
+def placeholder(x: Any, shape: Any) -> Any:
+    """What stands for one sample of `x` in promotion."""
+    array = x._array if isinstance(x, Tensor) else x
+    return np.empty((1,) * len(shape), array.dtype) if hasattr(array, "dtype") and shape is not None else array
+
+
+@rule("gelu softplus elu falling_elu between outside hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
+      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real view_as_complex "
+      "scaled alpha_dropout feature_dropout masked_fill masked_fill_tensor fill_tensor copy_into keep relu_backward "
+      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient clone")  # fmt: skip
+def targeted(c: Given) -> Any:
+    """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
+    if len(c.values) == 1:
+        return c.run(c.values)
+    values = aligned(c)
+    values[0] = ranked(c.full(0), c.shapes[0], len(values[0].shape) - c.batched[0])
+    return c.run(promoted(c, values))
