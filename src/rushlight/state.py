@@ -12,12 +12,17 @@ from typing import Any
 
 
 class _Special:
-    """How many (thread, mode) pairs differ from their default."""
+    """How many (thread, mode) pairs differ from their default.
 
-    __slots__ = ("count", "lock")
+    observing: how many of them are observers (see `events`); everywhere: the observers of all threads.
+    """
+
+    __slots__ = ("count", "everywhere", "lock", "observing")
 
     def __init__(self) -> None:
         self.count = 0
+        self.observing = 0
+        self.everywhere: tuple[Any, ...] = ()
         self.lock = threading.Lock()
 
     def add(self, n: int) -> None:
@@ -37,8 +42,9 @@ DEFAULTS: dict[str, Any] = {
     "levels": (),  # active interpreters, innermost last
     "run": None,  # the backward run of this thread, while hooks may ask for it
     "node": None,  # the node whose backward is running, for anomaly mode's chain
-    "observers": (),  # called with every operator and its results
+    "observers": (),  # told of every operator and node: see `events`
     "default_device": None,  # the device of factory functions
+    "transform": None,  # the innermost function transformation; operators do not ask for it
 }
 
 
@@ -56,6 +62,7 @@ class _Modes(threading.local):
     node: Any
     observers: tuple[Any, ...]
     default_device: Any
+    transform: Any
 
     def __init__(self) -> None:
         self.__dict__.update(DEFAULTS)
@@ -71,6 +78,9 @@ def set_mode(name: str, value: Any) -> Any:
     change = (value != default) - (former != default)
     if change:
         special.add(change)
+        if name == "observers":
+            with special.lock:
+                special.observing += change
     modes.__dict__[name] = value
     return former
 

@@ -19,7 +19,7 @@ FLOORS = {
     4: "engine levels",
     5: "ops",
     6: "autograd fft func linalg special",
-    7: "amp checkpoint cuda data masked nn optim profiler random stores utils",
+    7: "amp checkpoint cuda data masked nn optim profiler random stores utils viz",
     8: "distributed memory serialization testing",
     9: "cli compat datasets models",
     10: "__init__ __main__",
@@ -30,6 +30,7 @@ FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split(
 NEIGHBOURS = {
     ("devices", "state"): "the default device is a mode of the thread",
     ("dtypes", "size"): "a dtype's methods speak of shapes",
+    ("events", "state"): "who observes is a mode of the thread",
     ("tensor", "storage"): "a tensor owns a storage",
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",
     ("levels", "engine"): "an interpreter runs the engine below itself",

@@ -16,7 +16,7 @@ from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hoo
 from rushlight.engine.conform import Holders, add_arrays, conform_array, conform_tensor, tensor_functions
 from rushlight.engine.hooks import after_node, before_node
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.state import Setting, modes
+from rushlight.state import Setting, modes, special
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
@@ -66,6 +66,9 @@ def _record(target: Any, outstanding: int) -> list[Any]:
 class Run:
     """One traversal.  targets: {(leaf, 0) or (node, output number): positions}; None means every leaf."""
 
+    observes = False  # whether observers are told of every node: see `observed`
+    record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
+
     def __init__(self, keep_graph: bool, create_graph: bool, targets: dict[Any, list[int]] | None, into_grad: bool):
         self.keep, self.create, self.targets, self.into_grad = keep_graph, create_graph, targets, into_grad
         self.captured: dict[Any, Any] = {}
@@ -74,6 +77,8 @@ class Run:
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
         """Send the gradients `roots` = [(edge, gradient)] through the graph; the captured gradients of targets."""
+        if special.observing and self.__class__ is Run:
+            self.__class__ = observed_class()
         records = self.records = count_contributions([edge for edge, _ in roots])
         if self.targets is not None:
             self.masks = self.needed()
@@ -87,7 +92,7 @@ class Run:
         former = modes.run
         modes.run = self
         try:
-            with Setting("grad", self.create):
+            with Setting("grad", self.create and self.record):
                 for edge, _ in roots:
                     if isinstance(edge, Tensor) and records[edge][0] == 0:
                         self.leaf(edge, records[edge])
@@ -136,7 +141,7 @@ class Run:
 
     def loop(self, ready: list[Any]) -> None:
         """Run nodes until none is ready.  With one follower no queue is needed: a chain never touches the heap."""
-        if not self.create and self.masks is None and modes.anomaly is None:
+        if not self.create and self.masks is None and modes.anomaly is None and not self.observes:
             first = self.fast_loop(ready)
             if first is None:
                 return
@@ -144,7 +149,7 @@ class Run:
         deliver = self.deliver_tensor if self.create else self.deliver_array
         records, create, keep = self.records, self.create, self.keep
         masks = self.masks
-        watched = masks is not None or modes.anomaly is not None
+        watched = masks is not None or modes.anomaly is not None or self.observes
         node: Any = None
         while node is not None or ready:
             if node is None:
@@ -250,11 +255,15 @@ class Run:
         empty = g is None or (node.count != 1 and all(x is None for x in g))
         if empty and not node.runs_without_grad:
             grads: Any = None
-        elif modes.anomaly is not None:
-            grads = anomaly.watched(node, g, mask, self.create)
         else:
-            grads = node.run_tensors(g, mask) if self.create else node.run(g, mask)
+            grads = self.compute(node, g, mask)
         return after_node(self, node, grads, g)
+
+    def compute(self, node: Node, g: Any, mask: int) -> Any:
+        """What a guarded node computes."""
+        if modes.anomaly is not None:
+            return anomaly.watched(node, g, mask, self.create)
+        return node.run_tensors(g, mask) if self.create else node.run(g, mask)
 
     def capture(self, node: Node, g: Any) -> None:
         assert self.targets is not None
@@ -352,6 +361,13 @@ class Run:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)
+
+
+def observed_class() -> Any:
+    """The class of runs that tell observers; loaded when somebody observes."""
+    from rushlight.engine.observed import ObservedRun
+
+    return ObservedRun
 
 
 def calibrate() -> None:

@@ -57,6 +57,7 @@ from rushlight.ops import (
     multihead,
     normalization,
     norms,
+    observed,
     operators,
     padding,
     pairs,

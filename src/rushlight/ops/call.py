@@ -12,7 +12,7 @@ from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, compute
-from rushlight.state import modes
+from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor, wrap
 
@@ -21,6 +21,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMBERS = (int, float, bool, complex)
 OPERANDS = (Tensor, int, float, complex, ndarray, np.generic)
 new = object.__new__
+observed: Any = None  # the module of that name, which imports this one and puts itself here
 
 
 def flatten(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -58,8 +59,13 @@ def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
     return arrays, tensors
 
 
-def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
-    """Run `op`: arrays give arrays; tensors give tensors, recorded where any of them requires grad."""
+def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Any:
+    """Run `op`: arrays give arrays; tensors give tensors, recorded where any of them requires grad.
+
+    watched: whether observers are told.
+    """
+    if special.observing and watched:
+        return observed.operator(op, inputs, statics)
     flat = flatten(op, inputs)
     arrays, tensors = arrays_of(op, flat)
     if tensors and modes.levels:
@@ -81,8 +87,6 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         track_views(op, flat[0], results, statics)
     if modes.grad and op.formulas:
         record(op, flat, statics, results, aux)
-    for observer in modes.observers:
-        observer(op, flat, statics, results)
     return results[0] if op.out_count == 1 else results
 
 
@@ -229,8 +233,10 @@ def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
 # In place ------------------------------------------------------------------------------------------
 
 
-def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
+def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
     """Run `op` and store its result in its first input."""
+    if special.observing and watched:
+        return observed.inplace(op, inputs, statics)
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")

@@ -26,6 +26,7 @@ class Op:
     into: Any = (
         None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     )
+    unwatched: Any = None  # its public function without the look at modes: made by `observed`
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),

@@ -1,0 +1,79 @@
+"""Observation points: what an observer is told of, free of cost while nobody observes.
+
+An observer has two methods, called in the thread in which the thing happens:
+
+    begin(kind, what, inputs, statics) -> token        just before it
+    end(kind, what, inputs, statics, token, result)    just after it; `result` is None if it raised
+
+`kind` is one of the numbers below; `what` an operator, a node, a leaf tensor, a custom function or a name.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rushlight.state import modes, set_mode, special
+
+OPERATOR = 0  # an operator is called: what is its declaration
+INPLACE = 1  # as OPERATOR, its result written over its first input
+FUNCTION = 2  # forward of a custom function: what is its class
+ROOT = 3  # a backward run receives the gradient of a root: what is the edge
+EVALUATE = 4  # a backward run evaluates a node, its hooks included: what is the node
+NODE = 5  # within it, the node computes the gradients of its inputs
+EVALUATE_LEAF = 6  # the gradient of a leaf is complete: its hooks, and then
+LEAF = 7  # its accumulation: what is the leaf
+MARK = 8  # a stretch of the user's code: what is its name
+
+
+def observers() -> tuple[Any, ...]:
+    """Who observes this thread."""
+    return modes.observers + special.everywhere
+
+
+def begin(kind: int, what: Any, inputs: Any = (), statics: Any = ()) -> list[tuple[Any, Any]]:
+    """Tell the observers of this thread that something begins; give what this returns to `end`."""
+    return [(watcher, watcher.begin(kind, what, inputs, statics)) for watcher in observers()]
+
+
+def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: Any = (), statics: Any = (),
+        result: Any = None) -> None:  # fmt: skip
+    """Tell the observers that it ended, the last one first."""
+    for watcher, token in reversed(tokens):
+        watcher.end(kind, what, inputs, statics, token, result)
+
+
+def observed(kind: int, what: Any, inputs: Any, statics: Any, run: Any, *args: Any) -> Any:
+    """The result of `run(*args)`, observed."""
+    tokens, result = begin(kind, what, inputs, statics), None
+    try:
+        result = run(*args)
+        return result
+    finally:
+        end(tokens, kind, what, inputs, statics, result)
+
+
+class Observation:
+    """While active, `observer` is told what happens in this thread, or in all threads with `everywhere`."""
+
+    def __init__(self, observer: Any, everywhere: bool = False):
+        self.observer, self.everywhere = observer, everywhere
+
+    def __enter__(self) -> Observation:
+        if not self.everywhere:
+            set_mode("observers", (*modes.observers, self.observer))
+            return self
+        with special.lock:
+            special.everywhere = (*special.everywhere, self.observer)
+            special.count += 1
+            special.observing += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if not self.everywhere:
+            set_mode("observers", tuple(x for x in modes.observers if x is not self.observer))
+            return
+        with special.lock:
+            special.everywhere = tuple(x for x in special.everywhere if x is not self.observer)
+            special.count -= 1
+            special.observing -= 1
