@@ -8,9 +8,9 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.func import functional_call
 from rushlight.nn import utils
 from rushlight.nn.utils import parametrizations, parametrize
-from rushlight.nn.utils.stateless import functional_call
 
 
 def with_gradients(*values: Any) -> list[Any]:

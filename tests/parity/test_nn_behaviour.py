@@ -516,7 +516,7 @@ def lazy(t: Any) -> Any:
 
 @scenario
 def functional_calls(t: Any) -> Any:
-    call = t.func.functional_call if t is torch else t.nn.utils.stateless.functional_call
+    call = t.func.functional_call
     m = net(t)
     m.second.weight = m.first.weight
     weight = t.zeros(2, 2, requires_grad=True)

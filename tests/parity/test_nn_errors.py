@@ -91,11 +91,7 @@ SAME_MESSAGE: dict[str, Callable[[Any], Any]] = {
     "parametrization of nothing": lambda t: t.nn.utils.parametrize.register_parametrization(
         t.nn.ReLU(), "x", t.nn.ReLU()
     ),
-    "tied": lambda t: (
-        t.func.functional_call(model(t), {"nothing": t.ones(2)}, (1,), strict=True)
-        if t is torch
-        else t.nn.utils.stateless.functional_call(model(t), {"nothing": t.ones(2)}, (1,), strict=True)
-    ),
+    "tied": lambda t: t.func.functional_call(model(t), {"nothing": t.ones(2)}, (1,), strict=True),
 }
 
 SAME_CLASS: dict[str, Callable[[Any], Any]] = {

@@ -1,5 +1,9 @@
 """PyTorch's autograd interface on the engine."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from rushlight.autograd import anomaly_mode, forward_ad, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
@@ -9,3 +13,15 @@ from rushlight.tensor import Tensor as Variable
 
 __all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
            "grad", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+
+# Rooms that are loaded when they are first asked for.
+_LAZY = {"functional": "rushlight.autograd.functional"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = importlib.import_module(_LAZY[name])
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 
@@ -137,6 +138,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor([2., 4.])
     """
+    if modes.transform is not None:
+        raise RuntimeError("backward() called inside a function transformation (torch.func). This is not supported: use "
+                           "torch.func.grad or torch.func.vjp instead, or call backward() outside of it.")  # fmt: skip
     outputs = as_tuple(tensors)
     if grad_variables is not None:
         grad_tensors = grad_variables if grad_tensors is None else grad_tensors
@@ -189,9 +193,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         return tuple(batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads))
     keys = target_keys(ins, "grad")
     roots = roots_of(outs, initial(outs, given))
-    found = Run(keep, create_graph, {key: [] for key in keys}, False).execute(roots)
+    on_tensors = create_graph or bool(modes.levels)  # levels see tensors, not arrays
+    run = Run(keep, on_tensors, {key: [] for key in keys}, False)
+    run.record = create_graph
+    found = run.execute(roots)
     results = [found.get(key) for key in keys]
-    results = [r if r is None or create_graph else wrap(r) for r in results]
+    results = [r if r is None or on_tensors else wrap(r) for r in results]
     return tuple(finished(r, x, i, allow_unused, materialize_grads)
                  for i, (r, x) in enumerate(zip(results, ins, strict=True)))  # fmt: skip
 
@@ -210,15 +217,20 @@ def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool)
 
 
 def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allow: bool, materialize: bool) -> Any:
-    """Gradients for each row of `given`, stacked."""
-    from rushlight.ops.join import stack
+    """Gradients for each row of `given`, all in one run."""
+    from rushlight.func.vmap import vmap
 
-    rows = len(given[0])
-    each = [
-        grad(outs, ins, tuple(g[i] for g in given), keep or i < rows - 1, create, True, allow, False, materialize)
-        for i in range(rows)
-    ]
-    return tuple(None if column[0] is None else stack(column) for column in zip(*each, strict=True))
+    unused: list[bool] = []
+
+    def one(vectors: Any) -> Any:
+        found = grad(outs, ins, vectors, keep, create, True, allow, False, materialize)
+        unused[:] = [g is None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    if not any(isinstance(g, Tensor) for g in given):
+        raise RuntimeError("grad: is_grads_batched=True needs grad_outputs whose first dimension runs over the vectors")
+    rows = iter(vmap(one, (tuple(None if g is None else 0 for g in given),))(given))
+    return tuple(None if missing else next(rows) for missing in unused)
 
 
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,

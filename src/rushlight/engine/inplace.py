@@ -37,7 +37,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
             raise RuntimeError(refusal(tensor, "is being"))
         if needs and (view.base._edge is None or view.base._edge is LEAF):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if needs and tensor.is_leaf:
+    if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -52,10 +52,12 @@ def written(tensor: Tensor, name: str) -> None:
 def rebase(tensor: Tensor, edge: Any) -> None:
     """Make `edge` the history of `tensor` after an in-place change; of a view, of its base."""
     info = tensor._view
+    base = tensor if info is None else info.base
+    if modes.transform is not None and base._edge is None:
+        modes.transform.note(base, edge.node)
     if info is None:
         tensor._edge = edge
         return
-    base = info.base
     base._edge = CopySlices(base, chain_of(tensor), edge.node)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.
     info.version = -1

@@ -43,6 +43,7 @@ class Node:
     plan: Any = None  # of a declared operator's node: `plan.full` is its `run` for every input
     nr = 0
     runs_without_grad = False  # whether it runs even when no gradient arrived
+    leaf_like = False  # whether its output is a leaf to the user: the input of a function transformation
 
     @property
     def node(self) -> Node:

@@ -1,0 +1,191 @@
+"""jacrev, jacfwd and hessian: whole Jacobians, many rows or columns at once."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rushlight import tree
+from rushlight.func.forward import pushed
+from rushlight.func.reverse import chosen, replaced, vjp_over, zeros_like
+from rushlight.func.vmap import vmap
+from rushlight.levels.batch import BatchedArray
+from rushlight.ops.join import cat
+from rushlight.ops.shape import permute_op
+from rushlight.tensor import Tensor, wrap
+
+
+def units(like: Tensor, start: int, stop: int) -> Tensor:
+    """Unit vectors number `start` to `stop` of the shape of `like`, stacked."""
+    n = like._array.size
+    block = np.zeros((stop - start, n), like._array.dtype)
+    block[np.arange(stop - start), np.arange(start, stop)] = 1
+    return wrap(block.reshape(stop - start, *like._array.shape))
+
+
+def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+           _preallocate_and_copy: bool = False) -> Any:  # fmt: skip
+    """A function that computes the Jacobian of `func` by rows, in reverse mode.
+
+    For an output of shape O and an argument of shape I it is of shape (*O, *I), in the structure of the outputs, with
+    that of the arguments inside. argnums: which arguments, a number or a tuple. has_aux: `func` returns (outputs, aux),
+    and the result is (Jacobian, aux). chunk_size: how many rows to compute at once; all by default. Fewer need less
+    memory beside the Jacobian itself.
+
+    >>> import rushlight as torch
+    >>> torch.func.jacrev(lambda x: x ** 2)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = chosen(args, argnums)
+
+        def partial(*primals: Any) -> Any:
+            return func(*replaced(args, places, primals), **kwargs)
+
+        output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux)
+        outs, spec = tree.tree_flatten(output)
+        rows = [rows_of(pullback, outs, k, chunk_size) for k in range(len(outs))]
+        shaped = [tree.tree_unflatten(row, pullback.inputs_spec) for row in rows]
+        jacobian = tree.tree_unflatten([r if isinstance(argnums, tuple) else r[0] for r in shaped], spec)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def rows_of(pullback: Any, outs: list[Tensor], k: int, chunk_size: int | None) -> list[Tensor]:
+    """The Jacobian of output `k` with respect to every input leaf."""
+    out, inputs = outs[k], pullback.inputs
+    n = out._array.size
+    step = n if chunk_size is None else chunk_size
+    single = pullback.only(k)
+    if n == 0 or not single.outputs[0].requires_grad:
+        return [wrap(np.zeros((*out._array.shape, *x._array.shape), x._array.dtype)) for x in inputs]
+    gathered = Gather(n, len(inputs))
+    for start in range(0, n, max(step, 1)):
+        stop = min(start + step, n)
+        vectors = units(out, start, stop)
+        if chunk_size == 1:
+            found = [g.unsqueeze(0) for g in tree.tree_leaves(single(vectors.squeeze(0)))]
+        else:
+            found = tree.tree_leaves(vmap(single)(vectors))
+        gathered.add(start, stop, found)
+    return [g.reshape((*out._array.shape, *x._array.shape)) for g, x in zip(gathered.done(), inputs, strict=True)]
+
+
+class Gather:
+    """Blocks of rows put together: in memory made at once, where no graph or level needs to see it."""
+
+    def __init__(self, rows: int, count: int):
+        self.rows, self.blocks = rows, [[] for _ in range(count)]  # type: ignore[var-annotated]
+        self.whole: list[Any] = [None] * count
+
+    def add(self, start: int, stop: int, found: list[Tensor]) -> None:
+        """Rows `start` to `stop` of each column of blocks."""
+        for i, block in enumerate(found):
+            plain = not (block.requires_grad or block._tangents or type(block._array) is BatchedArray)
+            if start == 0 and stop == self.rows:
+                self.blocks[i].append(block)
+            elif plain and (start == 0 or self.whole[i] is not None):
+                if start == 0:
+                    self.whole[i] = np.empty((self.rows, *block._array.shape[1:]), block._array.dtype)
+                self.whole[i][start:stop] = block._array
+            else:
+                if self.whole[i] is not None:
+                    self.blocks[i], self.whole[i] = [wrap(self.whole[i][:start])], None
+                self.blocks[i].append(block)
+
+    def done(self) -> list[Tensor]:
+        """All rows of each."""
+        return [wrap(w) if w is not None else b[0] if len(b) == 1 else cat(b)
+                for w, b in zip(self.whole, self.blocks, strict=True)]  # fmt: skip
+
+
+def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Any:
+    """A function that computes the Jacobian of `func` by columns, in forward mode.
+
+    As `jacrev`; cheaper where there are fewer inputs than outputs. randomness: what random operators of `func` do for
+    the columns, as in `vmap`: "error", "same" or "different".
+
+    >>> import rushlight as torch
+    >>> torch.func.jacfwd(lambda x: x ** 2)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = chosen(args, argnums)
+        flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
+
+        def partial(*primals: Any) -> Any:
+            return func(*replaced(args, places, primals), **kwargs)
+
+        seen: list[Any] = []
+        columns_by_input = [columns_of(partial, flat, spec, i, has_aux, randomness, seen) for i in range(len(flat))]
+        shape, aux = seen[0]
+        parts = [tree.tree_unflatten([c[k] for c in columns_by_input], spec) for k in range(shape.count)]
+        jacobian = tree.tree_unflatten([p if isinstance(argnums, tuple) else p[0] for p in parts], shape)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def columns_of(func: Any, flat: list[Any], spec: Any, i: int, has_aux: bool, randomness: str,
+               seen: list[Any]) -> list[Tensor]:  # fmt: skip
+    """The Jacobian of every output leaf with respect to input leaf `i`; `seen` gets (output structure, auxiliary)."""
+    x, n = flat[i], flat[i]._array.size
+    shape: list[Any] = []
+
+    def push(vector: Tensor) -> Any:
+        tangents = [vector if j == i else None for j in range(len(flat))]
+        _, found, structure, aux = pushed(func, flat, tangents, spec, has_aux)
+        shape[:] = [structure]
+        return found, aux if has_aux else ()
+
+    if n == 0:
+        return no_columns(push, x, shape, seen)
+    found, aux = vmap(push, randomness=randomness)(units(x, 0, n))
+    seen.append((shape[0], tree.tree_map(lambda a: a[0], aux)))
+    return [columns_last(t, x) for t in found]
+
+
+def no_columns(push: Any, x: Tensor, shape: list[Any], seen: list[Any]) -> list[Tensor]:
+    """The Jacobian with respect to an input without elements."""
+    found, aux = push(zeros_like(x))
+    seen.append((shape[0], aux))
+    return [wrap(np.zeros((*t._array.shape, *x._array.shape), t._array.dtype)) for t in found]
+
+
+def columns_last(t: Tensor, x: Tensor) -> Tensor:
+    """Columns stacked along the first dimension as a Jacobian: the output's dimensions, then those of input `x`."""
+    d = t._array.ndim
+    moved = permute_op(t, (*range(1, d), 0)) if d > 1 else t
+    return moved.reshape((*t._array.shape[1:], *x._array.shape))  # type: ignore[no-any-return]
+
+
+def columns(func: Any, inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:
+    """The Jacobian of each of the tensors that `func` returns in a tuple, with respect to each input."""
+    _, spec = tree.tree_flatten(inputs)
+    seen: list[Any] = []
+    by_input = [columns_of(func, list(inputs), spec, i, False, "error", seen) for i in range(len(inputs))]
+    return [[c[k] for c in by_input] for k in range(len(by_input[0]))]
+
+
+def hessian(func: Any, argnums: Any = 0) -> Any:
+    """A function that computes the Hessian of `func`: forward mode over reverse mode.
+
+    For a scalar function of an argument of shape I it is of shape (*I, *I); several arguments nest, as in `jacrev`.
+
+    >>> import rushlight as torch
+    >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,171 @@
+"""What every reverse-mode transformation shares: its inputs, its graph among the others, and its results.
+
+There is one graph for all nested transformations. What a transformation differentiates at is a new tensor whose node,
+a `Mark`, leads to the place of the user's tensor in the graph outside, if it has one. So the gradients of an inner
+transformation are results like others to an outer one, and a tensor that the function merely captured is a constant to
+the inner and not to the outer.
+"""
+
+from __future__ import annotations
+
+import weakref
+from types import TracebackType
+from typing import Any
+
+from rushlight import tree
+from rushlight.engine.node import Node, edge_of, next_seq
+from rushlight.levels.batch import BatchedArray
+from rushlight.ops.batched import detached, fresh_leaf, innermost
+from rushlight.state import modes, set_mode
+from rushlight.tensor import Tensor, wrap
+
+
+class Mark(Node):
+    """The node of a tensor that a transformation differentiates at: its gradient goes on outside, if anywhere.
+
+    open: whether the transformation still runs, so that the tensor counts as one that requires grad.
+    """
+
+    __slots__ = ("open",)
+    leaf_like = True
+
+    def __init__(self, outer: Any, tensor: Tensor):
+        self.edges, self.extra, self.seq, self.open = (outer,), None, next_seq(), True
+        self.shape, self.dtype = tensor._array.shape, tensor._array.dtype
+
+    def run(self, g: Any, wanted: int) -> Any:
+        return [g]
+
+    run_tensors = run
+
+
+def marked(x: Any, outer: bool) -> Tensor:
+    """A tensor with the values of `x` to differentiate at; `outer`: whether gradients of gradients may reach `x`."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    if x._array.dtype.kind in "biu":
+        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, got {x.dtype}")
+    level = innermost()
+    inside = level is None or level.part(x) is not None  # else `x` belongs to a level around, where it keeps its edge
+    t = fresh_leaf(x)
+    if inside:
+        t._tangents = x._tangents
+    if level is None:
+        t._storage = x._storage
+    t._edge = Mark(edge_of(x) if inside and outer else None, t)
+    return t
+
+
+def alive(tensor: Tensor, seen: set[Any]) -> bool:
+    """Whether the graph of a tensor leads to a leaf, or to a mark of a transformation that still runs.
+
+    Of a batched tensor, whether that of the samples or of all samples together does. seen: nodes known to lead to none;
+    those found so are added.
+    """
+    while not leads_out(edge_of(tensor), seen):
+        if type(tensor._array) is not BatchedArray:
+            return False
+        tensor = tensor._array.tensor
+    return True
+
+
+def leads_out(edge: Any, seen: set[Any]) -> bool:
+    """Whether a leaf or an open mark can be reached from an edge."""
+    stack = [] if edge is None else [edge]
+    while stack:
+        edge = stack.pop()
+        if isinstance(edge, Tensor):
+            return True
+        node = edge.node
+        if node in seen:
+            continue
+        if node.__class__ is Mark and node.open:
+            return True
+        seen.add(node)
+        stack += [e for e in node.edges if e is not None]
+    return False
+
+
+def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
+    """A result as those outside of the transformation see it: in their graph where it leads to a tensor of theirs.
+
+    keep: whether those outside record a graph at all.
+    """
+    if not isinstance(x, Tensor):
+        return x
+    if x._tangents:
+        tangents = {level: outside(t, keep, seen) for level, t in x._tangents.items()}
+    else:
+        tangents = None
+    if keep and (x._edge is None or leads_out(edge_of(x), seen)):
+        t = x
+    elif type(x._array) is BatchedArray and not keep:
+        t = detached(x)
+    elif x.requires_grad:
+        t = wrap(x._array)
+        t._storage, t._inference = x._storage, x._inference
+    else:
+        t = x
+    if tangents is not None:
+        t._tangents = tangents
+    return t
+
+
+class Transform:
+    """The time during which the user's function runs; records gradients whatever the mode outside."""
+
+    def __init__(self) -> None:
+        self.marks: list[Any] = []
+        self.changed: list[Any] = []
+        self.outer: bool = modes.grad  # whether those outside want to differentiate the results
+
+    def __enter__(self) -> Transform:
+        self.former = set_mode("grad", True), modes.transform
+        modes.transform = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("grad", self.former[0])
+        modes.transform = self.former[1]
+
+    def inputs(self, args: Any) -> Any:
+        """The tensors of a tree of arguments, marked."""
+        made = tree.tree_map(lambda x: marked(x, self.outer), args)
+        self.marks += [x._edge for x in tree.tree_leaves(made)]
+        return made
+
+    def close(self) -> None:
+        """The transformation is over: to others its inputs are as good as constants."""
+        for mark in self.marks:
+            mark.open = False
+
+    def results(self, results: Any) -> Any:
+        """A tree of results as those outside see them."""
+        seen: set[Any] = set()
+        return tree.tree_map(lambda x: outside(x, self.outer, seen), results)
+
+    def note(self, tensor: Tensor, node: Any) -> None:
+        """Remember a tensor that was outside of the graph until the operator of `node` changed it in place."""
+        name = node.name() if node.plan is None else f"{node.plan.op.name}_"
+        self.changed.append((weakref.ref(tensor), name))
+
+    def check_captured(self, results: Any) -> None:
+        """Raise RuntimeError if a tensor that the function did not make itself was changed to depend on the inputs."""
+        own = {id(x) for x in tree.tree_leaves(results)}
+        for ref, name in self.changed:
+            tensor = ref()
+            if tensor is not None and id(tensor) not in own:
+                tensor._edge = None
+                raise RuntimeError(
+                    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                    f"operation ({name}) that would mutate a captured Tensor. This is not supported; please rewrite the "
+                    "function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+                )
+        self.changed.clear()
+
+
+def how_to_run(tensors: list[Tensor], transform: Transform) -> tuple[bool, bool]:
+    """(tensors, record): whether a backward from these runs on tensors, as levels need, and whether it is recorded."""
+    seen: set[Any] = set()
+    record = transform.outer and any(alive(x, seen) for x in tensors)
+    return record or bool(modes.levels) or any(type(x._array) is BatchedArray for x in tensors), record
