@@ -16,7 +16,7 @@ from rushlight.engine.saved import SavedOutput
 from rushlight.levels import Level
 from rushlight.ops import call, plan
 from rushlight.ops.compute import compute
-from rushlight.state import Setting, set_mode
+from rushlight.state import Setting, modes, set_mode
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -51,7 +51,7 @@ class DualLevel(Level):
     def replace(self, target: Tensor, result: Tensor) -> Tensor:
         """Give `target` the values, history and tangents of `result`."""
         tangents = result._tangents
-        former = set_mode("levels", ())
+        former = set_mode("levels", tuple(level for level in modes.levels if level is not self))
         try:
             target.copy_(self.value(result))
         finally:
@@ -83,8 +83,7 @@ class DualLevel(Level):
         if not mask:
             return None
         edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in values)
-        arrays = [v._array if isinstance(v, Tensor) else v for v in values]
-        aux = compute(op, arrays, statics)[1] if op.aux else ()
+        aux = self.aux(op, values, statics, mask) if op.aux else ()
         node = call.make_node(op, values, statics, edges, mask, aux)
         node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
         if op.out_count == 1:
@@ -94,6 +93,13 @@ class DualLevel(Level):
         node.outs = [_Kept(o) for o in outs]
         return node
 
+    def aux(self, op: Any, values: tuple[Any, ...], statics: tuple[Any, ...], mask: int) -> Any:
+        """The auxiliary results of `op`."""
+        for level in reversed(modes.levels):
+            if level is not self and level.owns(values):
+                return level.aux(op, values, statics, mask)
+        return compute(op, [v._array if isinstance(v, Tensor) else v for v in values], statics)[1]
+
     def derivative(self, node: Any, k: int, tangents: list[Any]) -> Any:
         """The tangent of output `k`."""
         shape: Any = None if node is None else node.shape if node.count == 1 else node.shape[k]
@@ -101,7 +107,7 @@ class DualLevel(Level):
         if node is None or dtype.kind in "biu":
             return None
         with Setting("grad", True):
-            u = wrap(np.zeros(shape, dtype))
+            u = in_level(wrap(np.zeros(shape, dtype)), (*node.saved, *node.outs, *tangents))
             u._edge = LEAF
             g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]
             grads = plan.interpret(node, g, EVERY, True)
@@ -111,6 +117,25 @@ class DualLevel(Level):
                 return wrap(np.zeros(shape, dtype))
             found = Run(True, True, {(u, 0): []}, False).execute(roots)
         return found.get((u, 0), wrap(np.zeros(shape, dtype)))
+
+
+def in_level(t: Tensor, others: tuple[Any, ...]) -> Tensor:
+    """`t` as a tensor of the innermost batched level that any of `others` belongs to, with the same values in all samples:
+    so that its place in the graph is in the one that theirs are in."""
+    arrays = [x._array for x in others if x is not None and getattr(x._array, "interpreted", False)]
+    if not arrays:
+        return t
+    found = max(arrays, key=lambda a: modes.levels.index(a.level))
+    return wrap(type(found)(found.level, t, None))
+
+    def anchor(self, array: Any) -> Tensor:
+        """A leaf to differentiate by; where batched levels lie around this one, it belongs to the innermost of them."""
+        from rushlight.ops.batched import innermost
+
+        batched = innermost(modes.levels[: modes.levels.index(self)]) if self in modes.levels else None
+        u = wrap(array) if batched is None else batched.batched(wrap(array), None)
+        u._edge = LEAF
+        return u
 
 
 def conformed(t: Tensor, like: Tensor) -> Tensor:
