@@ -220,13 +220,13 @@ class Tensor:
         if self._view is not None:
             Tensor._refresh(self)
         edge = self._edge
-        return None if edge is None or edge is LEAF else edge.node
+        return None if edge is None or edge is LEAF else getattr(edge, "node", None)  # of a leaf seen by a level: none
 
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this tensor is."""
         edge = self._edge
-        return 0 if edge is None or edge is LEAF else edge.nr
+        return 0 if edge is None or edge is LEAF else getattr(edge, "nr", 0)
 
     @property
     def _base(self) -> Any:

@@ -46,14 +46,30 @@ def marked(x: Any, outer: bool) -> Tensor:
     if x._array.dtype.kind in "biu":
         raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, got {x.dtype}")
     level = innermost()
-    inside = level is None or level.part(x) is not None  # else `x` belongs to a level around, where it keeps its edge
-    t = fresh_leaf(x)
-    if inside:
+    if level is None or level.part(x) is not None:
+        t = fresh_leaf(x)
         t._tangents = x._tangents
-    if level is None:
-        t._storage = x._storage
-    t._edge = Mark(edge_of(x) if inside and outer else None, t)
+        if level is None:
+            t._storage = x._storage
+        t._edge = Mark(edge_of(x) if outer else None, t)
+        return t
+    x, tangents = around(x, level)  # it belongs to a level around, where it keeps its place in the graph
+    t = level.batched(x, None)
+    t._tangents = tangents
+    t._edge = Mark(None, t)
     return t
+
+
+def around(x: Tensor, level: Any) -> tuple[Tensor, Any]:
+    """A tensor without its tangents of dual levels inside the batched `level`, and those."""
+    inside = modes.levels[modes.levels.index(level) + 1 :]
+    tangents = {k: t for k, t in (x._tangents or {}).items() if k in inside}
+    if not tangents:
+        return x, None
+    bare = wrap(x._array)
+    bare._storage, bare._edge = x._storage, edge_of(x)
+    bare._tangents = {k: t for k, t in x._tangents.items() if k not in tangents} or None
+    return bare, tangents
 
 
 def alive(tensor: Tensor, seen: set[Any]) -> bool:
