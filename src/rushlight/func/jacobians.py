@@ -45,12 +45,14 @@ def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: in
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = chosen(args, argnums)
+        check_real("jacrev", "inputs", tree.tree_leaves(tuple(args[n] for n in places)))
 
         def partial(*primals: Any) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
         output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux)
         outs, spec = tree.tree_flatten(output)
+        check_real("jacrev", "outputs", outs)
         rows = [rows_of(pullback, outs, k, chunk_size) for k in range(len(outs))]
         shaped = [tree.tree_unflatten(row, pullback.inputs_spec) for row in rows]
         jacobian = tree.tree_unflatten([r if isinstance(argnums, tuple) else r[0] for r in shaped], spec)
@@ -77,6 +79,17 @@ def rows_of(pullback: Any, outs: list[Tensor], k: int, chunk_size: int | None) -
             found = tree.tree_leaves(vmap(single)(vectors))
         gathered.add(start, stop, found)
     return [g.reshape((*out._array.shape, *x._array.shape)) for g, x in zip(gathered.done(), inputs, strict=True)]
+
+
+def check_real(name: str, what: str, leaves: list[Any]) -> None:
+    """Raise for what is no tensor, or complex: the Jacobian of a complex function is no one matrix."""
+    for i, x in enumerate(leaves):
+        if not isinstance(x, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+        if x._array.dtype.kind == "c":
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {i}"
+            )
 
 
 class Gather:
@@ -123,6 +136,7 @@ def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: st
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = chosen(args, argnums)
         flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
+        check_real("jacfwd", "inputs", flat)
 
         def partial(*primals: Any) -> Any:
             return func(*replaced(args, places, primals), **kwargs)

@@ -87,18 +87,19 @@ def alive(tensor: Tensor, seen: set[Any]) -> bool:
 
 def leads_out(edge: Any, seen: set[Any]) -> bool:
     """Whether a leaf or an open mark can be reached from an edge."""
-    stack = [] if edge is None else [edge]
+    stack, visited = [] if edge is None else [edge], set()
     while stack:
         edge = stack.pop()
         if isinstance(edge, Tensor):
             return True
         node = edge.node
-        if node in seen:
+        if node in seen or node in visited:
             continue
         if node.__class__ is Mark and node.open:
             return True
-        seen.add(node)
+        visited.add(node)
         stack += [e for e in node.edges if e is not None]
+    seen |= visited
     return False
 
 
