@@ -82,7 +82,7 @@ def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -
     rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
     out = be.matmul(rows, weight.T)
     if bias is not None:
-        out += bias
+        be.add_row(out, bias)
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 
@@ -125,7 +125,7 @@ def _(g: Any, input: Any) -> Any:
 def _bias_raw(be: Any, g: Any) -> Any:
     if g.dtype.itemsize == 2:
         return g  # summed in float32 by the engine
-    return np.add.reduce(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), 0)
+    return be.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
 
 
 @linear_op.grad("bias", raw=_bias_raw)

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 5
+ABI = 6
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -25,6 +25,9 @@ SIGNATURES: dict[str, str] = {
     "gelu_backward": "aaani",
     "softplus": "aandd",
     "softplus_backward": "aaandd",
+    # rows.cpp: matrix, row, rows, columns
+    "add_row": "aann",
+    "sum_rows": "aann",
     # softmax.cpp: inputs, output, outer, count, inner
     "softmax": "aannn",
     "log_softmax": "aannn",
