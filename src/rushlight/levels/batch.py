@@ -144,6 +144,13 @@ class BatchedArray:
         return f"<{list(self.shape)} of each sample in {list(self.tensor.shape)}>"
 
 
+def everything(array: Any) -> Any:
+    """An array, or the values of all samples: for checks that raise where any is wrong."""
+    while type(array) is BatchedArray:
+        array = array.tensor._array
+    return array
+
+
 def refuse(what: str) -> NoReturn:
     """Raise the error for asking for values that differ from sample to sample."""
     shown = MEANINGS.get(what, what)

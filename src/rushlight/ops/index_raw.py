@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from rushlight import kernels
+from rushlight.levels.batch import everything
 
 
 def check_bounds(index: Any, size: int, name: str, dim: int, error: Any = RuntimeError) -> None:
     """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers."""
+    index = everything(index)
     if index.size and int(index.view(f"u{index.itemsize}").max()) >= size:
         bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
         raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from types import SimpleNamespace
 from typing import Any
 
@@ -168,6 +169,9 @@ def text(tensor: Any, contents: Any = None, prefix: str = "tensor(") -> str:
 
 
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    if getattr(self._array, "interpreted", False):  # inside vmap
+        part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
+        return f"BatchedTensor(bdim={part.dim}, value=\n{inner}\n)"
     return text(self, tensor_contents)
 
 
