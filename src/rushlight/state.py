@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "node": None,  # the node whose backward is running, for anomaly mode's chain
     "observers": (),  # told of every operator and node: see `events`
     "default_device": None,  # the device of factory functions
+    "saving": None,  # (operator, argument) of the tensor that is being packed by hooks
     "transform": None,  # the innermost function transformation; operators do not ask for it
 }
 
@@ -62,6 +63,7 @@ class _Modes(threading.local):
     node: Any
     observers: tuple[Any, ...]
     default_device: Any
+    saving: Any
     transform: Any
 
     def __init__(self) -> None:

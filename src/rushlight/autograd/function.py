@@ -109,10 +109,10 @@ class FunctionCtx:
             if t is None:
                 saved.append(None)
             elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is node:
-                kept: Any = Packed(t, hooks) if hooks else SavedOutput(t, nr)
+                kept: Any = Packed(t, hooks, (self.name(), "result")) if hooks else SavedOutput(t, nr)
                 saved.append((kept, nr, t._version))
             elif hooks:
-                packed = Packed(t, hooks)
+                packed = Packed(t, hooks, (self.name(), "a saved tensor"))
                 saved.append((packed, edge_of(t), 0))
             else:
                 saved.append((t, None, t._version))

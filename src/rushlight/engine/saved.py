@@ -63,15 +63,23 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("edge", "hooks", "is_leaf", "packed")
+    __slots__ = ("edge", "hooks", "is_leaf", "packed", "tangents")
     _storage = None
 
-    def __init__(self, tensor: Tensor, hooks: Any):
-        """hooks: pairs (pack, unpack), innermost first; each packs what the one before returned."""
+    def __init__(self, tensor: Tensor, hooks: Any, where: Any = None):
+        """hooks: pairs (pack, unpack), innermost first; each packs what the one before returned.
+
+        where: (operator, argument or result) for hooks that ask what they pack, in `modes.saving`.
+        """
         self.hooks, self.edge, self.is_leaf = hooks, tensor._edge, tensor.is_leaf and tensor.requires_grad
+        self.tangents = tensor._tangents
         if self.is_leaf:
             self.edge = tensor
-        self.packed = pack(tensor, hooks)
+        former, modes.saving = modes.saving, where
+        try:
+            self.packed = pack(tensor, hooks)
+        finally:
+            modes.saving = former
 
     def unpack(self) -> Tensor:
         """The tensor, with its place in the graph."""
@@ -94,6 +102,8 @@ class Packed:
         t = wrap(found._array)
         t._storage = storage_of(found)
         t._edge = edge if edge is not None else None
+        if self.tangents is not None:
+            t._tangents = self.tangents
         return t
 
 

@@ -169,7 +169,7 @@ def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: t
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
     node.saved, node.versions = save_inputs(plan, flat)
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
-    node.aux = save_aux(aux) if plan.save_aux else None
+    node.aux = save_aux(aux, op) if plan.save_aux else None
     node.outs = None
     if modes.anomaly is not None:
         anomaly.note(node)
@@ -192,7 +192,7 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
             saved[i] = None if x is None else Constant(x)
             continue
         if hooks:
-            saved[i] = Packed(x, hooks)
+            saved[i] = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
             continue
         saved[i] = x
         storage = x._storage
@@ -203,12 +203,14 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
     return tuple(saved), versions
 
 
-def save_aux(aux: tuple[Any, ...]) -> Any:
+def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
     if not hooks:
         return aux
-    return PackedResults(tuple(Packed(wrap(x), hooks) if isinstance(x, ndarray) else x for x in aux))
+    places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
+    return PackedResults(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
+                               for x, place in zip(aux, places, strict=True)))  # fmt: skip
 
 
 def saved_hooks() -> Any:
@@ -226,7 +228,10 @@ def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
     hooks = saved_hooks()
     outs: list[Any] = [None] * len(results)
     for k in wanted:
-        outs[k] = Packed(results[k], hooks) if hooks else SavedOutput(results[k], k)
+        if hooks:
+            outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]))
+        else:
+            outs[k] = SavedOutput(results[k], k)
     return outs
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
-from rushlight.engine.saved import SavedOutput
+from rushlight.engine.saved import Packed, SavedOutput
 from rushlight.levels import Level
 from rushlight.ops import call, plan
 from rushlight.ops.compute import compute
@@ -84,7 +84,8 @@ class DualLevel(Level):
             return None
         edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in values)
         aux = self.aux(op, values, statics, mask) if op.aux else ()
-        node = call.make_node(op, values, statics, edges, mask, aux)
+        with Setting("saved_hooks", ()):  # it lives for a moment
+            node = call.make_node(op, values, statics, edges, mask, aux)
         node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
         if op.out_count == 1:
             node.shape, node.dtype = node.shape[0], node.dtype[0]
@@ -128,15 +129,6 @@ def in_level(t: Tensor, others: tuple[Any, ...]) -> Tensor:
     found = max(arrays, key=lambda a: modes.levels.index(a.level))
     return wrap(type(found)(found.level, t, None))
 
-    def anchor(self, array: Any) -> Tensor:
-        """A leaf to differentiate by; where batched levels lie around this one, it belongs to the innermost of them."""
-        from rushlight.ops.batched import innermost
-
-        batched = innermost(modes.levels[: modes.levels.index(self)]) if self in modes.levels else None
-        u = wrap(array) if batched is None else batched.batched(wrap(array), None)
-        u._edge = LEAF
-        return u
-
 
 def conformed(t: Tensor, like: Tensor) -> Tensor:
     """A tangent broadcast to the shape of a gradient that the formula did not sum."""
@@ -153,9 +145,15 @@ def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[An
     if not isinstance(node, plan.OpNode) or node.plan.op is not op or node.saved is None:
         return
     node.saved = tuple(x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True))
+    for s, x in zip(node.saved, flat, strict=True):
+        if isinstance(s, Packed):
+            s.tangents = x._tangents
     for kept in node.outs or ():
         if isinstance(kept, SavedOutput):
             kept.tangents = outs[kept.nr]._tangents
+    for kept, out in zip(node.outs or (), outs, strict=False):
+        if isinstance(kept, Packed):
+            kept.tangents = out._tangents
 
 
 class _Kept:

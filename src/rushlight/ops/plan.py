@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.engine.saved import Constant, OfView, SavedOutput, freed, stale
+from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap
 
 
@@ -142,7 +142,8 @@ def output_array(node: OpNode, k: int) -> Any:
 
 def output_tensor(node: OpNode, k: int) -> Tensor:
     """The k-th saved output as a tensor in the graph."""
-    output_array(node, k)
+    if not isinstance(node.outs[k], Packed):
+        output_array(node, k)  # for its version
     return node.outs[k].tensor(node if node.count == 1 else Port(node, k))  # type: ignore[no-any-return]
 
 
@@ -187,6 +188,7 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
         freed(node)
     results: list[Any] = [None] * len(node.edges)
     mask = plan.mask & wanted
+    fetched: dict[str, Any] = {}  # what formulas share is unpacked once
     for formula in plan.op.formulas:
         places = plan.places(formula, len(node.edges))
         needs = tuple(any(mask >> i & 1 for i in place) for place in places)
@@ -194,7 +196,14 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
             continue
         raw = formula.raw if not tensors else None
         requests = formula.raw_requests if raw is not None else formula.requests
-        args = [plan.op.backend if r == "be" else fetch(node, r, g, tensors, needs) for r in requests]
+        args = []
+        for r in requests:
+            if r == "be":
+                args.append(plan.op.backend)
+                continue
+            if r not in fetched or r == "needs":
+                fetched[r] = fetch(node, r, g, tensors, needs)
+            args.append(fetched[r])
         given = (raw or formula.fn)(*args)
         for place, value in zip(places, given if formula.joint else (given,), strict=True):
             values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
