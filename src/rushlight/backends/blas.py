@@ -7,8 +7,8 @@ processors newer than itself it may fall back to AVX2 where AVX-512 is there, at
 - before NumPy is imported, names the core type in the environment for as long as NumPy's import takes;
 - afterwards, where OpenBLAS chose a lesser one, makes it choose again, which its DYNAMIC_ARCH builds can.
 
-It also shortens, before NumPy's import, how long OpenBLAS's idle threads keep a core busy (2^26 cycles by
-default): the other kernels' threads want that core.
+It also shortens how long OpenBLAS's idle threads keep a core busy (2^26 cycles by default): the other kernels'
+threads want that core.
 
 What the user set of ``OPENBLAS_CORETYPE`` and ``OPENBLAS_THREAD_TIMEOUT`` is left alone, and nothing stays in the
 environment for child processes.  Importing this module imports nothing heavy.
@@ -45,7 +45,8 @@ def prepare() -> None:
     """Choose the core type; imports NumPy under it, or corrects the one that a NumPy imported before chose."""
     global _how
     core = None if os.environ.get(_VARIABLE) else wanted_core()
-    if "numpy" not in sys.modules:
+    early = "numpy" not in sys.modules
+    if early:
         _import_numpy_under({_TIMEOUT: _IDLE_CYCLES} | ({} if core is None else {_VARIABLE: core}))
         _how = "chosen from the processor's flags before NumPy loaded it"
     if os.environ.get(_VARIABLE):
@@ -54,6 +55,8 @@ def prepare() -> None:
         _how = "left to the library"
     elif _how == _NOT_CALLED:
         _how = _correct(core)
+    if not early and _TIMEOUT not in os.environ and sys.platform.startswith("linux"):
+        _shorten_idling()
 
 
 def _import_numpy_under(settings: dict[str, str]) -> None:
@@ -96,6 +99,20 @@ def _switch(core: str) -> bool:
     finally:
         del os.environ[_VARIABLE]
     return core_type() == core
+
+
+def _shorten_idling() -> None:
+    """Have the threads of an OpenBLAS that is already loaded start again with the shorter timeout, at its next use."""
+    lib, names = library(), ("openblas_read_env", "blas_thread_shutdown_", "blas_thread_init")
+    if lib is None or _running_threads() > 1 or not all(hasattr(lib, name) for name in names):
+        return
+    os.environ[_TIMEOUT] = _IDLE_CYCLES
+    try:
+        lib.openblas_read_env()
+        lib.blas_thread_shutdown_()
+        lib.blas_thread_init()
+    finally:
+        del os.environ[_TIMEOUT]
 
 
 def library() -> Any:

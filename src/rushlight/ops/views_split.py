@@ -43,14 +43,21 @@ def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None)
-def unbind_op(be: Any, input: Array, dim: int) -> Any:
-    """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
+def unbind_op(be: Any, input: Array, dim: int, order: Any = None) -> Any:
+    """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
+
+    order: the dimensions by decreasing stride, None for C order: how the gradient will lie in memory.
+    """
     lead = (slice(None),) * dim
     return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
 
 
-def _unbind_raw(be: Any, gs: Any, input_shape: Any, dim: Any) -> Any:
-    out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
+def _unbind_raw(be: Any, gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
+    dtype = next(g.dtype for g in gs if g is not None)
+    if order is None or len(order) != len(input_shape):
+        out = np.empty(input_shape, dtype)
+    else:  # as the input lies: a permutation before, undone in the backward, then costs no copy
+        out = np.empty([input_shape[i] for i in order], dtype).transpose(np.argsort(order))
     lead = (slice(None),) * dim
     for i, g in enumerate(gs):
         out[(*lead, i)] = 0 if g is None else g
@@ -76,7 +83,9 @@ def unbind(input: Any, dim: int = 0) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     if raw(input).ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return parts_of(unbind_op.op, input, (wrap_dim(dim, raw(input).ndim),))
+    array = raw(input)
+    order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return parts_of(unbind_op.op, input, (wrap_dim(dim, array.ndim), order))
 
 
 def pieces(size: int, each: int) -> tuple[int, ...]:
