@@ -101,6 +101,13 @@ class BatchedArray:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         refuse("__array__")
 
+    def _arithmetic(self, *others: Any) -> Any:
+        refuse("arithmetic on the array")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
+    __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __int__ = __float__ = _arithmetic
+    __and__ = __or__ = __xor__ = __abs__ = __invert__ = __index__ = _arithmetic
+
     def __getitem__(self, index: Any) -> Any:
         refuse("__getitem__")
 
@@ -145,16 +152,22 @@ class BatchedArray:
 
 
 def everything(array: Any) -> Any:
-    """An array, or the values of all samples: for checks that raise where any is wrong."""
-    while type(array) is BatchedArray:
-        array = array.tensor._array
-    return array
+    """An array, or the values of all samples in dimensions in front: for checks that raise where any is wrong."""
+    if type(array) is not BatchedArray:
+        return array
+    whole = array.tensor._array
+    values = everything(whole)
+    return values if array.dim is None else np.moveaxis(values, values.ndim - whole.ndim + array.dim, 0)
+
+
+class DataDependent(RuntimeError):
+    """Values were asked for that differ from sample to sample."""
 
 
 def refuse(what: str) -> NoReturn:
     """Raise the error for asking for values that differ from sample to sample."""
     shown = MEANINGS.get(what, what)
-    raise RuntimeError(
+    raise DataDependent(
         f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
         "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
         "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "

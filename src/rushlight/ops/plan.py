@@ -18,6 +18,7 @@ import numpy as np
 
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 
@@ -181,6 +182,13 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
     return grad_of(node, g, op.out_names.index(request.removeprefix("g_")), tensors)
 
 
+def in_levels(fn: Any, op: Any, args: list[Any]) -> Any:
+    """A formula on tensors while levels are active, some of which cannot show it any values."""
+    from rushlight.ops.batching.samples import formula
+
+    return formula(fn, op, args)
+
+
 def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
     """Run a node's formulas one request at a time: for tensors, and for operators on sequences of tensors."""
     plan = node.plan
@@ -204,7 +212,8 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
             if r not in fetched or r == "needs":
                 fetched[r] = fetch(node, r, g, tensors, needs)
             args.append(fetched[r])
-        given = (raw or formula.fn)(*args)
+        fn = raw or formula.fn
+        given = fn(*args) if not (tensors and modes.levels) else in_levels(fn, plan.op, args)
         for place, value in zip(places, given if formula.joint else (given,), strict=True):
             values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
             if values is not None:

@@ -14,12 +14,17 @@ _WARNED: set[str] = set()
 
 def loop(c: Given) -> Any:
     """Run the operator on each sample and stack what comes out."""
-    if c.op.name not in _WARNED:
-        _WARNED.add(c.op.name)
-        warnings.warn(
-            f"vmap: there is no batching rule for {c.op.name}, so it runs sample after sample, which is slower than an "
-            "operator on all samples at once. This is said once for each operator.", UserWarning, stacklevel=2)  # fmt: skip
+    once(c.op.name)
     return looped(c)
+
+
+def once(name: str) -> None:
+    """Warn, the first time, that an operator runs sample after sample."""
+    if name not in _WARNED:
+        _WARNED.add(name)
+        warnings.warn(
+            f"vmap: there is no batching rule for {name}, so it runs sample after sample, which is slower than an "
+            "operator on all samples at once. This is said once for each operator.", UserWarning, stacklevel=3)  # fmt: skip
 
 
 def looped(c: Given) -> Any:

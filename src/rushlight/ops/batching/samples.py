@@ -1,0 +1,157 @@
+"""Sample after sample: formulas and composed functions that look at values, which batched tensors do not show.
+
+What runs this way is recorded in the graph of the samples as one node, whose backward runs the same way again: so it can
+be differentiated any number of times, like everything else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.run import Run
+from rushlight.levels.batch import BatchedArray, DataDependent
+from rushlight.ops.batching.loop import dynamic, once
+from rushlight.ops.join import stack_op
+from rushlight.ops.shape import reshape_op, select_op
+from rushlight.state import Setting, modes, special
+from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
+
+MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
+
+
+def level_of(args: Any) -> Any:
+    """The innermost level that any tensor in a tree belongs to, None without one."""
+    arrays = [x._array for x in tree_leaves(args) if isinstance(x, Tensor) and type(x._array) is BatchedArray]
+    levels = [a.level for a in arrays if a.level in modes.levels]
+    return max(levels, key=modes.levels.index) if levels else None
+
+
+def formula(fn: Any, op: Any, args: list[Any]) -> Any:
+    """A gradient formula on tensors that may be batched: one that looks at values runs sample after sample."""
+    level = level_of(args)
+    if level is None:
+        return fn(*args)
+    try:
+        return fn(*args)
+    except MISFITS:
+        return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
+
+
+def per_sample(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a composed function that may look at values: where it does, inside vmap, it runs sample after sample."""
+
+    @functools.wraps(fn)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        if not special.count or not modes.levels:
+            return fn(*args, **kwargs)
+        try:
+            return fn(*args, **kwargs)
+        except MISFITS as error:
+            level = level_of((args, kwargs))
+            if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
+                raise
+        return by_samples(level, lambda a, k: outer(*a, **k), (args, kwargs), fn.__name__)
+
+    return outer
+
+
+def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
+    """`fn` of each sample of a tuple of trees; its results, a tree, stacked. Once where all samples are the same."""
+    leaves, spec = tree_flatten(tuple(args))
+    parts = [level.part(x) if isinstance(x, (Tensor, BatchedArray)) else None for x in leaves]
+    shared = all(p is None or p.dim is None for p in parts)
+    if not shared:
+        once(name)
+    found = [tree_flatten(fn(*tree_unflatten([row(x, p, b) for x, p in zip(leaves, parts, strict=True)], spec)))
+             for b in range(1 if shared else level.size)]  # fmt: skip
+    if not found:
+        raise RuntimeError(f"vmap: {name} runs sample after sample, and there are no samples to run it on")
+    results = [joined(level, column, name, shared) for column in zip(*(rows for rows, _ in found), strict=True)]
+    if modes.grad:
+        edges = tuple(edge_of(x) if p is not None and isinstance(x, Tensor) else None
+                      for x, p in zip(leaves, parts, strict=True))  # fmt: skip
+        if any(e is not None for e in edges):
+            LoopNode(level, fn, name, leaves, spec, edges).place(results)
+    return tree_unflatten(results, found[0][1])
+
+
+def row(x: Any, part: Any, b: int) -> Any:
+    """Sample `b` of a leaf."""
+    if part is None:
+        return x
+    return part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
+
+
+def joined(level: Any, column: Any, name: str, shared: bool) -> Any:
+    """One result of all samples."""
+    if not isinstance(column[0], (Tensor, np.ndarray)):
+        return column[0]
+    if shared:
+        return level.batched(column[0] if isinstance(column[0], Tensor) else wrap(column[0]), None)
+    if len({tuple(x.shape) for x in column}) > 1:
+        dynamic(name)
+    return level.batched(stack_op(tuple(x if isinstance(x, Tensor) else wrap(x) for x in column), 0))
+
+
+class LoopNode(Node):
+    """The node of what ran sample after sample."""
+
+    __slots__ = ("count", "fn", "label", "leaves", "level", "places", "spec")
+    count: int
+
+    def __init__(self, level: Any, fn: Any, label: str, leaves: list[Any], spec: Spec, edges: tuple[Any, ...]):
+        self.level, self.fn, self.label, self.leaves, self.spec, self.edges = level, fn, label, leaves, spec, edges
+        self.extra, self.seq = None, next_seq()
+
+    def place(self, results: list[Any]) -> None:
+        """Make the results that can have gradients results of this node."""
+        self.places = [k for k, t in enumerate(results) if isinstance(t, Tensor) and t._array.dtype.kind not in "biu"]
+        outs = [results[k] for k in self.places]
+        self.count = len(outs)
+        self.shape, self.dtype = [t._array.shape for t in outs], [t._array.dtype for t in outs]
+        if self.count == 1:
+            self.shape, self.dtype = self.shape[0], self.dtype[0]
+        for nr, t in enumerate(outs):
+            t._edge = self if self.count == 1 else Port(self, nr)
+
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        gs = [g] if self.count == 1 else list(g)
+        found = by_samples(self.level, self.pull, (list(self.leaves), gs), self.label)
+        numbers = iter(found)
+        return [None if e is None else next(numbers) for e in self.edges]
+
+    run = run_tensors
+
+    def pull(self, leaves: list[Any], gs: list[Any]) -> list[Tensor]:
+        """Gradients of one sample's leaves that have edges, given those of its results."""
+        recorded = modes.grad
+        with Setting("grad", True):
+            given = [marked(x) if e is not None else x for x, e in zip(leaves, self.edges, strict=True)]
+            outs = tree_leaves(self.fn(*tree_unflatten(given, self.spec)))
+        inputs = [x for x, e in zip(given, self.edges, strict=True) if e is not None]
+        keys = [(e, 0) if isinstance(e, Tensor) else (e.node, e.nr) for e in map(edge_of, inputs)]
+        roots = [(edge_of(outs[k]), g) for k, g in zip(self.places, gs, strict=True)
+                 if g is not None and edge_of(outs[k]) is not None]  # fmt: skip
+        run = Run(True, True, {key: [] for key in keys}, False)
+        run.record = recorded
+        found = run.execute(roots) if roots else {}
+        return [found[key] if key in found else wrap(np.zeros(x._array.shape, x._array.dtype))
+                for key, x in zip(keys, inputs, strict=True)]  # fmt: skip
+
+    def release(self) -> None:
+        self.leaves = [None] * len(self.leaves)
+
+
+def marked(x: Tensor) -> Tensor:
+    """A tensor of the same values to differentiate at, which keeps the place of `x` in its graph."""
+    if edge_of(x) is not None:
+        return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
+    t = wrap(x._array)
+    t._edge = LEAF
+    return t
