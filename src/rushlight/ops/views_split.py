@@ -149,7 +149,7 @@ def _iterate(self: Tensor) -> Any:
     """The parts along the first dimension, as `unbind` gives them."""
     if self._array.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(parts_of(unbind_op.op, self, (0,)))
+    return iter(unbind(self))
 
 
 Tensor.__iter__ = _iterate  # type: ignore[method-assign]
