@@ -13,7 +13,7 @@ from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep, number, raw, recording, require_tensors, tensor_first
+from rushlight.ops.pieces import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
 from rushlight.ops.registry import elementwise, function, publish, publish_inplace
 from rushlight.tensor import Tensor
 
@@ -36,7 +36,7 @@ def share(g: Any, choice: Any, own: int) -> Any:
     """The part of `g` for one of the two operands."""
     full = keep(g, (choice == own) | (choice == BOTH))
     halves = choice == HALF
-    return full + keep(g * 0.5, halves) if raw(halves).any() else full
+    return full + keep(g * 0.5, halves) if maybe_any(halves) else full
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),

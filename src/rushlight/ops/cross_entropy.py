@@ -185,10 +185,24 @@ def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, ls
 @cross_entropy_op.grad("input", raw=_cross_entropy_raw)
 def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, ignore_index: Any,
       label_smoothing: Any) -> Any:  # fmt: skip
-    direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
+    if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
+        both = hidden_coefficients(input, target, weight, ignore_index, label_smoothing) / total
+        return g * (softmax_op(input, 1) * ops.sum(both, 1, True) - both)
+    direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
     sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
     return g * (softmax_op(input, 1) * sums - wrap(direct + spread))
+
+
+def hidden_coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+    """The sum of both `coefficients`, before they are divided, by operators: for levels that hide values."""
+    classes, rest = x.shape[1], (1,) * (len(x.shape) - 2)
+    target = target if isinstance(target, Tensor) else wrap(target)
+    by_class = ops.ones(classes, dtype=x.dtype) if weight is None else weight.to(x.dtype)
+    by_class = by_class.reshape(1, classes, *rest)
+    number = wrap(np.arange(classes).reshape(1, classes, *rest))
+    chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / classes
+    return chosen * by_class * ops.unsqueeze(target != ignore, 1).to(x.dtype)
 
 
 def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float, total: float) -> tuple[Any, Any]:

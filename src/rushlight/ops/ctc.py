@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.loss import reduction_of
 from rushlight.ops.named import named as ops
@@ -166,6 +167,7 @@ def check_targets(targets: Any, sizes: Any, classes: int, blank: int) -> None:
 
 
 @function(ns=F)
+@per_sample
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Any:  # fmt: skip
     """Minus the logarithm of the probability of all alignments of the labels, reduced.  -> () or (N,)

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine import inplace
+from rushlight.levels.batch import everything
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.shape import unsqueeze_op
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -158,15 +161,18 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("one_hot: Can not infer total number of classes from empty tensor: give num_classes.")
         return wrap(np.zeros((*index.shape, num_classes), np.int64))
-    if index.min() < 0:
-        raise RuntimeError(f"one_hot: Class values must be non-negative, got {index.min()}.")
-    top = int(index.max())
+    known = everything(index)
+    if known.min() < 0:
+        raise RuntimeError(f"one_hot: Class values must be non-negative, got {known.min()}.")
+    top = int((index if num_classes == -1 else known).max())
     if num_classes == -1:
         num_classes = top + 1
     elif num_classes < 1:
         raise RuntimeError(f"one_hot: num_classes should be positive, got {num_classes}.")
     if top >= num_classes:
         raise RuntimeError(f"one_hot: Class values must be smaller than num_classes: got {top} and {num_classes}.")
+    if index is not known:
+        return cast(unsqueeze_op(tensor, (*index.shape, 1)) == wrap(np.arange(num_classes)), index.dtype)
     out = np.zeros((*index.shape, num_classes), np.int64)
     np.put_along_axis(out, index[..., None], 1, -1)
     return wrap(out)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.embedding import (
     check_table,
@@ -176,6 +177,7 @@ def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any) -> An
 
 
 @function(ns=F)
+@per_sample
 def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Any = None, include_last_offset: bool = False,

@@ -11,8 +11,8 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import gather_along, put_along
 from rushlight.ops.outs import moving
-from rushlight.ops.pieces import keep, raw
-from rushlight.ops.reduce import axes, fold, numpy_names, tensor_argument, unsqueezed
+from rushlight.ops.pieces import keep, plain, raw
+from rushlight.ops.reduce import axes, cast, fold, numpy_names, sum_op, tensor_argument, unsqueezed
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_op
@@ -43,14 +43,17 @@ def at_index(g: Any, indices: Any, input_shape: tuple[int, ...], dim: int, keepd
 def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:
     """The gradient of a reduction divided evenly among the elements equal to its result."""
     shape = raw(input).shape
-    hit = raw(input) == unsqueezed(raw(out), shape, dim, keepdim)
+    hit = plain(input) == unsqueezed(plain(out), shape, dim, keepdim)
+    if hit.__class__ is not np.ndarray:
+        hit = cast(hit, raw(g).dtype)
+        return unsqueezed(g, shape, dim, keepdim) / sum_op(hit, dim, True) * hit
     many = fold(np.add, hit, dim, True, dtype=np.intp)
     return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
 
 
 def alike(g: Any, input: Any, out: Any) -> Any:
     """As `shared`, of the extremum or median of all elements; a NaN belongs to the elements that are NaN."""
-    if not np.isnan(raw(out)):
+    if not np.isnan(plain(out)):
         return shared(g, input, out, None, False)
     hit = np.isnan(raw(input))
     return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.formats import empty_in_format
 from rushlight.ops.options import check_options, filled, made, numpy_dtype, size_of
 from rushlight.ops.registry import function
@@ -250,6 +251,7 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
 
 
 @function()
+@per_sample
 def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from start to end, both included."""
@@ -259,6 +261,7 @@ def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype:
 
 
 @function()
+@per_sample
 def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
              layout: Any = None, device: Any = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:  # fmt: skip

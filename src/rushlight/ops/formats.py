@@ -44,6 +44,8 @@ def has_format(array: Any, format: memory_format) -> bool:
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     rank = _RANK[format]
+    if getattr(array, "interpreted", False):
+        return False
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 

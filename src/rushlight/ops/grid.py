@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.registry import function
 from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -118,6 +119,7 @@ def cubic_of(t: Any) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
+@per_sample
 def sample(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
     """Sampling with checked arguments."""
     d = len(input.shape) - 2

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.options import made
 from rushlight.ops.pieces import number, raw
 from rushlight.ops.reduce import tensor_argument
@@ -32,6 +33,7 @@ def limits(name: str, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
+@per_sample
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """How many elements fall in each of `bins` bins of equal width from min to max (of the data if both are equal).
 
@@ -108,6 +110,7 @@ def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> An
 
 
 @function(method=True, out=True)
+@per_sample
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
 
@@ -123,6 +126,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 
 
 @function(method=False)
+@per_sample
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """A histogram of points in D dimensions: (*, D) -> (bins, ...), and the D tensors of edges.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import everything
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
@@ -143,8 +144,14 @@ def _(g: Any, A: Any, out: Any) -> Any:
 def singular(A: Any) -> Any:
     """Which matrices are exactly singular, by their LU decomposition.  (*, N, N) -> (*)"""
     with np.errstate(all="ignore"):
-        sign = np.linalg.slogdet(A)[0]
+        sign = np.linalg.slogdet(everything(A))[0]
     return sign == 0
+
+
+@op(ns=None, name="singular_order")
+def singular_op(be: Any, A: Array) -> Array:
+    """For each matrix 0, or its order if it is singular.  (*, N, N) -> (*) int32"""
+    return np.where(singular(A), A.shape[-1], 0).astype(np.int32)
 
 
 def refuse_singular(name: str, A: Any) -> None:
@@ -182,8 +189,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     matrix("inv_ex", A, True)
     if check_errors:
         refuse_singular("inv_ex", A)
-    info = np.where(singular(A._array), A.shape[-1], 0).astype(np.int32)
-    return pack("linalg_inv_ex", ("inverse", "info"), (inverse(A), wrap(info)))
+    return pack("linalg_inv_ex", ("inverse", "info"), (inverse(A), singular_op(A.detach())))
 
 
 def is_vector(A: Any, B: Any) -> bool:
@@ -229,8 +235,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     check_solve("solve_ex", A, B, left)
     if check_errors:
         refuse_singular("solve_ex", A)
-    info = np.where(singular(A._array), A.shape[-1], 0).astype(np.int32)
-    return pack("linalg_solve_ex", ("result", "info"), (solved(A, B, left), wrap(info)))
+    return pack("linalg_solve_ex", ("result", "info"), (solved(A, B, left), singular_op(A.detach())))
 
 
 @function(ns=NS, out=True)
@@ -296,6 +301,12 @@ def positive(A: Any) -> Any:
     return info
 
 
+@op(ns=None, name="positive_order")
+def positive_op(be: Any, A: Array) -> Array:
+    """As `positive`, as an operator."""
+    return positive(A)
+
+
 def _minor(A: Any) -> bool:
     try:
         np.linalg.cholesky(A)
@@ -308,7 +319,7 @@ def _minor(A: Any) -> bool:
 def cholesky(A: Any, *, upper: bool = False) -> Any:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
-    info = positive(A._array)
+    info = positive(everything(A._array))
     if info.any():
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
@@ -322,7 +333,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
     matrix("cholesky_ex", A, True)
     if check_errors:
         cholesky(A)
-    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), wrap(positive(A._array))))
+    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), positive_op(A.detach())))
 
 
 @function(name="cholesky", method=True, out=True)
@@ -545,7 +556,7 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
 def eig(A: Any) -> Any:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)
-    if not np.isfinite(A._array).all():
+    if not np.isfinite(everything(A._array)).all():
         raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
     L, V = eig_op(A)
     return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops import linalg as base
 from rushlight.ops.arith import conj
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.linalg import NS, inverse, is_complex, like, mH, mT, pack
 from rushlight.ops.registry import function, op
@@ -259,6 +260,7 @@ def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
 
 
 @function(ns=NS, out=True)
+@per_sample
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """The number of singular values that do not count as zero.  A: (*, M, N) -> (*) int64"""
     base.matrix("matrix_rank", A, hermitian)
@@ -337,6 +339,7 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 
 
 @function(ns=NS)
+@per_sample
 def matrix_exp(A: Any) -> Any:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
     base.matrix("matrix_exp", A, True)

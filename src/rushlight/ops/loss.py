@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import up
+from rushlight.levels.batch import everything
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import widened
 from rushlight.ops.named import named as ops
@@ -355,7 +356,7 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
     check_tensors("gaussian_nll_loss", input=input, target=target)
     var = fitted_variance(input, var)
     reduction = reduction_of(reduction)
-    if ops.any(var < 0):
+    if (everything(var._array) < 0).any():
         raise ValueError("gaussian_nll_loss: var has negative entry/entries: variances are at least 0")
     floor = ops.clamp_min(var.detach(), eps)
     var = var + (floor - var.detach())  # the floor is not differentiated

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import everything
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.loss import check_tensors, reduced, reduction_of
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function
@@ -134,7 +136,7 @@ def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
         raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
                            f"{list(weight.shape)}")  # fmt: skip
-    array = target._array
+    array = everything(target._array)
     if array.dtype != np.int64:
         raise RuntimeError(f"multi_margin_loss: expected scalar type Long of target but found {target.dtype}")
     if array.size and (array.min() < 0 or array.max() >= classes):
@@ -157,7 +159,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, 
         loss = loss * loss
     if weight is not None:
         loss = loss * ops.index_select(weight.reshape(-1), 0, y.reshape(-1)).unsqueeze(1)
-    others = wrap(np.arange(classes) != y._array)
+    others = ops.ne(y, wrap(np.arange(classes)))
     loss = ops.sum(ops.where(others, loss, ops.zeros_like(loss.detach())), 1) / classes
     return reduced(loss if target.ndim else loss.reshape(()), reduction)
 
@@ -171,7 +173,7 @@ def check_labels(input: Any, target: Any) -> None:
             input.ndim == 0 and target.numel() == 1):  # fmt: skip
         raise RuntimeError(f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
                            f"{list(input.shape)}")  # fmt: skip
-    array, classes = target._array, (input.shape[-1] if input.ndim else 1)
+    array, classes = everything(target._array), (input.shape[-1] if input.ndim else 1)
     if array.dtype != np.int64:
         raise RuntimeError(f"multilabel_margin_loss: expected scalar type Long of target but found {target.dtype}")
     if array.size and (array.min() < -1 or array.max() >= classes):
@@ -180,6 +182,7 @@ def check_labels(input: Any, target: Any) -> None:
 
 
 @function(ns=F)
+@per_sample
 def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
                            reduction: str = "mean") -> Any:  # fmt: skip
     """sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / C, reduced.  (N, C), (N, C) -> () or (N,)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call, dims
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.index_select import constant
 from rushlight.ops.outs import moving
@@ -223,6 +224,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 
 @function(method=True, out=True)
+@per_sample
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """As nonzero, but always `size` rows: the first ones, or filled up with `fill_value`.  (*) -> (size, ndim) int64"""
     if size < 0:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.named import linalg, named
 from rushlight.ops.options import numpy_dtype
@@ -187,6 +188,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 
 
 @function(method=True, out=True, inplace=True)
+@per_sample
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
     array = tensor_argument("renorm", input)

@@ -64,6 +64,18 @@ def raw(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
+def plain(x: Any) -> Any:
+    """The array of a tensor, to compute masks of; a tensor whose values a level hides remains a tensor."""
+    array = raw(x)
+    return x if getattr(array, "interpreted", False) else array
+
+
+def maybe_any(mask: Any) -> bool:
+    """Whether any element of a mask may be true; so it is where a level hides values."""
+    array = raw(mask)
+    return bool(getattr(array, "interpreted", False) or array.any())
+
+
 def result_type_of(*operands: Any) -> Any:
     """The dtype in which tensors, arrays and numbers meet."""
     return dtypes.result_dtype([raw(x) for x in operands])

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import everything
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.convolution import batched, spread
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
@@ -250,6 +252,7 @@ def take_spatial(input: Any, at: Any) -> Any:
     return reshape_op(flat.gather(2, wrap(rows)), at.shape)
 
 
+@per_sample
 def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
@@ -275,6 +278,7 @@ def fractional_starts(sample: Any, size: int, out: int, k: int) -> Any:
     return np.concatenate([starts, np.full((*sample.shape, 1), size - k)], axis=-1)
 
 
+@per_sample
 def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size: Any, output_ratio: Any,
                         return_indices: bool, samples: Any) -> Any:  # fmt: skip
     """Maxima of windows of fixed size at pseudo-random places."""
@@ -355,12 +359,12 @@ def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride:
             )
     lead = tuple(input.shape[:-n])
     count = math.prod(out)
-    at = indices._array
+    at = everything(indices._array)
     if at.size and (at.min() < 0 or at.max() >= count):
         raise RuntimeError(f"{name}: found an invalid max index: {at.min() if at.min() < 0 else at.max()} (output volumes "
                            f"are of size {out})")  # fmt: skip
     zeros = wrap(np.zeros((*lead, count), input._array.dtype))
-    flat = wrap(at.reshape(*lead, -1))
+    flat = reshape_op(indices, (*lead, math.prod(input.shape[-n:])))
     spread_out = zeros.scatter(-1, flat, reshape_op(input, (*lead, math.prod(input.shape[-n:]))))
     return reshape_op(spread_out, (*lead, *out))
 

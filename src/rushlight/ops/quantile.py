@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.named import named
 from rushlight.ops.outs import moving
@@ -116,6 +117,7 @@ def shaped(found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool, levels_n
 @function(method=True)
 @moving("quantile", same_dtype=True)
 @numpy_names
+@per_sample
 def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The q-th quantiles (q in [0, 1], a number or 1-d tensor) of all elements or along `dim`.  (*) -> (Q, *)
 
@@ -127,6 +129,7 @@ def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, inte
 @function(method=True)
 @moving("nanquantile", same_dtype=True)
 @numpy_names
+@per_sample
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """As `quantile`, of the elements that are not NaN.  (*) -> (Q, *)"""
     return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.index_select import index_select_op
@@ -150,6 +151,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 
 @function(method=True)
+@per_sample
 def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
     """Each slice of `dim` (each element without it) `repeats` times in a row; repeats: an int or a vector of counts.
 

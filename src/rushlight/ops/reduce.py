@@ -354,6 +354,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
     where = axes(dim, array.ndim)
+    if getattr(array, "interpreted", False):
+        known = cast(input == input, array.dtype)
+        return nansum(input, dim, keepdim, dtype=dtype) / sum_op(known, where, keepdim)
     valid = fold(np.add, ~np.isnan(array), where, keepdim, dtype=np.int64)
     many = valid.astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
     return nansum(input, dim, keepdim, dtype=dtype) / many

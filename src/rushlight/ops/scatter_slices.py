@@ -65,7 +65,7 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: An
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     index = (*[slice(None)] * dim, slice(start, end, step), ...)
-    check_part("slice_scatter", src, raw(input)[index].shape)
+    check_part("slice_scatter", src, np.broadcast_to(False, raw(input).shape)[index].shape)
     return slice_scatter_op(input, same_kind(input, src), index)
 
 
@@ -92,5 +92,5 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     first, second = wrap_dim(dim1, array.ndim), wrap_dim(dim2, array.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    check_part("diagonal_scatter", src, diagonal_of(array, offset, first, second).shape)
+    check_part("diagonal_scatter", src, diagonal_of(np.broadcast_to(False, array.shape), offset, first, second).shape)
     return diagonal_scatter_op(input, same_kind(input, src), offset, first, second)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_select import index_select_op
@@ -217,6 +218,7 @@ def block_diag(*tensors: Any) -> Any:
 
 
 @function()
+@per_sample
 def unravel_index(indices: Any, shape: Any) -> Any:
     """Flat indices as a tuple of indices by dimension of `shape`.  (*) -> ((*), ...)"""
     from rushlight.tensor import wrap

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import everything
 from rushlight.ops.arith import conj
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep, raw
+from rushlight.ops.pieces import keep, plain, raw
 from rushlight.ops.reduce import (
     axes,
     cast_first,
@@ -81,7 +82,7 @@ def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: A
     shape = raw(input).shape
     free = count(shape, dim) - correction
     if free <= 0:  # as the value, inf or NaN
-        return spread(g * raw(out), shape, dim, keepdim)
+        return spread(g * plain(out), shape, dim, keepdim)
     return (input - mean_op(input, dim, True)) * unsqueezed(g * (2.0 / free), shape, dim, keepdim)
 
 
@@ -95,7 +96,15 @@ def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
 def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     # Half the gradient of the root, zero where the deviation is zero.
     half = keep(g / (out * 2), raw(out) != 0)
-    return var_grad(half, input, raw(out) * 0 if np.isfinite(raw(out)).all() else raw(out), dim, correction, keepdim)
+    return var_grad(half, input, at_infinity(out), dim, correction, keepdim)
+
+
+def at_infinity(out: Any) -> Any:
+    """Zeros where deviations are finite, as they are unless there are too few elements."""
+    known = plain(out)
+    if known.__class__ is not np.ndarray:
+        return keep(out, out - out != 0)
+    return known * 0 if np.isfinite(known).all() else known
 
 
 # Arguments -----------------------------------------------------------------------------------------
@@ -199,7 +208,9 @@ def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any
 @logsumexp_op.grad("input", raw=_logsumexp_raw)
 def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     shape = raw(input).shape
-    base = keep(out, ~np.isneginf(raw(out).real))
+    known = plain(out)
+    hidden = known.__class__ is not np.ndarray
+    base = keep(out, NAMESPACES[""]["real"](known) != -np.inf if hidden else ~np.isneginf(known.real))
     share = NAMESPACES[""]["exp"](input - unsqueezed(base, shape, dim, keepdim))
     return conj(share) * unsqueezed(g, shape, dim, keepdim)
 
@@ -234,7 +245,7 @@ def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
     if w.size != n:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
                            f"got {w.size} != {n}")  # fmt: skip
-    if w.size and w.min() < 0:
+    if w.size and everything(w).min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 

@@ -137,7 +137,14 @@ def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any)
     if any(n < 0 for n in size):
         raise RuntimeError(f"{name}: sizes must not be negative, got {list(size)}")
     root, unit = root_of(array), array.itemsize
-    start = (array.__array_interface__["data"][0] - root.__array_interface__["data"][0]) // unit if array.size else 0
+    hidden = getattr(array, "interpreted", False)  # inside vmap one sample counts as memory of its own
+    start = (
+        0
+        if hidden
+        else (array.__array_interface__["data"][0] - root.__array_interface__["data"][0]) // unit
+        if array.size
+        else 0
+    )
     first = start if storage_offset is None else int(storage_offset)
     if first < 0:
         raise RuntimeError(f"{name}: Tensor: invalid storage offset {first}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
@@ -142,6 +143,7 @@ def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any
 
 
 @function(out=True)
+@per_sample
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Any = None) -> Any:  # fmt: skip
     """Where the elements of `input` belong in rows that are sorted: (*, N), (*, M) -> (*, M) of int64 (or int32).
@@ -184,6 +186,7 @@ def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: An
 
 
 @function(out=True)
+@per_sample
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
     limits = tensor_argument("bucketize", boundaries)
@@ -195,6 +198,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 
 @function(out=True)
+@per_sample
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is among `test_elements`.  (*), (*) -> (*) of bool"""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
@@ -208,6 +212,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 @function(method=True)
+@per_sample
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of the numbers 0, 1, ... occurs, or the sum of their weights.  (N) -> (max + 1)
 

@@ -14,7 +14,7 @@ from typing import Any
 Rule = Callable[[Any], Any]
 RULES: dict[str, Rule] = {}
 FAMILIES = ("attention", "convolution", "gathering", "indexing", "linear", "losses", "moves", "norms", "pointwise",
-            "random", "windows")  # fmt: skip
+            "random", "strided", "windows")  # fmt: skip
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:

@@ -48,7 +48,9 @@ def input_gradient(c: Given) -> Any:
     """The adjoint of convolution in its input."""
     n, channels, *rest = c["shape"]
     if not c.batched[1]:
-        return unfolded(c, c.run((folded(c, c.values[0], 0), c.values[1]), c.changed(shape=(c.size * n, channels, *rest))))
+        return unfolded(
+            c, c.run((folded(c, c.values[0], 0), c.values[1]), c.changed(shape=(c.size * n, channels, *rest)))
+        )
     statics = c.changed(shape=(n, c.size * channels, *rest), groups=c["groups"] * c.size)
     return from_channels(c, c.run((as_channels(c, 0), folded(c, c.values[1], 1)), statics))
 

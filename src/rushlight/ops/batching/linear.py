@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.ops.batching import rule
 from rushlight.ops.batching.given import Given, ranked, reshaped
+from rushlight.ops.batching.loop import looped
 from rushlight.ops.declare import OPS
 from rushlight.ops.shape import broadcast, reshape_op
 
@@ -72,17 +73,23 @@ def linear(c: Given) -> Any:
 @rule("addmm")
 def added(c: Given) -> Any:
     """beta input + alpha mat1 mat2."""
-    if c.batched[1] or c.batched[2]:
-        found = contraction(c, 1, 2, "mk", "kn", "mn")
+    a, b = c.shapes[1:]
+    lead = tuple(range(len(a) - 2))
+    if (c.batched[1] or c.batched[2]) and len(b) == len(a):
+        found = contraction(c, 1, 2, (*lead, *"mk"), (*lead, *"kn"), (*lead, *"mn"))
+    elif c.batched[1] or c.batched[2]:
+        return looped(c)
     else:
-        found = c.run(c.values[1:], (), OPS["mm"])
+        found = c.run(c.values[1:], (), OPS["bmm"])
     found = found if c["alpha"] == 1 else c.run((found, c["alpha"]), (), OPS["mul"])
     if c["beta"] != 0:
         scaled = c.values[0] if c["beta"] == 1 else c.run((c.values[0], c["beta"]), (), OPS["mul"])
-        scaled = ranked(scaled, c.shapes[0], 2) if c.batched[0] else scaled
+        scaled = ranked(scaled, c.shapes[0], len(a)) if c.batched[0] else scaled
         found = c.run((scaled, found), (), OPS["add"])
-    return found if c.batched[1] or c.batched[2] or c.batched[0] and c["beta"] != 0 else broadcast(
-        found, (c.size, *found.shape)
+    return (
+        found
+        if c.batched[1] or c.batched[2] or (c.batched[0] and c["beta"] != 0)
+        else broadcast(found, (c.size, *found.shape))
     )
 
 
@@ -100,7 +107,8 @@ def trilinear(c: Given) -> Any:
     return c.run((middle, c.values[1]), (la, lb, (samples, *"no")), OPS["einsum"])
 
 
-@rule("cholesky_op eig_op eigh_op inverse qr_op solve_op svd_op det_op pinv_op slogdet_op")
+@rule("cholesky_op eig_op eigh_op inverse qr_op solve_op svd_op det_op pinv_op slogdet_op "
+      "singular_order positive_order")  # fmt: skip
 def leading(c: Given) -> Any:
     """Operators on the last two dimensions, over any before them."""
     return c.run(c.every())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rushlight.ops.batching import rule
 from rushlight.ops.batching.given import Given, reshaped
 from rushlight.ops.batching.loop import looped
@@ -13,6 +15,7 @@ from rushlight.ops.batching.windows import folded
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import OPS
 from rushlight.ops.shape import broadcast
+from rushlight.tensor import wrap
 
 
 def reduced(c: Given, loss: Any, reduction: str) -> Any:
@@ -59,10 +62,16 @@ def classes(c: Given) -> Any:
     loss = found[0] if several else found
     loss = reshaped(loss, (c.size, *c.shapes[1]))
     result = reduced(c, loss, "sum" if reduction == "mean" else reduction)
+    total = wrap(np.ones(c.size, loss._array.dtype)) if reduction != "mean" else divisor(c, values, c.shapes[1], loss)
     if reduction == "mean":
-        weights = reshaped(totals(c, values[1], values[2], loss._array.dtype), (c.size, math.prod(c.shapes[1])))
-        result = result / cast(c.run((weights,), ((1,), False), OPS["sum"]), result._array.dtype)
-    return [result, *found[1:]] if several else result
+        result = result / total
+    return [result, reshaped(found[1], (c.size, math.prod(c.shapes[1]))), total] if several else result
+
+
+def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Any) -> Any:
+    """What the mean of each sample divides by, in the dtype of `like`."""
+    weights = reshaped(totals(c, values[1], values[2], like._array.dtype), (c.size, math.prod(shape)))
+    return cast(c.run((weights,), ((1,), False), OPS["sum"]), like._array.dtype)
 
 
 @rule("nll_loss_backward")
@@ -74,8 +83,7 @@ def classes_backward(c: Given) -> Any:
     rows_shape = (shape[0], *shape[2:])
     target = folded(c, c.full(1), 1)
     if c["reduction"] == "mean":
-        weights = reshaped(totals(c, target, c.values[2], g._array.dtype), (c.size, math.prod(rows_shape)))
-        g = g / cast(c.run((weights,), ((1,), False), OPS["sum"]), g._array.dtype)
+        g = g / divisor(c, [None, target, c.values[2]], rows_shape, g)
     if c["reduction"] != "none":
         g = broadcast(reshaped(g, (c.size, *[1] * len(rows_shape))), (c.size, *rows_shape))
     g = reshaped(g, (c.size * shape[0], *shape[2:]))

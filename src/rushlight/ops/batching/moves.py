@@ -16,7 +16,7 @@ ALONG = ("dim", "dims")
 
 def further(d: Any, ndim: int) -> Any:
     """One dimension, or several, or None for all, behind the samples."""
-    if d is None or (isinstance(d, (tuple, list)) and not d):
+    if d is None:
         return tuple(range(1, ndim + 1))
     if isinstance(d, (tuple, list)):
         return tuple(further(k, ndim) for k in d)

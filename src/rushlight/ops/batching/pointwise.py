@@ -48,9 +48,9 @@ def placeholder(x: Any, shape: Any) -> Any:
 
 
 @rule("gelu softplus elu falling_elu between outside hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
-      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real view_as_complex "
+      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real "
       "scaled alpha_dropout feature_dropout masked_fill masked_fill_tensor fill_tensor copy_into keep relu_backward "
-      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient clone")  # fmt: skip
+      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient")  # fmt: skip
 def targeted(c: Given) -> Any:
     """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
     if len(c.values) == 1:

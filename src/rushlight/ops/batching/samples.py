@@ -6,8 +6,6 @@ be differentiated any number of times, like everything else.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from rushlight.levels.batch import BatchedArray, DataDependent
 from rushlight.ops.batching.loop import dynamic, once
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import reshape_op, select_op
-from rushlight.state import Setting, modes, special
+from rushlight.state import Setting, modes
 from rushlight.tensor import LEAF, Tensor, wrap
 from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 
@@ -43,22 +41,15 @@ def formula(fn: Any, op: Any, args: list[Any]) -> Any:
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
 
 
-def per_sample(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a composed function that may look at values: where it does, inside vmap, it runs sample after sample."""
-
-    @functools.wraps(fn)
-    def outer(*args: Any, **kwargs: Any) -> Any:
-        if not special.count or not modes.levels:
-            return fn(*args, **kwargs)
-        try:
-            return fn(*args, **kwargs)
-        except MISFITS as error:
-            level = level_of((args, kwargs))
-            if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
-                raise
-        return by_samples(level, lambda a, k: outer(*a, **k), (args, kwargs), fn.__name__)
-
-    return outer
+def attempt(fn: Any, again: Any, args: Any, kwargs: Any) -> Any:
+    """Call a composed function; where it looked at values of batched tensors, `again` for each sample."""
+    try:
+        return fn(*args, **kwargs)
+    except MISFITS as error:
+        level = level_of((args, kwargs))
+        if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
+            raise
+    return by_samples(level, lambda a, k: again(*a, **k), (args, kwargs), fn.__name__)
 
 
 def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
