@@ -5,6 +5,11 @@ An observer has two methods, called in the thread in which the thing happens:
     begin(kind, what, inputs, statics) -> token        just before it
     end(kind, what, inputs, statics, token, result)    just after it; `result` is None if it raised
 
+An observer that is `passive` wants nothing to happen before; it has a method more, which says the same at once, with the
+times from `time.perf_counter_ns`:
+
+    note(kind, what, inputs, statics, start, stop, result)
+
 `kind` is one of the numbers below; `what` an operator, a node, a leaf tensor, a custom function or a name.
 """
 

@@ -15,7 +15,7 @@ __all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly",
            "grad", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # Rooms that are loaded when they are first asked for.
-_LAZY = {"functional": "rushlight.autograd.functional"}
+_LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "profiler", "profiler_util")}
 
 
 def __getattr__(name: str) -> Any:

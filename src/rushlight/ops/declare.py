@@ -16,6 +16,9 @@ from rushlight.ops.plan import Formula, FullNode, Plan, SeveralOutputs, argument
 Array = Any
 Arrays = Any
 OPS: dict[str, Op] = {}
+SHOWN = {"conv": "convolution", "pad": "constant_pad_nd", "solve": "linalg_solve_ex", "cholesky": "linalg_cholesky_ex",
+         "qr": "linalg_qr", "svd": "linalg_svd", "eigh": "linalg_eigh", "eig": "linalg_eig", "det": "linalg_det",
+         "slogdet": "linalg_slogdet", "pinv": "linalg_pinv", "inverse": "linalg_inv_ex"}  # fmt: skip
 
 
 class Op:
@@ -136,9 +139,15 @@ class Op:
             self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
 
+    @property
+    def shown(self) -> str:
+        """The name that users see: in the graph and in profiles."""
+        name = self.name.removesuffix("_op")
+        return SHOWN.get(name, name)
+
     def node_subclass(self, base: Any) -> Any:
         """A subclass of `base` that bears the name of this operator's nodes."""
-        words = "".join(w[:1].upper() + w[1:] for w in self.name.split("_"))
+        words = "".join(w[:1].upper() + w[1:] for w in self.shown.split("_"))
         return type(f"{words}Backward0", (base,), {"__slots__": ()})
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops import observed
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.fast_views import joined
@@ -46,7 +47,11 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
 
 def plain_arrays(tensors: Any) -> Any:
     """The arrays of a list of tensors of one dtype, in the usual modes; None otherwise."""
-    if special.count or (tensors.__class__ is not list and tensors.__class__ is not tuple) or not tensors:
+    if (
+        special.count != special.observing
+        or (tensors.__class__ is not list and tensors.__class__ is not tuple)
+        or not tensors
+    ):
         return None
     arrays, dtype = [], None
     for x in tensors:
@@ -112,6 +117,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     arrays = plain_arrays(tensors)
     if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):
         try:
+            if special.observing:
+                return observed.joined(cat_op.op, np.concatenate, tensors, arrays, dim)
             result = np.concatenate(arrays, dim)
         except (TypeError, ValueError):
             pass  # the errors are raised below
@@ -133,6 +140,8 @@ def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     arrays = plain_arrays(tensors)
     if arrays is not None and axis is None:
         try:
+            if special.observing:
+                return observed.joined(stack_op.op, np.stack, tensors, arrays, dim)
             result = np.stack(arrays, dim)
         except (TypeError, ValueError):
             pass  # the errors are raised below

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from time import perf_counter_ns as clock
 from types import FunctionType
 from typing import Any
 
 from rushlight import events
 from rushlight.events import INPLACE, OPERATOR
-from rushlight.ops import call
+from rushlight.ops import call, fast_views
 from rushlight.ops.fast_source import first
 from rushlight.state import modes, special
 
@@ -24,10 +25,10 @@ def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     watchers = modes.observers
     if special.everywhere:
         watchers += special.everywhere
-    if len(watchers) != 1:
+    if len(watchers) != 1 or not watchers[0].passive:
         return events.observed(OPERATOR, op, inputs, statics, run, op, inputs, statics)
-    watcher, result = watchers[0], None
-    token = watcher.begin(OPERATOR, op, inputs, statics)
+    result = None
+    start = clock()
     try:
         if special.count != special.observing:
             result = call.apply(op, inputs, statics, False)
@@ -35,7 +36,7 @@ def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
             result = (op.unwatched or unwatched(op))(*inputs, *statics)
         return result
     finally:
-        watcher.end(OPERATOR, op, inputs, statics, token, result)
+        watchers[0].note(OPERATOR, op, inputs, statics, start, clock(), result)
 
 
 def run(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
@@ -50,7 +51,8 @@ def unwatched(op: Any) -> Any:
 
     It is kept as `op.unwatched`.
     """
-    public, count = op.call, len(op.tensors)
+    public: Any = op.call
+    count = len(op.tensors)
 
     def general(*values: Any) -> Any:
         return call.apply(op, values[:count], values[count:], False)
@@ -58,19 +60,40 @@ def unwatched(op: Any) -> Any:
     def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = ()) -> Any:
         return call.apply(op, inputs, statics, False)
 
-    op.unwatched = general
+    twin: Any = general
     scope = getattr(public, "__globals__", {})
-    if "write" in scope and scope.get("call") is public:
+    own = scope.get("call") is public
+    if own and "write" in scope:
         if public.__code__ is first.__code__:
             scope["write"]()
-        op.unwatched = FunctionType(public.__code__, {**scope, "special": _Usual, "slow": slow}, op.name)
-        op.unwatched.__kwdefaults__ = public.__kwdefaults__
-    return op.unwatched
+        twin = FunctionType(public.__code__, {**scope, "special": _Usual, "slow": slow}, op.name)
+        twin.__kwdefaults__ = public.__kwdefaults__
+    op.unwatched = twin
+    return twin
 
 
 def inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """Run the in-place form of `op` and tell the observers."""
-    return events.observed(INPLACE, op, inputs, statics, call.apply_inplace, op, inputs, statics, False)
+    watchers = modes.observers
+    if special.everywhere or len(watchers) != 1 or not watchers[0].passive:
+        return events.observed(INPLACE, op, inputs, statics, call.apply_inplace, op, inputs, statics, False)
+    result = None
+    start = clock()
+    try:
+        result = call.apply_inplace(op, inputs, statics, False)
+        return result
+    finally:
+        watchers[0].note(INPLACE, op, inputs, statics, start, clock(), result)
+
+
+def joined(op: Any, along: Any, tensors: Any, arrays: list[Any], dim: int) -> Any:
+    """Tensors joined by the NumPy function `along` as by `op`, told to the observers."""
+
+    def join() -> Any:
+        result = along(arrays, dim)
+        return fast_views.joined(op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
+
+    return events.observed(OPERATOR, op, (tensors,), (dim,), join)
 
 
 call.observed = sys.modules[__name__]
