@@ -63,7 +63,7 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("edge", "hooks", "is_leaf", "packed", "tangents")
+    __slots__ = ("hooks", "packed", "tangents")
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: Any, where: Any = None):
@@ -71,10 +71,7 @@ class Packed:
 
         where: (operator, argument or result) for hooks that ask what they pack, in `modes.saving`.
         """
-        self.hooks, self.edge, self.is_leaf = hooks, tensor._edge, tensor.is_leaf and tensor.requires_grad
-        self.tangents = tensor._tangents
-        if self.is_leaf:
-            self.edge = tensor
+        self.hooks, self.tangents = hooks, tensor._tangents
         former, modes.saving = modes.saving, where
         try:
             self.packed = pack(tensor, hooks)

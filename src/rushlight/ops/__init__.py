@@ -101,6 +101,10 @@ __all__ = ["NAMESPACES", "arith", "convert", "create", "reduce", "shape"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "aten":
+        import importlib
+
+        return importlib.import_module("rushlight.ops.aten")
     try:
         return NAMESPACES[""][name]
     except KeyError:

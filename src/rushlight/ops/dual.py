@@ -107,7 +107,7 @@ class DualLevel(Level):
         dtype: Any = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
         if node is None or dtype.kind in "biu":
             return None
-        with Setting("grad", True):
+        with Setting("grad", True), Setting("saved_hooks", ()):
             u = in_level(wrap(np.zeros(shape, dtype)), (*node.saved, *node.outs, *tangents))
             u._edge = LEAF
             g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]

@@ -1,0 +1,63 @@
+"""The parts of `torch.utils.checkpoint` that speak of devices and of inputs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight import tree
+from rushlight.tensor import Tensor
+
+
+class DefaultDeviceType:
+    """The kind of device whose random states are preserved where the arguments do not tell."""
+
+    _default_device_type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Set it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What it is: "cuda" unless it was set."""
+        return DefaultDeviceType._default_device_type
+
+
+def devices_of(args: Any) -> list[Any]:
+    """The devices, other than the CPU, of the tensors in a tree of arguments."""
+    found = [x.device for x in tree.tree_leaves(args) if isinstance(x, Tensor)]
+    return list(dict.fromkeys(d for d in found if d.type not in ("cpu", "meta")))
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The devices of the arguments and their random states; the CPU's is not among them."""
+    devices = [d.index or 0 for d in devices_of(args)]
+    if not devices:
+        return [], []
+    from rushlight import cuda
+
+    return devices, [cuda.get_rng_state(d) for d in devices]
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Restore what `get_device_states` returned."""
+    from rushlight import cuda
+
+    for device, state in zip(devices, states, strict=True):
+        cuda.set_rng_state(state, device)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn where no input requires grad: a reentrant checkpoint then has no gradients at all."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=3)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs with tensors detached, requiring grad as they did.  Raises RuntimeError for what is no tuple."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
