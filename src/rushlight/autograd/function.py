@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import events
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.call import saved_hooks
-from rushlight.state import Setting, modes
+from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, alias, wrap
 
 
@@ -257,6 +258,10 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record it: one tensor, or the tuple that forward returned."""
+        told = kwargs.pop("_told", False) if kwargs else False  # whether the observers know of this call
+        if special.observing and not told:
+            run = functools.partial(cls.apply, *args, _told=True, **kwargs)
+            return events.observed(events.FUNCTION, cls, args, (), run)
         if cls.__dict__.get("_node_class") is None:
             cls._node_class = type(f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": ()})
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):

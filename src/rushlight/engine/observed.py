@@ -46,4 +46,5 @@ class ObservedRun(Run):
 
     def accumulated(self, leaf: Tensor, record: list[Any]) -> None:
         """What `leaf` does, told as the leaf's own part."""
-        observed(LEAF, leaf, (record[1],), (), super().leaf, leaf, record)
+        # The gradient is not told of: who held it would keep the leaf from taking its memory over.
+        observed(LEAF, leaf, (leaf,), (), super().leaf, leaf, record)
