@@ -104,6 +104,21 @@ def _heads_last(shape: tuple[int, ...], dtype: Any) -> Array:
     return np.empty((b, length, h, e), dtype).transpose(0, 2, 1, 3)
 
 
+def _gradients(q: Array, k: Array, v: Array) -> list[Array]:
+    """Arrays for the gradients of q, k and v; slices of one where these are, laid out as they are.
+
+    Where one product made all three, its gradient is then whole without a copy.
+    """
+    starts = [a.__array_interface__["data"][0] for a in (q, k, v)]
+    step = starts[1] - starts[0]
+    alike = q.shape == k.shape == v.shape and q.strides == k.strides == v.strides
+    if not alike or q.base is None or not (q.base is k.base is v.base) or step <= 0 or starts[2] - starts[1] != step:
+        return [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
+    strides, shape = (step, *q.strides), (3, *q.shape)
+    order = sorted(range(5), key=lambda i: -strides[i])
+    return list(np.empty([shape[i] for i in order], q.dtype).transpose(np.argsort(order)))
+
+
 def _fused(arrays: tuple[Array, ...], v: Array, mask: Array | None, causal: bool) -> tuple[Any, Any, Any] | None:
     """The native kernels for whole heads, the mask as they want it, and the layout: None where they do not apply.
 
@@ -192,7 +207,7 @@ def sdpa_backward(
         wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
         return tuple(a if a is None else a.astype(q.dtype) for a in wide)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    grads = [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
+    grads = _gradients(q, k, v)
     fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), v, mask, is_causal)
     if fused is not None:
         table, mask, layout = fused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,30 @@ def unbind_op(be: Any, input: Array, dim: int, order: Any = None) -> Any:
     return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
 
 
+def whole(gs: Any, dim: int) -> Any:
+    """The array whose parts along `dim` the arrays `gs` are, if they are slices of one at equal distances; else None."""
+    first = gs[0]
+    base = None if first is None or len(gs) < 2 else first.base
+    if base is None or base.__class__ is not np.ndarray or not base.flags.c_contiguous:
+        return None
+    if any(g is None or g.base is not base or g.strides != first.strides or g.shape != first.shape for g in gs):
+        return None
+    if any(g.dtype != base.dtype for g in gs):
+        return None
+    starts = [g.__array_interface__["data"][0] for g in gs]
+    step = starts[1] - starts[0]
+    if step <= 0 or any(b - a != step for a, b in itertools.pairwise(starts)):
+        return None
+    shape, strides = list(first.shape), list(first.strides)
+    shape.insert(dim, len(gs))
+    strides.insert(dim, step)
+    return np.ndarray(shape, first.dtype, base, starts[0] - base.__array_interface__["data"][0], strides)
+
+
 def _unbind_raw(be: Any, gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
+    found = whole(gs, dim)
+    if found is not None:
+        return found
     dtype = next(g.dtype for g in gs if g is not None)
     if order is None or len(order) != len(input_shape):
         out = np.empty(input_shape, dtype)
