@@ -483,3 +483,23 @@ def test_no_kineto_is_needed() -> None:
     assert not profiler.kineto_available()
     assert torch.profiler.supported_activities() == {torch.profiler.ProfilerActivity.CPU}
     assert torch.autograd.profiler_util.FunctionEvent is profiler.FunctionEvent
+
+
+def test_all_kinds_of_calls_are_seen_from_every_thread() -> None:
+    def work() -> None:
+        x = torch.ones(4, 4)
+        x.view(16)
+        x[0]
+        x.split(2)
+        x.zero_()
+        x[1] = 2
+        torch.stack([x, x])
+
+    config = profiler._ExperimentalConfig(profile_all_threads=True)
+    with profiler.profile(experimental_config=config) as prof:
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join()
+    seen = set(names(prof))
+    assert {"aten::view", "aten::select", "aten::split", "aten::stack"} <= seen
+    assert any(name.startswith("aten::fill") for name in seen) and any(name.startswith("aten::copy") for name in seen)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.node import Port, edge_of, next_seq
+from rushlight.ops import call
 from rushlight.ops.call import apply
 from rushlight.state import modes, special
 from rushlight.storage import Storage
@@ -25,7 +26,9 @@ def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
     """The tensor on `array`, which is what the view operator `op` makes of `of` with `statics`, with its history."""
     grad = True
     if special.count:
-        if modes.levels or modes.observers or modes.inference or modes.anomaly is not None:
+        if special.observing:
+            return call.observed.view(op, of, array, statics)  # type: ignore[no-any-return]
+        if modes.levels or modes.inference or modes.anomaly is not None:
             return apply(op, (of,), statics)  # type: ignore[no-any-return]
         grad = modes.grad
     if of._inference:
@@ -68,7 +71,7 @@ def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...])
     """As `made_view`, of an operator with several results: a tuple of views with one node."""
     grad = True
     if special.count:
-        if modes.levels or modes.observers or modes.inference or modes.anomaly is not None:
+        if modes.levels or special.observing or modes.inference or modes.anomaly is not None:
             return tuple(apply(op, (of,), statics))
         grad = modes.grad
     if of._inference:

@@ -16,7 +16,7 @@ from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
-from rushlight.state import modes
+from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
 
@@ -50,7 +50,7 @@ copy_into.grad("input")(lambda g: zeros_like(g))
 
 def untracked(t: Any) -> bool:
     """Whether nobody follows a change of this tensor: no history, no view, no mode that watches."""
-    return t._edge is None and t._view is None and not (modes.levels or modes.observers or t._inference)
+    return t._edge is None and t._view is None and not (modes.levels or special.observing or t._inference)
 
 
 def put(t: Tensor, name: str, value: Any) -> Tensor:

@@ -12,7 +12,7 @@ from rushlight.ops.convert import copy_
 from rushlight.ops.fast_views import at_once, made_view
 from rushlight.ops.shape import reshape_op, select_op, slice_op
 from rushlight.ops.views import raw
-from rushlight.state import modes
+from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 ALL = slice(None)
@@ -149,7 +149,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     found, _ = basic
     source = value_array(self, value)
     tracked = modes.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
-    if not tracked and not modes.levels and not modes.observers:
+    if not tracked and not modes.levels and not special.observing:
         inplace.check(self, False)
         part = self._array[found]
         check_single_writes("__setitem__", part)

@@ -20,6 +20,11 @@ class _Usual:
     count = 0
 
 
+made_view: Any = FunctionType(
+    fast_views.made_view.__code__, {**vars(fast_views), "special": _Usual}, "made_view"
+)  # as it is in the usual modes
+
+
 def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """Run `op` and tell the observers of this thread, the usual one of them without detours."""
     watchers = modes.observers
@@ -84,6 +89,21 @@ def inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         return result
     finally:
         watchers[0].note(INPLACE, op, inputs, statics, start, clock(), result)
+
+
+def view(op: Any, of: Any, array: Any, statics: tuple[Any, ...]) -> Any:
+    """`fast_views.made_view`, told to the observers: its array is there already, so that its time is short."""
+    watchers = modes.observers
+    if special.count != special.observing or special.everywhere or not all(w.passive for w in watchers):
+        return call.apply(op, (of,), statics)
+    if not watchers:
+        return made_view(op, of, array, statics)
+    start = clock()
+    result = made_view(op, of, array, statics)
+    stop = clock()
+    for watcher in watchers:
+        watcher.note(OPERATOR, op, (of,), statics, start, stop, result)
+    return result
 
 
 def joined(op: Any, along: Any, tensors: Any, arrays: list[Any], dim: int) -> Any:
