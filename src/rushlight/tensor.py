@@ -259,7 +259,7 @@ class Tensor:
     @property
     def data(self) -> Any:
         """The same memory outside the graph, with a version counter of its own."""
-        return wrap(self._array)
+        return wrap(self._array) if self._array.__class__ is np.ndarray else self.detach()
 
     @data.setter
     def data(self, value: Tensor) -> None:

@@ -16,12 +16,10 @@ MEANINGS = {"item": ".item()", "reshape": "the values of a tensor in control flo
 
 
 class Flags:
-    """What `ndarray.flags` says of memory in C order."""
+    """What `ndarray.flags` says. Not contiguous, so that what needs memory in C order asks for a copy, and fails."""
 
-    c_contiguous = f_contiguous = writeable = forc = contiguous = owndata = aligned = True
-
-    def __getitem__(self, name: str) -> bool:
-        return True
+    c_contiguous = f_contiguous = forc = contiguous = owndata = False
+    writeable = aligned = True
 
 
 FLAGS = Flags()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.state import Setting, modes, special
 from rushlight.engine import inplace
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import require, widened
@@ -92,6 +93,10 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
     if count == 0:
         return
+    if special.count and modes.levels:
+        move_running(running_mean, running_var, mean, var, count, momentum)
+        return
+    mean, var = mean._array, var._array
     with np.errstate(all="ignore"):
         unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
     for running, new in ((running_mean, mean), (running_var, unbiased)):
@@ -100,6 +105,21 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
             array = running._array
             array[...] = array * (1 - momentum) + momentum * new
             inplace.written(running, "batch_norm")
+
+
+def move_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """`update_running` by operators, for levels that hide values."""
+    var = var * (count / (count - 1) if count > 1 else math.nan)
+    with Setting("grad", False):
+        for running, new in ((running_mean, mean), (running_var, var)):
+            if running is None:
+                continue
+            if getattr(new._array, "interpreted", False) and not getattr(running._array, "interpreted", False):
+                raise RuntimeError(
+                    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated "
+                    "in place, were not batched. Use track_running_stats=False, another norm, or vmap over the buffers too."
+                )
+            running.mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
 
 
 def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,
@@ -117,7 +137,7 @@ def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bia
     if input._array.size and (running_mean is not None or running_var is not None):
         shape = input._array.shape
         count = shape[0] * math.prod(shape[2:])
-        update_running(running_mean, running_var, mean._array, var._array, count, momentum)
+        update_running(running_mean, running_var, mean, var, count, momentum)
     return out, mean, var
 
 
@@ -159,6 +179,8 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
     if not training:
         return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
     dtype = input._array.dtype
+    if getattr(mean._array, "interpreted", False) or getattr(var._array, "interpreted", False):
+        return out, mean.to(input.dtype), ops.rsqrt(var + eps).to(input.dtype)
     return out, wrap(mean._array.astype(dtype, copy=False)), wrap(reciprocal_deviation(var._array, eps).astype(dtype))
 
 
@@ -181,10 +203,15 @@ def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_st
 def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:
     """Update running statistics with the mean over the batch of every instance's."""
     n, c = input._array.shape[:2]
+    if special.count and modes.levels:
+        dims, known = tuple(range(2, input.ndim)), input.detach()
+        mean, var = ops.mean(ops.mean(known, dims), 0), ops.mean(ops.var(known, dims, correction=0), 0)
+        move_running(running_mean, running_var, mean, var, math.prod(input.shape[2:]), momentum)
+        return
     rows = input._array.reshape(1, n * c, -1)
     mean, var = batch_norm_op.op.backend.batch_stats(rows)
     mean, var = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
-    update_running(running_mean, running_var, mean, var, rows.shape[2], momentum)
+    update_running(running_mean, running_var, wrap(mean), wrap(var), rows.shape[2], momentum)
 
 
 @function(ns=F)

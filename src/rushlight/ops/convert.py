@@ -20,6 +20,7 @@ from rushlight.ops.formats import (
 )
 from rushlight.ops.options import check_device, numpy_dtype
 from rushlight.ops.registry import function, op
+from rushlight.state import special
 from rushlight.tensor import Tensor, alias
 
 
@@ -83,6 +84,10 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 @function(method=True)
 def detach(input: Any) -> Any:
     """The same memory outside the graph.  input: (*) -> (*)"""
+    if special.count and getattr(input._array, "interpreted", False):
+        from rushlight.ops.batched import detached
+
+        return detached(input)
     t = alias(input)
     t._inference = input._inference if input._inference else False
     return t
@@ -100,6 +105,8 @@ def detach_(input: Tensor) -> Tensor:
     if input._view is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     input._edge = None
+    if special.count and getattr(input._array, "interpreted", False):
+        input._array.tensor = input._array.tensor.detach()
     return input
 
 

@@ -38,14 +38,14 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
 
 
 def has_format(array: Any, format: memory_format) -> bool:
-    """Whether the elements lie in this format without gaps."""
+    """Whether the elements lie in this format without gaps; those of one sample inside vmap count as in C order."""
+    if getattr(array, "interpreted", False):
+        return format is contiguous_format
     if format is contiguous_format:
         return bool(array.flags.c_contiguous)
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     rank = _RANK[format]
-    if getattr(array, "interpreted", False):
-        return False
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 

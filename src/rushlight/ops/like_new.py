@@ -26,7 +26,13 @@ def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_for
 
 
 def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
-    return array if input.__class__ is np.ndarray else made(array, requires_grad)
+    if input.__class__ is np.ndarray:
+        return array
+    if getattr(input._array, "interpreted", False):  # inside vmap: as many samples as the input has
+        from rushlight.ops.batched import alike
+
+        return alike(input, array).requires_grad_(requires_grad)
+    return made(array, requires_grad)
 
 
 @function()
@@ -72,19 +78,19 @@ def _of(name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: Any, d
 def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
-    return made(np.empty(*_of("new_empty", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.empty(*_of("new_empty", self, size, args, dtype, device, layout)), requires_grad)
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
-    return made(np.zeros(*_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.zeros(*_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)
 
 
 def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Ones of this size, in the dtype of this tensor."""
-    return made(np.ones(*_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.ones(*_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
@@ -92,7 +98,7 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, dev
     """One value in this size, in the dtype of this tensor."""
     array = np.empty(*_of("new_full", self, None, (size,), dtype, device, layout))
     fill_array("new_full", array, fill_value)
-    return made(array, requires_grad)
+    return _finish(self, array, requires_grad)
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -100,7 +106,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     """A copy of the data in the dtype of this tensor."""
     check_options("new_tensor", device, layout)
     kind = self._array.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
-    return made(array_from(data, kind), requires_grad)
+    return _finish(self, array_from(data, kind), requires_grad)
 
 
 for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
@@ -134,7 +140,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, l
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
     check_options("new_empty_strided", device, layout)
     kind = self._array.dtype if dtype is None else numpy_dtype("new_empty_strided", dtype)
-    return made(strided_memory("new_empty_strided", size, stride, kind), requires_grad)
+    return _finish(self, strided_memory("new_empty_strided", size, stride, kind), requires_grad)
 
 
 Tensor.new_empty_strided = new_empty_strided  # type: ignore[attr-defined]

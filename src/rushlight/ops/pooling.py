@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.batching.variants import with_auxiliaries
+from rushlight.ops import call
 from rushlight.levels.batch import everything
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.convolution import batched, spread
@@ -133,9 +135,18 @@ def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: A
     y = reshape_op(y, y.shape[1:]) if added else y
     if not return_indices:
         return y
-    _, which = max_pool_op.op.backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))
-    at = indices_of(which, tuple(x.shape[2:]), geometry)
-    return y, wrap(at[0] if added else at)
+    if getattr(x._array, "interpreted", False):
+        which = call.apply(with_auxiliaries(max_pool_op.op), (x,), (geometry, out))[1]
+    else:
+        which = wrap(max_pool_op.op.backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
+    at = window_positions(which, tuple(x.shape[2:]), geometry)
+    return y, reshape_op(at, at.shape[1:]) if added else at
+
+
+@op(ns=None, half=None)
+def window_positions(be: Any, input: Array, spatial: Any, geometry: Any) -> Array:
+    """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
+    return indices_of(input, spatial, geometry)
 
 
 def _plain(x: Tensor) -> Any:

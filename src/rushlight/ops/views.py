@@ -65,7 +65,8 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
         return view_as_dtype(self, dtype.numpy)
     target = infer(self, sizes(shape))
     array = raw(self)
-    if not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
+    hidden = getattr(array, "interpreted", False)
+    if not hidden and not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "

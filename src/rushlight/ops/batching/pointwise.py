@@ -50,11 +50,11 @@ def placeholder(x: Any, shape: Any) -> Any:
 @rule("gelu softplus elu falling_elu between outside hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
       "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real "
       "scaled alpha_dropout feature_dropout masked_fill masked_fill_tensor fill_tensor copy_into keep relu_backward "
-      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient")  # fmt: skip
+      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient window_positions")  # fmt: skip
 def targeted(c: Given) -> Any:
     """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
     if len(c.values) == 1:
         return c.run(c.values)
     values = aligned(c)
-    values[0] = ranked(c.full(0), c.shapes[0], len(values[0].shape) - c.batched[0])
+    values[0] = ranked(c.full(0), c.shapes[0], max(len(s) for s in c.shapes if s is not None))
     return c.run(promoted(c, values))
