@@ -16,6 +16,7 @@ from rushlight.ops.dropout import check_p, draw, dropout, scaled
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function, op
 from rushlight.ops.softmax import softmax_op
+from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -159,6 +160,9 @@ def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float
         scores = ops.masked_fill(scores, ~mask, -math.inf)
     else:
         scores = scores + mask
+    if getattr(scores._array, "interpreted", False):
+        blind = ops.all(scores == -math.inf, -1, True)
+        return ops.masked_fill(softmax_op(scores, scores.ndim - 1), blind, 0.0)
     p, blind = softmax_op(scores, scores.ndim - 1), (scores._array == -np.inf).all(-1, keepdims=True)
     return ops.masked_fill(p, wrap(blind), 0.0) if blind.any() else p
 
@@ -234,6 +238,9 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         width = query._array.shape[-1]
         scale = 1 / math.sqrt(width) if width else math.inf
     if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
+        p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
+        return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
+    if dropout_p > 0 and special.count and modes.levels:
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
     drop = (float(dropout_p), draw()) if dropout_p > 0 else None

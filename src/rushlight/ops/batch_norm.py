@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.state import Setting, modes, special
 from rushlight.engine import inplace
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import require, widened
 from rushlight.ops.named import named as ops
 from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch, zero_gradients
 from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"

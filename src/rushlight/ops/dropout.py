@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from rushlight.generator import default_generator
+from rushlight.ops import randomness
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import require
 from rushlight.ops.rectifier import publish_inplace
@@ -81,7 +83,15 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     check_input("dropout", input)
     if p == 0 or not training or not input._array.size:
         return input
+    if randomness.innermost() is not None:
+        keep = randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
+        return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
     return (_dropout_ if inplace else dropout_op)(input, p, draw())
+
+
+def uniform(shape: tuple[int, ...]) -> Any:
+    """Numbers evenly from [0, 1), from the default generator."""
+    return default_generator.numpy.random(shape)
 
 
 @function(ns="")
@@ -90,14 +100,17 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
     array = input._array
     if train is False or p == 0:
         return input.clone(), wrap(np.ones(array.shape, bool))
-    keep = default_generator.numpy.random(array.shape) >= p
-    return scaled(input, wrap(keep), 0.0 if p >= 1 else 1 / (1 - p)), wrap(keep)
+    keep = randomness.fresh(lambda shape: uniform(shape) >= p, array.shape)
+    return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 
 
 @op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
 def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
     return input * (keep * input.dtype.type(scale))
+
+
+_scaled_ = inplace_of(scaled.op)
 
 
 @function(ns="")
@@ -122,7 +135,7 @@ _by_channel_ = inplace_of(by_channel.op)
 def kept_channels(input: Any, p: float) -> Any:
     """Which channels of (N, C, *) stay: bool (N, C, 1...)."""
     shape = input._array.shape
-    return default_generator.numpy.random((*shape[:2], *(1,) * (len(shape) - 2))) >= p
+    return randomness.fresh(lambda size: uniform(size) >= p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
 def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
@@ -131,7 +144,7 @@ def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
         return input
     require(input.dtype.is_floating_point or input.dtype.is_complex, "feature_dropout", input)
     scale = 0.0 if p >= 1 else 1 / (1 - p)
-    noise = wrap((kept_channels(input, p) * scale).astype(input._array.dtype))
+    noise = cast(kept_channels(input, p), input._array.dtype) * scale
     return (_by_channel_ if inplace else by_channel)(input, noise)
 
 
@@ -214,7 +227,7 @@ def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, ke
     require(input.dtype.is_floating_point, name, input)
     scale = ((ALPHA * ALPHA * p + 1) * (1 - p)) ** -0.5 if p < 1 else 0.0
     limits = ALPHA * scale * p, ALPHA * scale * (p - 1)
-    return (_alpha_ if inplace else alpha_op)(input, wrap(keep()), scale, *limits)
+    return (_alpha_ if inplace else alpha_op)(input, keep(), scale, *limits)
 
 
 @function(ns=F)
@@ -225,7 +238,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
     """
 
     def keep() -> Any:
-        return default_generator.numpy.random(input._array.shape) >= p
+        return randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
 
     return alpha_any("alpha_dropout", input, p, training, inplace, keep)
 

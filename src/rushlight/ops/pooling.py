@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.batching.variants import with_auxiliaries
-from rushlight.ops import call
 from rushlight.levels.batch import everything
-from rushlight.ops.by_sample import per_sample
+from rushlight.ops import call, randomness
+from rushlight.ops.batching.variants import with_auxiliaries
 from rushlight.ops.convolution import batched, spread
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
@@ -259,20 +258,31 @@ def take_spatial(input: Any, at: Any) -> Any:
     """The elements of input (N, C, *S) at flat positions `at` (N, C, *L)."""
     lead = tuple(input.shape[:2])
     flat = reshape_op(input, (*lead, math.prod(input.shape[2:])))
-    rows = at.reshape(*lead, math.prod(at.shape[2:]))
-    return reshape_op(flat.gather(2, wrap(rows)), at.shape)
+    rows = reshape_op(at, (*lead, math.prod(at.shape[2:])))
+    return reshape_op(flat.gather(2, rows), at.shape)
 
 
-@per_sample
 def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
     x, added = batched(input, n)
-    at = adaptive_max_indices(_plain(x), sizes)
+    at = adaptive_indices_op(x.detach(), sizes)
     y = take_spatial(x, at)
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
-    return (y, wrap(at)) if return_indices else y
+    return (y, at) if return_indices else y
+
+
+@op(ns=None)
+def adaptive_indices_op(be: Any, input: Array, sizes: Any) -> Array:
+    """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
+    return adaptive_max_indices(input, sizes)
+
+
+@op(ns=None)
+def fractional_indices_op(be: Any, input: Array, samples: Array, kernel: Any, out: Any) -> Array:
+    """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
+    return fractional_indices(input, samples, kernel, out)
 
 
 # Fractional ------------------------------------------------------------------------------------------
@@ -289,7 +299,6 @@ def fractional_starts(sample: Any, size: int, out: int, k: int) -> Any:
     return np.concatenate([starts, np.full((*sample.shape, 1), size - k)], axis=-1)
 
 
-@per_sample
 def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size: Any, output_ratio: Any,
                         return_indices: bool, samples: Any) -> Any:  # fmt: skip
     """Maxima of windows of fixed size at pseudo-random places."""
@@ -309,15 +318,14 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
         if o + k - 1 > s or o < 1:
             raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")
     if samples is None:
-        u = default_generator.numpy.random((*x.shape[:2], n))
+        u = randomness.fresh(default_generator.numpy.random, (*x.shape[:2], n))
     else:
-        u = samples._array.reshape(-1, *samples._array.shape[-2:])[: x.shape[0]]  # more are allowed
-        u = np.broadcast_to(u, (*x.shape[:2], n))
-    at = fractional_indices(_plain(x), u, kernel, out)
+        u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
+    at = fractional_indices_op(x.detach(), u, kernel, out)
     y = take_spatial(x, at)
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
-    return (y, wrap(at)) if return_indices else y
+    return (y, at) if return_indices else y
 
 
 def fractional_indices(x: Any, u: Any, kernel: Any, out: Any) -> Any:

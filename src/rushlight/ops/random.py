@@ -9,9 +9,11 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.generator import Generator, default_generator
+from rushlight.ops import randomness
 from rushlight.ops.formats import empty_in_format
 from rushlight.ops.options import check_options, filled, made, numpy_dtype, size_of
 from rushlight.ops.registry import function
+from rushlight.state import special
 from rushlight.tensor import Tensor
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -19,7 +21,9 @@ DIGITS = {dtypes.float16.numpy: 11, dtypes.bfloat16.numpy: 8}  # bits of their s
 
 
 def source(generator: Any) -> np.random.Generator:
-    """NumPy's generator behind `generator` or, of None, the default one."""
+    """NumPy's generator behind `generator` or, of None, the default one.  Raises RuntimeError where vmap refuses draws."""
+    if special.count:
+        randomness.check()
     if generator is None:
         return default_generator.numpy
     if not isinstance(generator, Generator):
@@ -78,7 +82,11 @@ def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: An
            layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
     check_options(name, device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
-    return filled(name, out, made(draw(size_of(name, args, size), kind, generator), requires_grad))
+    size = size_of(name, args, size)
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda shape: draw(shape, kind, generator), size).requires_grad_(requires_grad)
+        return filled(name, out, t)
+    return filled(name, out, made(draw(size, kind, generator), requires_grad))
 
 
 @function()
@@ -121,8 +129,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     check_options("randint", device, layout)
     lo, hi, shape = bounds("randint", args, low, high, size, True)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randint", dtype, dtypes.int64)
-    array = integer_array(lo, hi, size_of("randint", (shape,)), kind, generator)
-    return filled("randint", out, made(array, requires_grad))
+    size = size_of("randint", (shape,))
+    if randomness.innermost() is not None:
+        return filled("randint", out, randomness.fresh(lambda s: integer_array(lo, hi, s, kind, generator), size))
+    return filled("randint", out, made(integer_array(lo, hi, size, kind, generator), requires_grad))
 
 
 @function()
@@ -133,13 +143,24 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randperm", dtype, dtypes.int64)
+    if randomness.innermost() is not None:
+        return filled("randperm", out, randomness.fresh(lambda s: orders(s, kind, generator), (n,)))
     return filled("randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad))
+
+
+def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
+    """Random orders of the numbers below the last of the sizes, each drawn apart."""
+    rows = np.broadcast_to(np.arange(shape[-1]), shape)
+    return source(generator).permuted(rows, axis=-1).astype(kind, copy=False)
 
 
 def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,
           memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
     check_options(name, device, layout)
     kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda shape: draw(shape, kind, generator), input._array.shape)
+        return t.requires_grad_(requires_grad)
     array = draw(input._array.shape, kind, generator)
     place = empty_in_format(input._array, kind, memory_format)
     if place.strides != array.strides:

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops import call
+from rushlight.levels.batch import everything
+from rushlight.ops import call, randomness
+from rushlight.ops.by_sample import per_sample
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.options import check_options, filled, made, numpy_dtype, size_of
 from rushlight.ops.outs import moving
@@ -36,6 +39,7 @@ def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVc") -> Tensor:
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
     if self._array.dtype.kind not in kinds:
         raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
+    randomness.check_target(self)
     return call.apply_inplace(drawn.op, (self,), (draw,))
 
 
@@ -207,6 +211,7 @@ def _bottom(kind: Any) -> int:
 
 def check_probability(p: Any) -> None:
     """Raise RuntimeError for what is no probability."""
+    p = everything(p)
     low, high = (p.min(), p.max()) if isinstance(p, np.ndarray) and p.size else (p, p)
     if not isinstance(p, np.ndarray) or p.size:
         if not (0 <= low and high <= 1):
@@ -226,7 +231,20 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     if isinstance(p, Tensor) and chances.dtype.kind not in "fV":
         raise RuntimeError(f"bernoulli_(): expected probabilities tensor to have floating type, got {p.dtype}")
     check_probability(chances)
+    if randomness.innermost() is not None and isinstance(p, Tensor):
+        return self.copy_(by_chance(p.expand(self.shape)))
     return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
+
+
+def by_chance(p: Tensor) -> Any:
+    """1 with the probability that each element is, else 0, inside vmap."""
+    level = randomness.check()
+    if level.randomness == "same" and level.whole(p)[1] is not None:
+        raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: bernoulli() draws "
+                           "by probabilities that differ from sample to sample. Use randomness='different'")  # fmt: skip
+    kind = F64 if p._array.dtype == F64 else F32
+    u = randomness.fresh(lambda shape: source(None).random(shape, dtype=kind), p._array.shape)
+    return cast(u < p.detach(), p._array.dtype)
 
 
 @function(method=True, out=True)
@@ -242,6 +260,10 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     else:
         check_probability(p)
     chances = array if p is None else p
+    if randomness.innermost() is not None:
+        if p is None:
+            return by_chance(input)
+        input = randomness.apart(input)
     return drawn(input, lambda x: coins(x, chances, generator))
 
 
@@ -278,7 +300,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     check_options("normal", device, layout)
     check_std(std)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("normal", dtype)
-    array = normal_array(size_of("normal", (size,)), kind, generator)
+    shape = size_of("normal", (size,))
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda s: normal_array(s, kind, generator), shape) * std + mean
+        return filled("normal", out, t.requires_grad_(requires_grad))
+    array = normal_array(shape, kind, generator)
     array *= array.dtype.type(std)
     array += array.dtype.type(mean)
     return filled("normal", out, made(array, requires_grad))
@@ -289,11 +315,11 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Any:
     if isinstance(std, Tensor):
         if std._array.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if std._array.size and not std._array.min() >= 0:
+        if std._array.size and not everything(std._array).min() >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    means, stds = (x if isinstance(x, Tensor) else None for x in (mean, std))
+    means, stds = (randomness.apart(x) if isinstance(x, Tensor) else None for x in (mean, std))
     try:
         return normal_op(means, stds, 0.0 if means is not None else mean, 1.0 if stds is not None else std, generator)
     except ValueError as error:
@@ -313,9 +339,9 @@ def poisson(input: Any, generator: Any = None) -> Any:
     array = tensor_argument("poisson", input)
     if array.dtype.kind not in "fV":
         raise RuntimeError(f"poisson(): not implemented for {dtypes.of(array.dtype)}")
-    if array.size and not array.min() >= 0:
+    if array.size and not everything(array).min() >= 0:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return poisson_op(input, generator)
+    return poisson_op(randomness.apart(input), generator)
 
 
 @op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
@@ -328,8 +354,8 @@ def binomial_op(be: Any, count: Array, prob: Array, generator: Any) -> Array:
 @function()
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """How many of `count` trials succeed, each with probability `prob`.  (*), (*) -> (*)"""
-    check_probability(raw(prob).astype(np.float64))
-    return binomial_op(count, prob, generator)
+    check_probability(everything(raw(prob)).astype(np.float64))
+    return binomial_op(randomness.apart(count), prob, generator)
 
 
 @function(method=True)
@@ -341,6 +367,17 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     Raises RuntimeError for negative weights, rows without weight, and more draws than there are weights without
     replacement.
     """
+    if randomness.innermost() is not None:
+        input = randomness.apart(input)
+        if randomness.check().randomness == "same" and getattr(raw(input), "interpreted", False):
+            raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: multinomial() "
+                               "draws by weights that differ from sample to sample. Use randomness='different'")  # fmt: skip
+    return categories(input, num_samples, replacement, generator)
+
+
+@per_sample
+def categories(input: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+    """multinomial."""
     array = tensor_argument("multinomial", input)
     n = check_weights(array, num_samples, replacement)
     rows = np.atleast_2d(array).astype(np.float64)

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
+from rushlight.ops import randomness
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import mapped, require
 from rushlight.ops.pieces import in_blocks
@@ -233,7 +234,12 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
         raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    noise = wrap(_slopes(input._array, lower, upper, generator))
+    if randomness.innermost() is not None:
+        rng, kind = (generator or default_generator).numpy, input._array.dtype
+        drawn = randomness.fresh(lambda s: (rng.random(s) * (upper - lower) + lower).astype(kind), input._array.shape)
+        noise = NAMESPACES[""]["where"](input.detach() > 0, 1.0, drawn)
+    else:
+        noise = wrap(_slopes(input._array, lower, upper, generator))
     return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from rushlight import dtypes
 from rushlight.generator import default_generator
+from rushlight.ops import randomness
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.floats import require
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 
@@ -114,7 +115,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     array = logits._array
-    noise = wrap((-_log_exponential(array.shape)).astype(array.dtype, copy=False))
+    noise = randomness.fresh(lambda shape: (-_log_exponential(shape)).astype(array.dtype, copy=False), array.shape)
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

@@ -21,7 +21,7 @@ def unfolded(c: Given, t: Any) -> Any:
 
 
 @rule("max_pool_op pool_gather_op pool_scatter_op window_spread_op window_sum_op im2col_op col2im_op window_sum "
-      "local_response_norm")  # fmt: skip
+      "local_response_norm adaptive_indices_op fractional_indices_op")  # fmt: skip
 def images(c: Given) -> Any:
     """Every input and result begins with the dimension of images."""
     values = [folded(c, x, i) for i, x in enumerate(c.every())]
