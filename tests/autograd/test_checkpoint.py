@@ -351,7 +351,7 @@ def test_under_function_transformations():
 def test_forward_mode():
     a = torch.tensor([0.1, 0.2])
     for k in (lambda x: f(x, x), lambda x: again(f, x, x)):
-        out, tangent = torch.func.jvp(k, (a,), (torch.ones(2),))
+        _out, tangent = torch.func.jvp(k, (a,), (torch.ones(2),))
     assert torch.allclose(tangent, torch.func.jvp(lambda x: f(x, x), (a,), (torch.ones(2),))[1])
 
 

@@ -129,6 +129,9 @@ def arranged(parts: Any, outs_tuple: bool, ins_tuple: bool, create_graph: bool) 
 def rows(out: Tensor, at: tuple[Tensor, ...], i: int, create: bool, strict: bool) -> list[Tensor]:
     """The Jacobian of one output with respect to every input, one row after another."""
     shapes = [(*out._array.shape, *x._array.shape) for x in at]
+    if out._array.dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}: take the "
+                           "Jacobians of the real and the imaginary part")  # fmt: skip
     if create:
         columns: list[list[Tensor]] = [[] for _ in at]
         for vector in basis(out):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -37,15 +38,13 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
     devices = [d.index or 0 for d in devices_of(args)]
     if not devices:
         return [], []
-    from rushlight import cuda
-
+    cuda: Any = importlib.import_module("rushlight.cuda")
     return devices, [cuda.get_rng_state(d) for d in devices]
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
     """Restore what `get_device_states` returned."""
-    from rushlight import cuda
-
+    cuda: Any = importlib.import_module("rushlight.cuda")
     for device, state in zip(devices, states, strict=True):
         cuda.set_rng_state(state, device)
 

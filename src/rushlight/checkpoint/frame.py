@@ -68,7 +68,7 @@ class Input:
                 self.version,
                 storage_of(t),
             )
-        return t  # type: ignore[no-any-return]
+        return t
 
 
 class InputNode:

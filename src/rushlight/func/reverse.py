@@ -69,7 +69,7 @@ def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool,
         return [zeros_like(x) for x in inputs]
     outs, given = (tuple(column) for column in zip(*pairs, strict=True))
     on_tensors, record = how_to_run([*outs, *(v for v in given if v is not None)], transform)
-    keys = target_keys(inputs, "grad")
+    keys = target_keys(tuple(inputs), "grad")
     run = Run(keep or record, on_tensors, {key: [] for key in keys}, False)
     run.record = record
     found = run.execute(roots_of(outs, initial(outs, given)))
