@@ -208,6 +208,7 @@ def hidden_coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing
 def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float, total: float) -> tuple[Any, Any]:
     """What the logarithms of the probabilities are multiplied by: at the target, and everywhere.  (N, C, *) each"""
     classes, dtype = x.shape[1], x.dtype.numpy
+    total = total._array if isinstance(total, Tensor) else total
     t, w = (None if y is None else y._array if isinstance(y, Tensor) else y for y in (target, weight))
     safe, own = row_weights(t, w, classes, ignore, np.float64)
     direct = np.zeros(tuple(x.shape))

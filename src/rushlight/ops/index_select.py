@@ -138,22 +138,22 @@ def source_for(name: str, x: Any, index: Any, source: Any, dim: int) -> Any:
         raise RuntimeError(f"{name}(): self ({dtypes.of(x.dtype)}) and source ({dtypes.of(s.dtype)}) must have the same "
                            "dtype")  # fmt: skip
     if s.ndim == 0:
-        source, s = reshape_op(source, (1,)), s.reshape(1)
-    x = x if x.ndim else x.reshape(1)
-    want = (*x.shape[:dim], i.shape[0], *x.shape[dim + 1 :])
-    if s.shape != want:
-        kind: Any = IndexError if s.ndim == len(want) and s.shape[dim] != i.shape[0] else RuntimeError
-        raise kind(f"{name}(): source has shape {list(s.shape)}, expected {list(want)}: that of input, and at dimension "
+        source = reshape_op(source, (1,))
+    have, shape = s.shape or (1,), x.shape or (1,)
+    want = (*shape[:dim], i.shape[0], *shape[dim + 1 :])
+    if have != want:
+        kind: Any = IndexError if len(have) == len(want) and have[dim] != i.shape[0] else RuntimeError
+        raise kind(f"{name}(): source has shape {list(have)}, expected {list(want)}: that of input, and at dimension "
                    f"{dim} the number of indices")  # fmt: skip
     return source
 
 
 def prepared(name: str, input: Any, dim: Any, index: Any, source: Any) -> tuple[Any, Any, int]:
     """The index, source and dimension of an operator that writes slices, checked."""
-    whole, at, dim = checked(name, raw(input), dim, index)
+    whole, at, dim = checked(name, input, dim, index)
     if source is not None:
         source = source_for(name, raw(input), at, source, dim)
-    check_bounds(raw(at), whole.shape[dim], name, dim, IndexError)
+    check_bounds(raw(at), raw(whole).shape[dim], name, dim, IndexError)
     return at, source, dim
 
 

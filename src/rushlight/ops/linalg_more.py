@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import everything
 from rushlight.ops import linalg as base
 from rushlight.ops.arith import conj
 from rushlight.ops.by_sample import per_sample
@@ -301,7 +302,7 @@ def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any,
     m, n = A.shape[-2:]
     empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
-    full = driver == "gels" or (rank._array == n).all()
+    full = driver == "gels" or (everything(rank._array) == n).all()
     residuals = empty
     if m > n and full and driver != "gelsy":
         r = (A @ (x.unsqueeze(-1) if x.ndim < b.ndim else x) - b).abs()

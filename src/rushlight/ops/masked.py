@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import everything
 from rushlight.ops import call, dims
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
@@ -183,9 +184,10 @@ def scattered(run: Any, name: str, input: Any, mask: Any, source: Any) -> Any:
         raise RuntimeError(f"{name}: expected self and source to have same dtypes but got {dtypes.of(x.dtype)} and "
                            f"{dtypes.of(s.dtype)}")  # fmt: skip
     input, mask = (t if raw(t).shape == shape else broadcast(t, shape) for t in (input, mask))
-    if int(np.count_nonzero(raw(mask))) > s.size:
-        raise RuntimeError(f"{name}: Number of elements of source ({s.size}) < number of ones in mask "
-                           f"({int(np.count_nonzero(raw(mask)))})")  # fmt: skip
+    known = everything(raw(mask))
+    ones = int(np.max(np.count_nonzero(known.reshape(*known.shape[: known.ndim - len(shape)], -1), -1), initial=0))
+    if ones > s.size:
+        raise RuntimeError(f"{name}: Number of elements of source ({s.size}) < number of ones in mask ({ones})")
     return run(masked_scatter_op.op, (input, source, mask), ())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import everything
 from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape, wrap_dim
@@ -236,8 +237,11 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{len(x)} dimensions for input, and {len(i)} dimensions for indices")  # fmt: skip
     dim = wrap_dim(dim, len(x))
-    known = wrapped(raw(indices), x[dim], "take_along_dim")
-    indices = indices if known is raw(indices) else wrap(known)
+    known = wrapped(everything(raw(indices)), x[dim], "take_along_dim")
+    if getattr(raw(indices), "interpreted", False):
+        indices = indices + (indices < 0) * x[dim]
+    elif known is not raw(indices):
+        indices = wrap(known)
     common = common_shape((*x[:dim], 1, *x[dim + 1 :]), (*i[:dim], 1, *i[dim + 1 :]))
     if common is None:
         raise RuntimeError(f"take_along_dim(): input of shape {list(x)} and indices of shape {list(i)} do not broadcast "

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.levels.batch import everything
 from rushlight.ops.arith import conj
+from rushlight.ops.by_sample import per_sample
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import keep, plain, raw
@@ -251,6 +252,7 @@ def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
 
 
 @function(method=True)
+@per_sample
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
 

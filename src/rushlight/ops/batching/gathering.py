@@ -13,7 +13,7 @@ from rushlight.ops.batching.loop import dynamic
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import OPS
 from rushlight.ops.dims import common_shape
-from rushlight.ops.shape import broadcast
+from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.tensor import wrap
 
 
@@ -66,11 +66,16 @@ def index_copy(c: Given) -> Any:
 
 @rule("index_fill")
 def index_fill(c: Given) -> Any:
-    """Slices filled."""
-    if c.batched[1]:
-        return composed(c, "index_put", (0, 2, 1), (slots(c["dim"]), False))
-    value = ranked(c.values[2], (), len(c.shapes[0])) if c.batched[2] else c.values[2]
-    return c.run((c.full(0), c.values[1], value), (c["dim"] + 1,))
+    """Slices filled, which are named once however often an index repeats."""
+    ndim, dim = len(c.shapes[0]), c["dim"]
+    value = ranked(c.values[2], (), ndim) if c.batched[2] else c.values[2]
+    if not c.batched[1]:
+        return c.run((c.full(0), c.values[1], value), (dim + 1,))
+    n = c.shapes[0][dim]
+    numbers = reshape_op(c.values[1], (*c.values[1].shape, 1))
+    hit = c.run((c.run((numbers, wrap(np.arange(n))), (), OPS["eq"]),), ("logical_or", (1,), False), OPS["truth_op"])
+    hit = reshape_op(hit, (c.size, *[1] * dim, n, *[1] * (ndim - dim - 1)))
+    return c.run((hit, value, c.full(0)), (), OPS["where"])
 
 
 def flat(c: Given, i: int) -> Any:
