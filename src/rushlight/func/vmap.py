@@ -99,7 +99,9 @@ class Call:
         if d is None:
             return None
         if not isinstance(d, int):
-            raise ValueError(f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
         if not isinstance(x, Tensor):
             raise ValueError(f"{where}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
                              "non-Tensor arguments, please use None as the respective in_dim")  # fmt: skip
@@ -179,5 +181,3 @@ def placed(t: Any, d: int) -> Any:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
     d %= n
     return t if d == 0 else t.permute(*range(1, d + 1), 0, *range(d + 1, n))
-
-

@@ -112,7 +112,7 @@ class BatchedArray:
     def __iter__(self) -> Any:
         refuse("__getitem__")
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # noqa: PLE0304
         refuse("reshape")
 
     def __len__(self) -> int:
