@@ -16,6 +16,7 @@ from rushlight.engine.views import make_view
 from rushlight.ops.call import saved_hooks
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, alias, wrap
+from rushlight.tree import tree_leaves
 
 
 class FunctionCtx:
@@ -268,6 +269,12 @@ class Function:
             args, kwargs = with_defaults(cls.forward, args, kwargs), {}
         if kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if special.count and modes.levels:
+            level = next((level for level in reversed(modes.levels) if level.owns(tuple(tree_leaves(args)))), None)
+            if hasattr(level, "randomness"):
+                from rushlight.autograd import function_vmap
+
+                return function_vmap.apply(level, cls, args)
         edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
         ctx = FunctionCtx(cls, tuple(e is not None and modes.grad for e in edges))
         node = cls._node_class(ctx, edges)
