@@ -148,7 +148,10 @@ class _All:
 
 def increment_version(tensor: Any) -> None:
     """Count a change of a tensor's memory (or of each of several) that autograd could not see."""
-    for t in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor) if hasattr(tensor, "__iter__") else (tensor,)
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"increment_version expect a Iterable[Tensor] as input, got {type(t).__name__}")
         bump(t)
 
 

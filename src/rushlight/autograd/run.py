@@ -10,6 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
+from rushlight.size import Size
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
@@ -60,16 +61,16 @@ def expected(x: Any) -> tuple[tuple[int, ...], Any]:
 def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = False) -> list[Any]:
     """The gradients to start from: those given, or ones for outputs of one element."""
     if len(grads) != len(outputs):
-        raise RuntimeError(f"Mismatch in number of outputs: got {len(outputs)} tensors and {len(grads)} gradients")
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     made: list[Any] = []
-    for out, g in zip(outputs, grads, strict=True):
+    for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
         shape, dtype = expected(out)
         if g is None:
             made.append(implicit(out, shape, dtype))
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         else:
-            check_gradient(g, shape, dtype)
+            check_gradient(g, shape, dtype, i)
             made.append(g)
     return made
 
@@ -85,12 +86,12 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return wrap(np.array(1, dtype, ndmin=len(shape)))
 
 
-def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any) -> None:
-    """Raise RuntimeError unless `g` fits an output of that shape and dtype."""
+def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any, i: int) -> None:
+    """Raise RuntimeError unless `g` fits output `i`, of that shape and dtype."""
     if g._array.shape != shape:
         raise RuntimeError(
-            f"Mismatch in shape: the gradient given has a shape of {list(g.shape)} and its output has a shape of "
-            f"{list(shape)}."
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape!r} and output[{i}] has a shape of "
+            f"{Size(shape)!r}."
         )
     if (g._array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError("For complex Tensors, both the gradient and the output are required to have the same dtype. "
@@ -117,7 +118,7 @@ def target_keys(inputs: tuple[Any, ...], what: str) -> list[Any]:
     for i, x in enumerate(inputs):
         edge = engine_edge(x)
         if edge is None:
-            raise RuntimeError(f"{what}: one of the differentiated Tensors does not require grad (input {i})")
+            raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")
         keys.append((edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr))
     return keys
 
@@ -143,17 +144,28 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                            "torch.func.grad or torch.func.vjp instead, or call backward() outside of it.")  # fmt: skip
     outputs = as_tuple(tensors)
     if grad_variables is not None:
-        grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+        grad_tensors = renamed(grad_tensors, grad_variables)
     given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     wanted = None if inputs is None else as_tuple(inputs)
     if wanted is not None and not wanted:
-        raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = roots_of(outputs, initial(outputs, given))
     targets: Any = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
     keep = create_graph if retain_graph is None else retain_graph
     found = Run(keep, create_graph, targets, True).execute(roots)
     if wanted is not None:
         accumulate_non_leaves(wanted, found, create_graph)
+
+
+def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
+    """The older name of `grad_tensors`, with a warning.  Raises RuntimeError where both are given."""
+    import warnings
+
+    warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=3)
+    if grad_tensors is not None:
+        raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                           "only use `grad_tensors`.")  # fmt: skip
+    return grad_variables
 
 
 def accumulate_non_leaves(inputs: tuple[Any, ...], found: dict[Any, Any], create_graph: bool) -> None:
@@ -183,6 +195,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     (tensor(6.),)
     """
     outs, ins = as_tuple(outputs), as_tuple(inputs)
+    if not ins:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")  # fmt: skip
@@ -210,8 +224,8 @@ def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool)
         return wrap(np.zeros(shape, dtype))
     if result is None and not allow_unused:
         raise RuntimeError(
-            f"One of the differentiated Tensors (input {i}, of shape {list(expected(x)[0])}) appears to not have been "
-            "used in the graph. Set allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
+            f"this is the desired behavior. It is of shape {list(expected(x)[0])}."
         )
     return result
 

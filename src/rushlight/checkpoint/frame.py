@@ -23,7 +23,7 @@ from rushlight.checkpoint.differences import (
 )
 from rushlight.engine import anomaly
 from rushlight.engine.node import edge_of
-from rushlight.engine.saved import Packed, active_hooks, stale
+from rushlight.engine.saved import Packed, active_hooks, detached, stale
 from rushlight.generator import default_generator
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
@@ -198,7 +198,7 @@ class Recall:
         if frame.check != "none":
             compare(frame.records[index], record_of(value, frame.check), index)
         if frame.holders[index]() is not None:
-            self.found[index] = value
+            self.found[index] = detached(value) if isinstance(value, Tensor) else value  # without the second graph
             self.waiting -= 1
         early = frame.early_stop if Settings.early_stop is None else Settings.early_stop
         if self.waiting == 0 and (early or not frame.complete):

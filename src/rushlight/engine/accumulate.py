@@ -59,22 +59,43 @@ def owns_memory(g: Any) -> bool:
 def hooked(leaf: Tensor, g: Any) -> Any:
     """The gradient after the leaf's hooks: a tensor."""
     for hook in tuple(leaf._hooks.values()):
-        result = hook(g)
+        try:
+            result = hook(g)
+        except Exception as error:
+            note_hook(error, hook, f"the gradient of a leaf of shape {list(leaf.shape)}")
+            raise
         if result is not None:
-            g = check_hook_result(result, g)
+            g = check_hook_result(result, g, hook)
     return g
 
 
-def check_hook_result(result: Any, g: Any) -> Any:
+def described(hook: Any) -> str:
+    """A hook's name and the line where it is defined."""
+    code = getattr(hook, "__code__", None)
+    where = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+    return f"{getattr(hook, '__name__', None) or repr(hook)!r}{where}"
+
+
+def note_hook(error: BaseException, hook: Any, what: str, node: Any = None) -> None:
+    """Add to an error in a hook what the hook ran for."""
+    error.add_note(f"This happened in the hook {described(hook)}, which ran for {what}.")
+    trace = None if node is None or node.extra is None else node.extra.traceback
+    if trace:
+        error.add_note(f"That operator was called at:\n{trace}")
+
+
+def check_hook_result(result: Any, g: Any, hook: Any) -> Any:
     """The gradient that a hook returned instead of `g`."""
     if not isinstance(result, Tensor):
-        raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}")
+        raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}: hook {described(hook)}")
     if g is not None and result._array.shape != g._array.shape:
         raise RuntimeError(
-            f"hook '...' has changed the size of value: got {list(result.shape)}, expected {list(g.shape)}"
+            f"hook {described(hook)} has changed the size of value: got {list(result.shape)}, expected {list(g.shape)}"
         )
     if g is not None and result._array.dtype != g._array.dtype:
-        raise RuntimeError(f"hook has changed the type of value: got {result.dtype}, expected {g.dtype}")
+        raise RuntimeError(
+            f"hook {described(hook)} has changed the type of value: got {result.dtype}, expected {g.dtype}"
+        )
     return result
 
 
@@ -124,13 +145,14 @@ def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
 
 def after(leaf: Tensor) -> None:
     """Run the hooks that wait for the accumulated gradient."""
+    if leaf._post_hooks:
+        for hook in tuple(leaf._post_hooks.values()):
+            result = hook(leaf)
+            if result is not None:
+                raise TypeError(f"Tensor post accumulate grad hooks should return None, got {type(result).__name__}")
     if leaf._acc_hooks:
         for hook in tuple(leaf._acc_hooks.values()):
             hook((), (leaf._grad,))
-    if leaf._post_hooks:
-        for hook in tuple(leaf._post_hooks.values()):
-            if hook(leaf) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def post_hook(leaf: Tensor, hook: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.engine.accumulate import check_hook_result
+from rushlight.engine.accumulate import check_hook_result, described, note_hook
 from rushlight.engine.node import Node
 from rushlight.tensor import Tensor, wrap
 
@@ -29,16 +29,15 @@ def before_node(run: Any, node: Node, g: Any) -> Any:
     for nr, hooks in list(extra.tensor_hooks.items()):
         for hook in tuple(hooks.values()):
             if grads[nr] is not None:
-                result = hook(grads[nr])
+                result = call_hook(hook, node, f"the gradient of output {nr} of", grads[nr])
                 if result is not None:
-                    grads[nr] = check_hook_result(result, grads[nr])
+                    grads[nr] = check_hook_result(result, grads[nr], hook)
     for nr, ref in extra.retained.items():
         retain(ref(), grads[nr])
     for hook in tuple((extra.pre_hooks or {}).values()):
-        result = hook(tuple(grads))
+        result = call_hook(hook, node, "the pre-hook of", tuple(grads))
         if result is not None:
-            result = (result,) if isinstance(result, Tensor) else tuple(result)
-            grads = checked(result, grads)
+            grads = checked(result, grads, hook)
     lowered = [lower(run, x) for x in grads]
     return lowered if several else lowered[0]
 
@@ -52,11 +51,23 @@ def retain(tensor: Any, g: Any) -> None:
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 
-def checked(result: Any, grads: Any) -> list[Any]:
+def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
     """What a hook returned, one gradient for each it was given."""
+    if not isinstance(result, (tuple, list)):
+        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}: hook {described(hook)}")
     if len(result) != len(grads):
-        raise RuntimeError(f"hook has returned an incorrect number of values: got {len(result)}, expected {len(grads)}")
-    return [new if new is None else check_hook_result(new, old) for new, old in zip(result, grads, strict=True)]
+        raise RuntimeError(f"hook {described(hook)} has returned an incorrect number of values (got {len(result)}, but "
+                           f"expected {len(grads)})")  # fmt: skip
+    return [new if new is None else check_hook_result(new, old, hook) for new, old in zip(result, grads, strict=True)]
+
+
+def call_hook(hook: Any, node: Node, what: str, *args: Any) -> Any:
+    """The result of a hook; an error in it is told which node it ran for."""
+    try:
+        return hook(*args)
+    except Exception as error:
+        note_hook(error, hook, f"{what} {node.name()}", node)
+        raise
 
 
 def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
@@ -67,9 +78,9 @@ def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
     outer = tuple(lift(run, x) for x in (g if node.count != 1 else [g]))
     inner = [None] * len(node.edges) if grads is None else [lift(run, x) for x in grads]
     for hook in tuple(extra.post_hooks.values()):
-        result = hook(tuple(inner), outer)
+        result = call_hook(hook, node, "the hook of", tuple(inner), outer)
         if result is not None:
-            inner = checked((result,) if isinstance(result, Tensor) else tuple(result), inner)
+            inner = checked(result, inner, hook)
     return [lower(run, x) for x in inner]
 
 

@@ -96,11 +96,69 @@ class Node:
             extra.post_hooks = Hooks()
         return extra.post_hooks.add(hook)
 
+    requires_grad = True
+
+    @property
+    def _input_metadata(self) -> tuple[Metadata, ...]:
+        """Shape and dtype of each gradient that this node takes."""
+        if self.count == 1:
+            return (Metadata(self.shape, self.dtype),)
+        return tuple(Metadata(shape, dtype) for shape, dtype in zip(self.shape, self.dtype, strict=True))
+
+    def _register_hook_dict(self, tensor: Tensor) -> None:
+        """Run the hooks in the dictionary `tensor._backward_hooks` on the gradient of that output."""
+        self.extras().tensor_hooks[tensor.output_nr] = tensor._backward_hooks
+
     def _sequence_nr(self) -> int:
         return int(self.seq)
 
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs for these of the outputs, recorded where grad mode says so."""
+        from rushlight.state import Setting, modes
+
+        with Setting("grad", modes.grad):
+            found = self.run_tensors(grads[0] if self.count == 1 else list(grads), EVERY)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def __dir__(self) -> list[str]:
+        return [n for n in NAMES if hasattr(type(self), n)] + [n for n in super().__dir__() if n.startswith("__")]
+
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+NAMES = ("_input_metadata", "_register_hook_dict", "_sequence_nr", "metadata", "name", "next_functions", "register_hook",
+         "register_prehook", "requires_grad", "variable")  # fmt: skip
+
+
+class Metadata:
+    """What a node knows of one gradient that it takes."""
+
+    is_nested_tensor = is_cpp_nested_tensor = is_tensor_subclass = False
+
+    def __init__(self, shape: Any, dtype: Any):
+        self._shape, self._dtype = shape, dtype
+
+    @property
+    def shape(self) -> Any:
+        """Sizes of the dimensions."""
+        from rushlight.size import Size
+
+        return Size(self._shape)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        from rushlight import dtypes
+
+        return dtypes.of(self._dtype)
+
+    @property
+    def device(self) -> Any:
+        """Where it is."""
+        from rushlight.devices import CPU
+
+        return CPU
 
 
 class Port:
@@ -131,6 +189,10 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Tensor):
         self.variable, self.edges, self.extra, self.seq = variable, (), None, (1 << 64) - 1
         self.shape, self.dtype = variable._array.shape, variable._array.dtype
+
+    def name(self) -> str:
+        """The name, with PyTorch's prefix."""
+        return "torch::autograd::AccumulateGrad"
 
     def register_prehook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_outputs)` before the gradient is accumulated."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.state import modes
+from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, wrap
 
@@ -63,31 +63,44 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("hooks", "packed", "tangents")
+    __slots__ = ("hooks", "packed", "tangents", "where")
     _storage = None
 
-    def __init__(self, tensor: Tensor, hooks: Any, where: Any = None):
+    def __init__(self, tensor: Tensor, hooks: Any, where: Any = None, own: bool = False):
         """hooks: pairs (pack, unpack), innermost first; each packs what the one before returned.
 
-        where: (operator, argument or result) for hooks that ask what they pack, in `modes.saving`.
+        where: (operator, argument or result) for hooks that ask what they pack, in `modes.saving`. own: whether the
+        tensor is a result of the node that keeps this: hooks see it detached, or what they keep would close a cycle.
         """
-        self.hooks, self.tangents = hooks, tensor._tangents
+        self.hooks, self.tangents, self.where = hooks, tensor._tangents, where
         former, modes.saving = modes.saving, where
         try:
-            self.packed = pack(tensor, hooks)
+            self.packed = pack(detached(tensor) if own else tensor, hooks)
+        except Exception as error:
+            self.note(error, "pack")
+            raise
         finally:
             modes.saving = former
 
     def unpack(self) -> Tensor:
         """The tensor, with its place in the graph."""
         value = self.packed
-        for _, restore in reversed(self.hooks):
-            value = restore(value)
+        try:
+            for _, restore in reversed(self.hooks):
+                value = restore(value)
+        except Exception as error:
+            self.note(error, "unpack")
+            raise
         if not isinstance(value, Tensor):
             raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(value).__name__}"
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
             )
         return value
+
+    def note(self, error: Exception, hook: str) -> None:
+        """Add to an error in a hook which tensor it was about."""
+        if self.where is not None:
+            error.add_note(f"This happened in the {hook} hook for {self.where[1]!r}, saved by {self.where[0]}.")
 
     @property
     def _array(self) -> Any:
@@ -117,16 +130,23 @@ class PackedResults:
         return item._array if isinstance(item, Packed) else item
 
 
-def pack(tensor: Tensor, hooks: Any) -> Any:
-    """Run pack hooks, innermost first, on a detached tensor; a hook that changes the tensor in place is refused."""
+def detached(tensor: Tensor) -> Tensor:
+    """A tensor on the same memory, outside the graph."""
     t = wrap(tensor._array)
     t._storage = storage_of(tensor)
-    version, value = t._storage.version, t
-    for pack_hook, _ in hooks:
-        value = pack_hook(value)
-    if t._storage.version != version:
+    return t
+
+
+def pack(tensor: Tensor, hooks: Any) -> Any:
+    """Run pack hooks, innermost first, without recording; a hook that changes the tensor in place is refused."""
+    storage, value = storage_of(tensor), tensor
+    version = storage.version
+    with Setting("grad", False):
+        for pack_hook, _ in hooks:
+            value = pack_hook(value)
+    if storage.version != version:
         raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
             "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
             "you need to perform in-place operations on the input to a pack hook."
         )

@@ -70,8 +70,15 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
+            from rushlight.ops.saved_attributes import saved_attribute
+
             return saved_attribute(self, name)
         raise AttributeError(f"{self.name()!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        from rushlight.ops.saved_attributes import saved_names
+
+        return [*super().__dir__(), *saved_names(self)]
 
 
 class FullNode(OpNode):
@@ -88,23 +95,6 @@ class SeveralOutputs(FullNode):
 
     __slots__ = ("count",)
     count: int
-
-
-def saved_attribute(node: OpNode, name: str) -> Any:
-    """`node._saved_x`: a saved input, output or static of that name."""
-    raw = name.startswith("_raw_saved_")
-    wanted = name.removeprefix("_raw").removeprefix("_saved_")
-    op = node.plan.op
-    wanted = {"self": op.tensors[0] if op.tensors else "", "result": "out"}.get(wanted, wanted)
-    if wanted in op.static_names:
-        return node.statics[op.static_names.index(wanted)]
-    if wanted not in (*op.tensors, *op.out_names, *op.aux):
-        raise AttributeError(f"{node.name()!r} object has no attribute {name!r}")
-    if node.saved is None:
-        freed(node)
-    if raw and wanted in op.tensors:
-        return node.saved[op.tensors.index(wanted)]
-    return fetch(node, wanted, None, True, ())
 
 
 def input_array(node: OpNode, i: int) -> Any:
@@ -233,11 +223,11 @@ class Plan:
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
         self.op, self.mask, self.real = op, mask, real
         self.functions: dict[int, Any] = {}
-        requests: set[str] = set()
+        requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
         for formula in op.formulas:
             if any(mask >> i & 1 for place in self.places(formula, count) for i in place):
-                requests.update(formula.requests, formula.raw_requests)
-        positions = [self.positions(name, count) for name in op.tensors if name in requests]
+                requests.update(dict.fromkeys((*formula.requests, *formula.raw_requests)))
+        positions = [self.positions(name, count) for name in requests if name in op.tensors]
         self.save_inputs = tuple(i for place in positions for i in place)
         self.save_outs = tuple(k for k, name in enumerate(op.out_names) if name in requests)
         self.save_aux = any(name in requests for name in op.aux)
