@@ -18,6 +18,7 @@ __all__ = ["ALIASES", "install", "public_name", "real_name", "uninstall"]
 ALIASES = {
     "torchvision.models": "rushlight.models",
     "torchvision": "rushlight.compat.torchvision",
+    "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
     "torch": "rushlight",
 }
