@@ -24,6 +24,7 @@ class _Leaf:
 
 
 LEAF: Any = _Leaf()
+ITSELF: Any = object()  # in `Tensor._dual_base`: this tensor's tangents are its own, though its memory is another's
 
 
 class ViewInfo:
@@ -67,6 +68,10 @@ class Tensor:
     _retains: Any = None
     _inference = False
     _tangents: Any = None  # {level: tangent}
+    _dual_base: Any = (
+        None  # the tensor whose tangents those of this view are views of, where that is not the view's base
+    )
+    _stamp = 0  # of such a base: how often its tangents were replaced; of a view: the stamp of those that it has
     _refresh: Any = None  # set by engine.views: brings the edge of a view up to date
 
     if TYPE_CHECKING:  # what `ops` and `autograd` attach
@@ -299,11 +304,15 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if value._array.dtype != tensor._array.dtype:
-        raise RuntimeError(f"assigned grad has data of a different type: expected {tensor.dtype}, got {value.dtype}")
     if value._array.shape != tensor._array.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: expected {list(tensor.shape)}, got {list(value.shape)}"
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'. "
+            "Please ensure that the gradient and the tensor are the same size"
+        )
+    if value._array.dtype != tensor._array.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor of dtype '{tensor.dtype}'. The gradient "
+            "must match the tensor's dtype"
         )
 
 

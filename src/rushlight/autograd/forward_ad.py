@@ -1,31 +1,42 @@
-"""Forward-mode automatic differentiation by dual numbers."""
+"""Forward-mode automatic differentiation by dual numbers.
+
+A dual tensor is a value with a tangent, the derivative of the value along one direction. What is computed from it carries
+tangents too: see `dual_level`. Levels nest, for derivatives of derivatives.
+"""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from rushlight.engine.modes import Mode
 from rushlight.ops.dual import DualLevel
 from rushlight.state import modes, set_mode
-from rushlight.tensor import Tensor
+from rushlight.tensor import ITSELF, Tensor
 
 
 def enter_dual_level() -> DualLevel:
-    """Start a level of forward mode and return it."""
+    """Start a level of forward mode and return it; inside another level, one for derivatives of derivatives."""
     level = DualLevel()
     set_mode("levels", (*modes.levels, level))
     return level
 
 
 def exit_dual_level(*, level: Any = None) -> None:
-    """End the innermost level.  Raises RuntimeError if `level` is another one, or none is active."""
-    if not modes.levels or (level is not None and modes.levels[-1] is not level):
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created.")
+    """End the innermost level, and drop its tangents.  Raises RuntimeError if `level` is another one, or none is active."""
+    if not any(isinstance(x, DualLevel) for x in modes.levels):
+        raise RuntimeError("Trying to exit a forward AD level but no level exists: call enter_dual_level() first.")
+    if modes.levels[-1] is not (modes.levels[-1] if level is None else level) or not isinstance(
+            modes.levels[-1], DualLevel):  # fmt: skip
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    modes.levels[-1].end()
     set_mode("levels", modes.levels[:-1])
 
 
 class dual_level:
-    """Forward mode is active inside.
+    """Forward mode is active inside; decorates functions too.
 
     >>> import rushlight as torch
     >>> import rushlight.autograd.forward_ad as fwAD
@@ -42,6 +53,11 @@ class dual_level:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         exit_dual_level(level=self.level)
 
+    def __call__(self, function: Any) -> Any:
+        from rushlight.engine.modes import decorate
+
+        return decorate(function, dual_level)
+
 
 class UnpackedDualTensor(NamedTuple):
     """The parts of a dual tensor; `tangent` is None for one that has none."""
@@ -50,30 +66,95 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-def current(level: Any) -> DualLevel:
-    """The level given, or the innermost."""
-    if level is None and not modes.levels:
-        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-                           "enter_dual_level() first.")  # fmt: skip
-    return modes.levels[-1] if level is None else level  # type: ignore[no-any-return]
+def innermost() -> Any:
+    """The innermost level, or None."""
+    return next((level for level in reversed(modes.levels) if isinstance(level, DualLevel)), None)
+
+
+def check_parts(tensor: Any, tangent: Any) -> None:
+    """Raise TypeError, ValueError or RuntimeError where `tangent` cannot be one of `tensor`."""
+    for what, x in (("primal", tensor), ("tangent", tangent)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"make_dual(): Expected {what} to be a Tensor, but got: {type(x).__name__}")
+        if x._array.dtype.kind in "biu":
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    if tangent.dtype.is_complex and not tensor.dtype.is_complex:
+        raise RuntimeError(f"Trying to set a forward gradient of dtype {tangent.dtype} for a tensor of dtype {tensor.dtype}: "
+                           "its imaginary part would be lost. Give its real part, or make the tensor complex.")  # fmt: skip
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
-    """A tensor of the same values that carries `tangent`, of the same shape and dtype."""
-    if tensor.shape != tangent.shape:
-        raise RuntimeError(f"Expected tangent to have the shape of its primal, {list(tensor.shape)}, got "
-                           f"{list(tangent.shape)}")  # fmt: skip
-    if tensor.dtype.is_complex != tangent.dtype.is_complex:
-        raise RuntimeError(f"Expected tangent to be of the dtype of its primal, {tensor.dtype}, got {tangent.dtype}")
-    at = current(level)
-    dual = tensor.view_as(tensor)
-    dual._tangents = {**(dual._tangents or {}), at: tangent}
-    return dual  # type: ignore[no-any-return]
+    """A view of `tensor` that carries `tangent`, of the same shape, at the innermost level (or `level`).
+
+    Both are of floating-point or complex dtypes; a tangent of another one is converted to that of `tensor`.
+
+    Raises RuntimeError outside of levels, for shapes that differ, and where either has a tangent at this level already.
+    """
+    at = innermost() if level is None else level
+    if at is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    check_parts(tensor, tangent)
+    if at.tangent_of(tensor) is not None:
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level is "
+                           "not supported: unpack_dual() it, or enter another level.")  # fmt: skip
+    if at.tangent_of(tangent) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported: "
+                           "unpack_dual() it, or enter another level.")  # fmt: skip
+    dual: Tensor = tensor.view_as(tensor)
+    dual._dual_base = ITSELF
+    at.give(dual, tangent if tangent._array.dtype == dual._array.dtype else tangent.to(dual.dtype))
+    return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: Any = None) -> UnpackedDualTensor:
-    """The value and the tangent of a dual tensor at the innermost level."""
-    if level is None and not modes.levels:
+    """The value and the tangent of a dual tensor at the innermost level (or `level`); the tangent is None where it has none.
+
+    Outside of levels, and while forward mode is switched off, nothing has a tangent.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    at = innermost() if level is None else level
+    if at is None or not modes.forward_grad:
         return UnpackedDualTensor(tensor, None)
-    at = current(level)
-    return UnpackedDualTensor(at.value(tensor), (tensor._tangents or {}).get(at))
+    tangent = at.tangent_of(tensor)
+    return UnpackedDualTensor(at.value(tensor), tangent)
+
+
+class set_fwd_grad_enabled(Mode):
+    """Forward mode on or off: as a function call from now on, as a context manager inside.
+
+    Where it is off, results carry no tangents.
+    """
+
+    def __init__(self, mode: bool):
+        super().__init__()
+        self.mode = bool(mode)
+        self.settings = {"forward_grad": self.mode}
+        self.former = set_mode("forward_grad", self.mode)
+
+    def __enter__(self) -> None:
+        self._former.append({"forward_grad": self.former})
+        set_mode("forward_grad", self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        set_mode("forward_grad", self.former)  # it decorates, so it was not meant to switch now
+        return super().__call__(function)
+
+    def clone(self) -> Any:
+        return set_fwd_grad_enabled(self.mode)
+
+
+def is_fwd_grad_enabled() -> bool:
+    """Whether forward mode is on in this thread."""
+    return modes.forward_grad
+
+
+_set_fwd_grad_enabled, _is_fwd_grad_enabled = set_fwd_grad_enabled, is_fwd_grad_enabled

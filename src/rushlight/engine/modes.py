@@ -163,7 +163,7 @@ class inference_mode(Mode):
     def __init__(self, mode: bool = True):
         super().__init__()
         self.mode = bool(mode)
-        self.settings = {"inference": self.mode, "grad": not self.mode}
+        self.settings = {"inference": self.mode, "grad": not self.mode, "forward_grad": not self.mode}
 
     def clone(self) -> Any:
         return inference_mode(self.mode)

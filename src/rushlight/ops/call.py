@@ -229,7 +229,7 @@ def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
     outs: list[Any] = [None] * len(results)
     for k in wanted:
         if hooks:
-            outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]))
+            outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
         else:
             outs[k] = SavedOutput(results[k], k)
     return outs
@@ -373,6 +373,9 @@ def write_out(name: str, out: Any, result: Any) -> Any:
     if modes.grad and (out.requires_grad or result.requires_grad):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
                            "one of the arguments requires grad.")  # fmt: skip
+    if modes.levels and (result._tangents or out._tangents):
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
+                                  "function: assign its result, or use copy_().")  # fmt: skip
     if out._array.shape != result._array.shape:
         if out._array.size:
             import warnings

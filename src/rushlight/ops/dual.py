@@ -1,31 +1,75 @@
 """Dual numbers: a level that sends tangents through every operator beside its values.
 
-The tangent of an operator is derived from its gradient formulas. The formulas give u -> J^H u, which is linear in u;
-the adjoint of that map, again by the engine, is t -> J t. So every operator with a formula has a forward mode.
+A tensor keeps its tangents in `_tangents`, by level. Views need no bookkeeping of their own: the tangent of a view is the
+same view of its base's tangent. A change in place gives the base a new tangent and a new stamp; views whose stamp is
+another one take theirs anew when it is next asked for. Nobody ever writes into a tangent that somebody else may hold.
 """
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
 
-from rushlight.engine.node import EVERY, edge_of
-from rushlight.engine.run import Run
+from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
+from rushlight.engine.views import Step, replay
 from rushlight.levels import Level
+from rushlight.levels.batch import BatchedArray
 from rushlight.ops import call, plan
-from rushlight.ops.compute import compute
-from rushlight.state import Setting, modes, set_mode
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.ops.convert import clone
+from rushlight.ops.formats import contiguous_format
+from rushlight.ops.tangents import Derivative
+from rushlight.state import modes, set_mode
+from rushlight.storage import storage_of
+from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, wrap
 
 
 class DualLevel(Level):
     """One level of forward mode; tensors carry its tangents in `_tangents[self]`."""
 
+    def __init__(self) -> None:
+        self.holders: list[Any] = []  # weak references to the tensors that have tangents of this level
+        self.limit = 256
+
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any of the inputs carries a tangent of this level."""
-        return any(isinstance(x, Tensor) and x._tangents and self in x._tangents for x in flat)
+        return modes.forward_grad and any(isinstance(x, Tensor) and self.tangent_of(x) is not None for x in flat)
+
+    def tangent_of(self, x: Tensor) -> Any:
+        """The tangent of a tensor at this level, or None."""
+        if x._view is not None and x._dual_base is not ITSELF and (x._dual_base is not None or not severed(x._view)):
+            base = base_of(x)
+            if base is not x and base._stamp != x._stamp:
+                x._tangents = {level: viewed(base, x, t) for level, t in (base._tangents or {}).items()
+                               if level in modes.levels}  # fmt: skip
+                x._stamp = base._stamp
+                for level in x._tangents:
+                    level.note(x)
+            elif base._tangents and self in base._tangents and not (x._tangents and self in x._tangents):
+                self.give(x, viewed(base, x, base._tangents[self]))
+        return x._tangents.get(self) if x._tangents else None
+
+    def give(self, x: Tensor, tangent: Any) -> None:
+        """Set the tangent of a tensor."""
+        x._tangents = {**(x._tangents or {}), self: tangent}
+        self.note(x)
+
+    def note(self, x: Tensor) -> None:
+        """Remember that a tensor has a tangent of this level."""
+        if len(self.holders) >= self.limit:
+            self.holders = [ref for ref in self.holders if ref() is not None]
+            self.limit = 2 * len(self.holders) + 256
+        self.holders.append(weakref.ref(x))
+
+    def end(self) -> None:
+        """Drop all tangents of this level."""
+        for ref in self.holders:
+            x = ref()
+            if x is not None and x._tangents:
+                x._tangents.pop(self, None)
+        self.holders.clear()
 
     def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` on the values, and its derivative on the tangents."""
@@ -33,110 +77,175 @@ class DualLevel(Level):
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
         result = call.apply(op, inputs, statics)
         outs = (result,) if op.out_count == 1 else tuple(result)
+        if op.view:
+            attach_views(outs, flat[0], values[0])
         if not op.formulas:
             return result
-        node = self.node(op, values, self.tangents(flat), statics, outs)
-        for k, out in enumerate(outs):
-            t = self.derivative(node, k, self.tangents(flat))
+        derivative = Derivative(self, op, values, self.tangents(flat), statics, outs)
+        for out, t in zip(outs, derivative.tangents(), strict=True):
             if t is not None:
-                out._tangents = {**(out._tangents or {}), self: t}
+                self.give(out, t)
         for out in outs:
             carry_tangents(op, out, flat, values, outs)
         return result
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op` on the values, and replace the target's tangent."""
-        return self.replace(flat[0], self.apply(op, flat, statics))
+        target = flat[0]
+        if modes.grad and op.formulas:  # what is saved for backward is the value before the change
+            mask, _ = call.edges_of(op, flat)
+            if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+                original = clone(target)
+                flat = tuple(original if x is target else x for x in flat)
+        result = self.apply(op, flat, statics)
+        if result._array.shape != target._array.shape:
+            raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(result.shape)}")  # fmt: skip
+        if op.name != "copy_into":
+            call.check_cast(op.name, result._array, target._array)
+        return self.replace(target, result)
 
     def replace(self, target: Tensor, result: Tensor) -> Tensor:
         """Give `target` the values, history and tangents of `result`."""
-        tangents = result._tangents
-        former = set_mode("levels", tuple(level for level in modes.levels if level is not self))
+        tangent, former = self.tangent_of(result), self.tangent_of(target)
+        levels = set_mode("levels", tuple(level for level in modes.levels if level is not self))
         try:
             target.copy_(self.value(result))
         finally:
-            set_mode("levels", former)
-        target._tangents = tangents
+            set_mode("levels", levels)
+        if (tangent is not None or former is not None) and target._array.dtype.kind not in "biu":
+            self.change(target, tangent)
         return target
+
+    def change(self, target: Tensor, tangent: Any) -> None:
+        """Make `tangent` (zeros for None) that of `target` after a change in place, and so part of that of its base."""
+        base = base_of(target)
+        if base is target:
+            self.give(base, zeros_like(target) if tangent is None else fitting(tangent, target))
+        else:
+            former = self.tangent_of(base)
+            whole = laid_out(zeros_like(base) if former is None else former, base._array)
+            part = replay(chain_from(base, target), whole)
+            _ = part.zero_() if tangent is None else part.copy_(tangent)
+            self.give(base, whole)
+        base._stamp += 1
 
     def value(self, x: Any) -> Any:
         """A tensor without its tangent of this level, at the same place in the graph."""
-        if not isinstance(x, Tensor) or not x._tangents or self not in x._tangents:
+        if not isinstance(x, Tensor) or self.tangent_of(x) is None:
             return x
         v = wrap(x._array)
-        v._storage, v._view = x._storage, x._view
+        v._storage, v._view = storage_of(x), None if x._view is None else cut(x._view)
         v._edge = x if x._edge is LEAF else x._edge
+        v._dual_base, v._inference = ITSELF, x._inference
         rest = {level: t for level, t in x._tangents.items() if level is not self}
         v._tangents = rest or None
         return v
 
     def tangents(self, flat: tuple[Any, ...]) -> list[Any]:
         """The tangent of each input, or None."""
-        return [x._tangents.get(self) if isinstance(x, Tensor) and x._tangents else None for x in flat]
-
-    def node(self, op: Any, values: tuple[Any, ...], tangents: list[Any], statics: tuple[Any, ...],
-             outs: tuple[Any, ...]) -> Any:  # fmt: skip
-        """A node of `op` outside any graph, for its formulas alone; None where no tangent meets a formula."""
-        covered = [i in op.targets or (op.sequence is not None and i >= op.sequence in op.targets)
-                   for i in range(len(values))]  # fmt: skip
-        mask = sum(1 << i for i, t in enumerate(tangents) if t is not None and covered[i])
-        if not mask:
-            return None
-        edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in values)
-        aux = self.aux(op, values, statics, mask) if op.aux else ()
-        with Setting("saved_hooks", ()):  # it lives for a moment
-            node = call.make_node(op, values, statics, edges, mask, aux)
-        node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
-        if op.out_count == 1:
-            node.shape, node.dtype = node.shape[0], node.dtype[0]
-        else:
-            node.count = len(outs)
-        node.outs = [_Kept(o) for o in outs]
-        return node
-
-    def aux(self, op: Any, values: tuple[Any, ...], statics: tuple[Any, ...], mask: int) -> Any:
-        """The auxiliary results of `op`."""
-        for level in reversed(modes.levels):
-            if level is not self and level.owns(values):
-                return level.aux(op, values, statics, mask)
-        return compute(op, [v._array if isinstance(v, Tensor) else v for v in values], statics)[1]
-
-    def derivative(self, node: Any, k: int, tangents: list[Any]) -> Any:
-        """The tangent of output `k`."""
-        shape: Any = None if node is None else node.shape if node.count == 1 else node.shape[k]
-        dtype: Any = None if node is None else node.dtype if node.count == 1 else node.dtype[k]
-        if node is None or dtype.kind in "biu":
-            return None
-        with Setting("grad", True), Setting("saved_hooks", ()):
-            u = in_level(wrap(np.zeros(shape, dtype)), (*node.saved, *node.outs, *tangents))
-            u._edge = LEAF
-            g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]
-            grads = plan.interpret(node, g, EVERY, True)
-            roots = [(edge_of(v), conformed(t, v)) for v, t in zip(grads, tangents, strict=True)
-                     if v is not None and t is not None and edge_of(v) is not None]  # fmt: skip
-            if not roots:
-                return wrap(np.zeros(shape, dtype))
-            found = Run(True, True, {(u, 0): []}, False).execute(roots)
-        return found.get((u, 0), wrap(np.zeros(shape, dtype)))
+        return [self.tangent_of(x) if isinstance(x, Tensor) else None for x in flat]
 
 
-def in_level(t: Tensor, others: tuple[Any, ...]) -> Tensor:
-    """`t` as a tensor of the innermost batched level that any of `others` belongs to, with the same values in all samples:
-    so that its place in the graph is in the one that theirs are in."""
-    arrays = [x._array for x in others if x is not None and getattr(x._array, "interpreted", False)]
-    if not arrays:
-        return t
-    found = max(arrays, key=lambda a: modes.levels.index(a.level))
-    return wrap(type(found)(found.level, t, None))
+# Views -----------------------------------------------------------------------------------------------------------
 
 
-def conformed(t: Tensor, like: Tensor) -> Tensor:
-    """A tangent broadcast to the shape of a gradient that the formula did not sum."""
-    from rushlight.engine.conform import tensor_functions
+class Cut(ViewInfo):
+    """That of a value: views of it are not views of the dual."""
 
-    if t._array.shape != like._array.shape:
-        t = tensor_functions["expand"](t, like._array.shape)
-    return t if t._array.dtype == like._array.dtype else tensor_functions["cast"](t, like._array.dtype)
+    __slots__ = ()
+
+
+def cut(info: ViewInfo) -> Cut:
+    """The same information for a value."""
+    made = Cut()
+    for name in ViewInfo.__slots__:
+        setattr(made, name, getattr(info, name))
+    return made
+
+
+def severed(info: Any) -> bool:
+    """Whether a view was made of a value."""
+    while info is not None:
+        if info.__class__ is Cut:
+            return True
+        info = info.parent
+    return False
+
+
+def base_of(x: Tensor) -> Tensor:
+    """The tensor whose tangent that of `x` is a view of: `x` itself where it is no view, or the dual that make_dual made."""
+    base = x._dual_base
+    if base is ITSELF:
+        return x
+    if base is not None:
+        return base  # type: ignore[no-any-return]
+    return x if x._view is None else x._view.base  # type: ignore[no-any-return]
+
+
+def attach_views(outs: tuple[Any, ...], of: Tensor, value: Tensor) -> None:
+    """Make views of the value of a dual views of the dual itself."""
+    base = base_of(of)
+    for out in outs:
+        info = out._view
+        if info is None:
+            continue
+        if info.base is value:
+            info.base = of
+        if info.parent is value._view:
+            info.parent = of._view
+        out._dual_base, out._stamp = base, base._stamp
+
+
+def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
+    """What `view` is of its base, of a tangent of that."""
+    steps = chain_from(base, view)
+    if any(getattr(step, "op", None) is None or step.op.name == "as_strided" for step in steps):  # they read memory
+        tangent = laid_out(tangent, base._array)
+    return replay(steps, tangent)
+
+
+def chain_from(base: Tensor, view: Tensor) -> list[Any]:
+    """The operators that make `view` from its base in the sense of `base_of`."""
+    info, end, steps = view._view, base._view, []
+    array = base._array
+    while info is not None and info is not end:
+        if info.op is None:
+            raise RuntimeError(
+                "a view made inside a custom Function was changed in place in forward mode: clone() it first"
+            )
+        if info.parent is not None and info.op.name == "as_strided":
+            return [tensor_functions["restride"](view._array, array)]
+        steps.append(Step(info.op, info.statics, info.position))
+        if info.parent is None and info.array is not array:
+            steps.append(tensor_functions["restride"](info.array, array))
+        info = info.parent
+    return steps[::-1]
+
+
+def laid_out(t: Tensor, like: Any) -> Tensor:
+    """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other."""
+    strides = like.strides
+    if type(like) is BatchedArray or like.flags.c_contiguous or not strides or min(strides) <= 0:
+        return t.clone(memory_format=contiguous_format)
+    reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
+    whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))
+    return whole.copy_(t)
+
+
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros of the shape and dtype of a tensor, at the level that it belongs to."""
+    zeros = np.zeros(x._array.shape, x._array.dtype)
+    if type(x._array) is not BatchedArray:
+        return wrap(zeros)
+    from rushlight.ops.batched import alike
+
+    return alike(x, zeros)
+
+
+def fitting(t: Tensor, target: Tensor) -> Tensor:
+    """A tangent in the dtype of the tensor that it becomes the tangent of."""
+    return t if t._array.dtype == target._array.dtype else t.to(target.dtype)
 
 
 def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
@@ -154,15 +263,3 @@ def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[An
     for kept, out in zip(node.outs or (), outs, strict=False):
         if isinstance(kept, Packed):
             kept.tangents = out._tangents
-
-
-class _Kept:
-    """An output as the formulas of a node outside the graph see it."""
-
-    __slots__ = ("_array", "value")
-
-    def __init__(self, value: Tensor):
-        self.value, self._array = value, value._array
-
-    def tensor(self, edge: Any) -> Tensor:
-        return self.value

@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.registry import function
+from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 PROFILES: dict[str, dict[str, Any]] = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -148,6 +149,11 @@ def suffixes(tensor: Any) -> list[str]:
         found.append(f"grad_fn=<{type(fn).__name__}>")
     elif tensor.requires_grad:
         found.append("requires_grad=True")
+    if modes.levels and tensor._tangents:
+        for level in reversed(modes.levels):
+            if level in tensor._tangents:
+                found.append(f"tangent={tensor._tangents[level]}")
+                break
     return found
 
 

@@ -26,6 +26,8 @@ def become(tensor: Tensor, made: Any) -> Tensor:
             tensor._view = result._view
             tensor._view.kind = info.kind
         tensor._array = result._array
+        if result._tangents:
+            tensor._tangents = result._tangents
         if modes.grad:
             tensor._edge = result._edge
             if info is not None:
