@@ -166,3 +166,8 @@ def test_files_that_are_no_traces(tmp_path) -> None:
     sqlite3.connect(tmp_path / "empty").close()
     with pytest.raises(ValueError, match="not a trace of nvprof"):
         profiler.load_nvprof(tmp_path / "empty")
+
+
+def test_the_cuda_profiler_needs_cuda() -> None:
+    with pytest.raises(RuntimeError, match="there is no CUDA device"), torch.cuda.profiler.profile():
+        pass

@@ -6,7 +6,7 @@ Under ``rushlight run`` "cuda" devices mean the CPU; waiting for one then return
 from typing import Any
 
 from rushlight import devices
-from rushlight.cuda import amp
+from rushlight.cuda import amp, profiler
 
 __all__ = [
     "amp",
@@ -27,6 +27,7 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "profiler",
     "reset_peak_memory_stats",
     "set_device",
     "synchronize",
