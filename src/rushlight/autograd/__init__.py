@@ -7,12 +7,13 @@ from typing import Any
 from rushlight.autograd import anomaly_mode, forward_ad, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.autograd.run import backward, grad
+from rushlight.autograd.variable import Variable
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from rushlight.tensor import Tensor as Variable
 
 __all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
-           "grad", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+           "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # Rooms that are loaded when they are first asked for.
 _LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "profiler", "profiler_util")}

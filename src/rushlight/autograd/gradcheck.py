@@ -1,0 +1,138 @@
+"""gradcheck and gradgradcheck: derivatives compared with finite differences.
+
+The work is in `jacobian_checks`, which is loaded when the first check runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """Raised by :func:`gradcheck` and :func:`gradgradcheck` where a derivative is wrong."""
+
+
+class Options(NamedTuple):
+    """The keyword arguments of :func:`gradcheck`."""
+
+    eps: float = 1e-6
+    atol: float = 1e-5
+    rtol: float = 1e-3
+    nondet_tol: float = 0.0
+    check_undefined_grad: bool = True
+    check_grad_dtypes: bool = False
+    check_batched_grad: bool = False
+    check_batched_forward_grad: bool = False
+    check_forward_ad: bool = False
+    check_backward_ad: bool = True
+    fast_mode: bool = False
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the derivatives of `func` at `inputs` with finite differences: True, or GradcheckError.
+
+    func: gives a tensor or several, the same ones whenever it is called with the same values. inputs: a tensor or several;
+    those that require grad are checked, and should be float64 or complex128 for the default tolerances.
+
+    eps: the step of the differences; atol, rtol: how far a derivative may be from them. raise_exception: False returns
+    False in place of raising. nondet_tol: how far two backwards at the same place may differ. check_undefined_grad: also
+    run backwards in which some outputs have no gradient. check_grad_dtypes: also that gradients have the dtypes of their
+    inputs. check_backward_ad, check_forward_ad: which modes are checked. check_batched_grad, check_batched_forward_grad:
+    also that `vmap` of a backward, or of a forward-mode derivative, gives what a loop gives. fast_mode: compare random
+    projections of the Jacobians, in a few runs of `func` in place of two for each element; what fails is looked at again in
+    full. masked: of sparse tensors, and so without effect.
+
+    The message of the error shows both Jacobians (a row for each element of the input, a column for each of the output),
+    says where they differ most, and which operator is at fault.
+
+    >>> import rushlight as torch
+    >>> torch.autograd.gradcheck(torch.sin, torch.ones(2, dtype=torch.float64, requires_grad=True))
+    True
+    """
+    options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
+                      check_batched_forward_grad, check_forward_ad, check_backward_ad, fast_mode)  # fmt: skip
+    return run(func, inputs, options, raise_exception)
+
+
+def check_options(options: Options) -> None:
+    """Raise AssertionError for options that contradict each other."""
+    if not (options.check_forward_ad or options.check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if options.check_batched_grad and not options.check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if options.check_batched_forward_grad and not options.check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+
+
+def run(func: Any, inputs: Any, options: Options, raise_exception: bool) -> bool:
+    """Check `func`, raising or not."""
+    check_options(options)
+    from rushlight.autograd import jacobian_checks
+
+    try:
+        jacobian_checks.Check(func, jacobian_checks.as_tuple(inputs), options).run()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compare the derivatives of the gradients of `func` with finite differences: True, or GradcheckError.
+
+    What is checked is the function from `inputs` and `grad_outputs` to the gradients of the inputs, with :func:`gradcheck`,
+    whose options these are. grad_outputs: a tensor for each output that requires grad; random numbers if None, which lie
+    apart in memory with gen_non_contig_grad_outputs. check_rev_over_rev: by backward through backward; check_fwd_over_rev:
+    by forward mode through backward.
+
+    >>> import rushlight as torch
+    >>> torch.autograd.gradgradcheck(torch.exp, torch.ones(2, dtype=torch.float64, requires_grad=True))
+    True
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    from rushlight.autograd import jacobian_checks
+
+    gradients, arguments = jacobian_checks.second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
+    options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, False,
+                      check_fwd_over_rev, check_rev_over_rev, fast_mode)  # fmt: skip
+    return run(gradients, arguments, options, raise_exception)

@@ -1,0 +1,123 @@
+"""Which operator is at fault where gradcheck finds a wrong derivative.
+
+The function is run once more, every operator in it noted with its arguments and the line that called it; then each
+operator is checked alone. Custom functions cannot be run alone: they are named if nothing else is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.autograd.function import FunctionNode
+from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.engine.anomaly import user_line
+from rushlight.events import INPLACE, OPERATOR, Observation
+from rushlight.ops import call
+from rushlight.tensor import Tensor, wrap
+
+MOST = 200  # operators that are checked
+
+
+class Notes:
+    """An observer that keeps the operators called, with copies of their tensors."""
+
+    passive = False
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, tuple[Any, ...], tuple[Any, ...], str]] = []
+
+    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+        """Note a call."""
+        if kind in (OPERATOR, INPLACE) and what.formulas and len(self.calls) < MOST:
+            self.calls.append((what, tuple(copied(x) for x in call.flatten(what, inputs)), statics, user_line()))
+
+    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+        """Nothing."""
+
+
+def copied(x: Any) -> Any:
+    """A copy of a tensor, outside of all graphs."""
+    return wrap(np.array(x._array)) if isinstance(x, Tensor) else x
+
+
+def suspects(check: Any) -> str:
+    """What is known of the operators that the function calls, as a sentence for the message."""
+    from rushlight.autograd.jacobian_checks import as_tuple
+
+    notes = Notes()
+    try:
+        with Observation(notes):
+            outputs = check.called()
+    except Exception:  # the message that this is for is the more important one
+        return ""
+    for op, flat, statics, line in notes.calls:
+        wrong = failing(op, flat, statics, check)
+        if wrong:
+            return f"At fault is the operator {op.shown}, called at {line}: {wrong}\n"
+    if hasattr(check.func, "of"):
+        outputs = as_tuple(check.func.of())
+    names = custom_functions(outputs)
+    if names:
+        return f"Every operator passes alone: suspect are the custom functions, {', '.join(names)}.\n"
+    return ""
+
+
+def custom_functions(outputs: tuple[Any, ...]) -> list[str]:
+    """The names of the custom functions in the graph of outputs."""
+    stack = [x.grad_fn for x in outputs if isinstance(x, Tensor) and x.grad_fn is not None]
+    seen: set[Any] = set()
+    names: dict[str, None] = {}
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, FunctionNode):
+            names[type(node).__name__.removesuffix("Backward")] = None
+        stack += [following for following, _ in node.next_functions if following is not None]
+    return list(names)
+
+
+def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any) -> str:
+    """What is wrong with the derivatives of one operator alone, or ""."""
+    free = [i for i, x in enumerate(flat) if isinstance(x, Tensor) and x._array.dtype.kind not in "biu"
+            and (i in op.targets or (op.sequence is not None and i >= op.sequence))]  # fmt: skip
+    for i in free:
+        flat[i].requires_grad_()
+
+    def alone(*inputs: Any) -> Any:
+        k = op.sequence
+        return call.apply(op, inputs if k is None else (*inputs[:k], tuple(inputs[k:])), statics, False)
+
+    problems = [("gradient", alone, flat, "backward"), ("tangent", alone, flat, "forward")]
+    if hasattr(check.func, "of"):
+        problems.append(("second derivative", None, flat, "backward"))
+    for what, fn, inputs, mode in problems if free else ():
+        error = refuted(fn, alone, inputs, mode, check.options)
+        if error:
+            return f"its own {what} is wrong ({error})"
+    return ""
+
+
+def refuted(fn: Any, alone: Any, inputs: tuple[Any, ...], mode: str, options: Any) -> str:
+    """The first line of what gradcheck says of `fn` in one mode, "" where it passes; None: of the gradients of `alone`."""
+    from rushlight.autograd.jacobian_checks import Check, second_order
+
+    if not getattr(options, f"check_{mode}_ad"):
+        return ""
+    settings = options._replace(check_backward_ad=mode == "backward", check_forward_ad=mode == "forward", fast_mode=True,
+                                check_batched_grad=False, check_batched_forward_grad=False,
+                                check_undefined_grad=False)  # fmt: skip
+    try:
+        if fn is None:
+            fn, inputs = second_order(alone, inputs, None, False)
+        probe = Check(fn, inputs, settings)
+        probe.blaming = False
+        probe.run()
+    except GradcheckError as error:
+        return str(error).splitlines()[0]
+    except Exception:  # it cannot be checked alone
+        return ""
+    return ""
