@@ -45,6 +45,7 @@ DEFAULTS: dict[str, Any] = {
     "observers": (),  # told of every operator and node: see `events`
     "default_device": None,  # the device of factory functions
     "saving": None,  # (operator, argument) of the tensor that is being packed by hooks
+    "mutation": None,  # the state of allow_mutation_on_saved_tensors
     "transform": None,  # the innermost function transformation; operators do not ask for it
 }
 
@@ -64,6 +65,7 @@ class _Modes(threading.local):
     observers: tuple[Any, ...]
     default_device: Any
     saving: Any
+    mutation: Any
     transform: Any
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ from rushlight.state import modes, set_mode
 class set_detect_anomaly:
     """Switch anomaly detection on or off: at once as a function, until the end of the block as a context manager."""
 
-    def __init__(self, mode: bool, check_nan: bool = True):
-        self.former = set_mode("anomaly", Settings(check_nan) if mode else None)
+    def __init__(self, mode: bool, check_nan: bool = True, check_inf: bool = False):
+        self.former = set_mode("anomaly", Settings(check_nan, check_inf) if mode else None)
 
     def __enter__(self) -> None:
         return None
@@ -24,21 +24,33 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """While active, operators remember where they were called, and backward raises RuntimeError, naming that place,
-    for a gradient that is NaN (if `check_nan`); other errors of a backward name it too."""
+    """While active, operators remember where they were called, and errors of a backward say so.
 
-    def __init__(self, check_nan: bool = True):
-        self.check_nan = check_nan
+    check_nan: a backward that gives NaN raises RuntimeError, which names the operator, the shapes and the user's lines;
+    check_inf: the same for infinity. In derivatives of higher order all forward calls in the chain are named. Contexts
+    nest: the innermost counts.
+
+    >>> import rushlight as torch
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> with torch.autograd.detect_anomaly():
+    ...     (x.sqrt() * 0).backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output...
+    """
+
+    def __init__(self, check_nan: bool = True, check_inf: bool = False):
+        self.check_nan, self.check_inf = check_nan, check_inf
         self.former: list[Any] = []
 
     def __enter__(self) -> None:
-        self.former.append(set_mode("anomaly", Settings(self.check_nan)))
+        self.former.append(set_mode("anomaly", Settings(self.check_nan, self.check_inf)))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         set_mode("anomaly", self.former.pop())
 
     def __call__(self, function: Any) -> Any:
-        return decorate(function, lambda: detect_anomaly(self.check_nan))
+        return decorate(function, lambda: detect_anomaly(self.check_nan, self.check_inf))
 
 
 def is_anomaly_enabled() -> bool:

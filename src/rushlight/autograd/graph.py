@@ -6,6 +6,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
+from rushlight.autograd.mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.run import GradientEdge, get_gradient_edge
 from rushlight.engine.node import Node
 from rushlight.handles import RemovableHandle
@@ -155,5 +156,5 @@ def increment_version(tensor: Any) -> None:
         bump(t)
 
 
-__all__ = ["GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
            "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip

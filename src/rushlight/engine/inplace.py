@@ -44,9 +44,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
 def written(tensor: Tensor, name: str) -> None:
     """Count the change of `tensor` by operator `name`."""
     bump(tensor)
-    if modes.anomaly is not None:
-        assert tensor._storage is not None
-        tensor._storage.writer = f"{name} at {anomaly.user_line()}"
+    tensor._storage.writer = name if modes.anomaly is None else f"{name} at {anomaly.user_line()}"
 
 
 def rebase(tensor: Tensor, edge: Any) -> None:
@@ -58,7 +56,9 @@ def rebase(tensor: Tensor, edge: Any) -> None:
     if info is None:
         tensor._edge = edge
         return
-    base._edge = CopySlices(base, chain_of(tensor), edge.node)
+    base._edge = copied = CopySlices(base, chain_of(tensor), edge.node)
+    if modes.anomaly is not None:
+        anomaly.note(copied)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.
     info.version = -1
 
@@ -110,8 +110,11 @@ class CopySlices(Node):
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
         with Setting("grad", True):
-            whole = wrap(self.buffer(np.zeros_like(g._array)))
-            whole.copy_(g)
+            if getattr(g._array, "interpreted", False):
+                whole = g.clone()
+            else:
+                whole = wrap(self.buffer(np.zeros_like(g._array)))
+                whole.copy_(g)
             part = replay(self.chain, whole)
             outs = getattr(self.fn, "outs", None)
             if outs is not None:

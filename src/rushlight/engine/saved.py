@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
@@ -166,8 +167,12 @@ def freed(node: Any) -> None:
     )
 
 
-def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage: Any) -> None:
-    """Raise the error for a saved tensor that was changed in place."""
+def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage: Any, edge: Any = None) -> NoReturn:
+    """Raise the error for a saved tensor that was changed in place.
+
+    node: who saved it, as `what`; edge: who computed it, if anybody.
+    """
+    made = "" if edge is None or not hasattr(edge, "node") else f"is output {edge.nr} of {edge.node.name()} and which "
     changed = f" It was changed by {storage.writer}." if storage.writer else ""
     trace = node.extra.traceback if node.extra is not None else None
     saved = f" It was saved at:\n{trace}" if trace else ""
@@ -175,11 +180,15 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
         "torch.autograd.set_detect_anomaly(True)."  # fmt: skip
     raise RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{_kind(storage)} {list(shape)}], which {node.name()} saved as {what}, is at version {version}; expected "
-        f"version {expected} instead.{changed}{saved} Use the out-of-place form of the change, or clone() the tensor "
-        f"before it.{hint}"
+        f"[torch.{kind_of(storage.root.dtype)} {list(shape)}], which {made}{node.name()} saved as {what}, is at "
+        f"version {version}; expected version {expected} instead.{changed}{saved} Use the out-of-place form of the change, "
+        f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint}"
     )
 
 
-def _kind(storage: Any) -> str:
-    return f"torch.{storage.root.dtype.name} tensor of storage with {storage.nbytes()} bytes:"
+def kind_of(dtype: Any) -> str:
+    """What PyTorch calls tensors of a NumPy dtype: FloatTensor."""
+    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
+             "complex128": "ComplexDouble"}  # fmt: skip
+    return f"{names.get(dtype.name, dtype.name)}Tensor"

@@ -264,7 +264,7 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
     if mask:
         node = make_node(op, flat, statics, edges, mask, aux)
         node.shape, node.dtype = target._array.shape, target._array.dtype
-    inplace.written(target, f"{op.name}_")
+    inplace.written(target, f"{op.name.rstrip('_')}_")
     if mask:
         inplace.rebase(target, node)
         node.outs = save_outputs(node, (target,))
@@ -385,6 +385,8 @@ def write_out(name: str, out: Any, result: Any) -> Any:
                 f"match the required output shape {list(result.shape)}.", UserWarning, stacklevel=3)  # fmt: skip
         out._array, out._storage = np.empty(result._array.shape, out._array.dtype), None
     check_single_writes(name, out._array)
+    if modes.mutation is not None:
+        modes.mutation.before_change(out)
     write(name, out._array, result._array)
     inplace.written(out, name)
     return out

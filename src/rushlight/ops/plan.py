@@ -104,7 +104,7 @@ def input_array(node: OpNode, i: int) -> Any:
     if storage is not None:
         expected = 0 if node.versions is None else node.versions[i]
         if storage.version != expected:
-            stale(node, f"argument {node.argument(i)!r}", x._array.shape, storage.version, expected, storage)
+            stale(node, f"argument {node.argument(i)!r}", x._array.shape, storage.version, expected, storage, x._edge)
     return x._array
 
 
@@ -126,7 +126,7 @@ def output_array(node: OpNode, k: int) -> Any:
     kept = kept.saved if isinstance(kept, OfView) else kept
     if isinstance(kept, SavedOutput):
         if kept.storage.version != kept.version:
-            stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage)
+            stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage, None)
         return kept.array
     return kept._array
 
