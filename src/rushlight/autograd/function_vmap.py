@@ -159,7 +159,7 @@ class Vmapped(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(call: Call, *leaves: Any) -> Any:  # type: ignore[override]
+    def forward(call: Call, *leaves: Any) -> Any:
         with call.active():
             output = call.cls.forward(*call.samples(leaves))
         found, call.out_spec = tree_flatten(output)

@@ -60,7 +60,7 @@ def name_of(func: Any) -> str:
 def automatic(leaves: list[Any], dims: list[Any], size: int) -> int:
     """How many samples to run at a time within the byte budget."""
     each = sum(x._array.nbytes // max(size, 1) for x, d in zip(leaves, dims, strict=True) if d is not None)
-    return max(1, BUDGET // max(each * FACTOR, 1))
+    return max(1, int(BUDGET // max(each * FACTOR, 1)))
 
 
 class Call:

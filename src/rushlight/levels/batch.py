@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.state import modes
+
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
           "true_divide": "div", "negative": "neg", "conjugate": "conj", "power": "pow",
@@ -50,7 +52,7 @@ class BatchedArray:
         self.dtype = tensor._array.dtype
         self.copied = False  # whether memory of its own holds what the user may take for a view
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return Interpreted
 
@@ -83,6 +85,10 @@ class BatchedArray:
         """The operator `name` of this and other operands, as a tensor."""
         from rushlight.tensor import Tensor, wrap
 
+        if self.level not in modes.levels:
+            raise RuntimeError(
+                "a tensor of a function under vmap was used after the call: only what the function returns can be used outside"
+            )
         operands = [wrap(x) if type(x) is BatchedArray else x for x in (self, *others)]
         return getattr(Tensor, name)(*operands)
 

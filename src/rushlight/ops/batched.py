@@ -150,7 +150,12 @@ class BatchedLevel(Level):
             )
         mask, edges = self.edges(op, flat) if modes.grad and op.formulas else (0, ())
         inplace.check(target, bool(mask))
-        (result, *_), _ = self.results(op, flat, statics)
+        given = flat
+        if op.formulas and modes.grad and any(recorded(x) for x in flat) and asks_for_target(op):
+            # A graph around this one may save the target, which is about to change: it gets a copy.
+            original = self.batched(copied(part.tensor, None), part.dim)
+            given = tuple(original if x is target else x for x in flat)
+        (result, *_), _ = self.results(op, given, statics)
         check_shapes(op.name, result, target)
         if op.name != "copy_into":
             call.check_cast(op.name, result._array, target._array)
@@ -161,7 +166,7 @@ class BatchedLevel(Level):
         whole, dim = result._array.tensor, part.dim
         if dim:
             whole = permute_op(whole, (*range(1, dim + 1), 0, *range(dim + 1, whole._array.ndim)))
-        call.apply_inplace(copy_into.op, (part.tensor, whole), ())  # type: ignore[attr-defined]
+        call.apply_inplace(copy_into.op, (part.tensor, whole), ())
         inplace.written(target, f"{op.name}_")
         if mask:
             node = call.make_node(op, flat, statics, edges, mask, aux)
@@ -193,6 +198,22 @@ class BatchedLevel(Level):
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
         call.apply_inplace(op, inputs, statics)
         return flat[0]  # type: ignore[no-any-return]
+
+
+def recorded(x: Any) -> bool:
+    """Whether a tensor requires grad in any of the graphs that it takes part in."""
+    while isinstance(x, Tensor):
+        if x.requires_grad:
+            return True
+        if type(x._array) is not BatchedArray:
+            return False
+        x = x._array.tensor
+    return False
+
+
+def asks_for_target(op: Any) -> bool:
+    """Whether a gradient formula asks for the first input."""
+    return any(op.tensors[0] in (*f.requests, *f.raw_requests) for f in op.formulas)
 
 
 def check_shapes(name: str, result: Tensor, target: Tensor) -> None:

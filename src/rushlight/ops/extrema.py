@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import gather_along, put_along
 from rushlight.ops.outs import moving
 from rushlight.ops.pieces import keep, plain, raw
-from rushlight.ops.reduce import axes, cast, fold, numpy_names, sum_op, tensor_argument, unsqueezed
+from rushlight.ops.reduce import axes, fold, numpy_names, sum_op, tensor_argument, unsqueezed
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.results import named
 from rushlight.ops.scatter import gather_op

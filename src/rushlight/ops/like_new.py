@@ -78,19 +78,19 @@ def _of(name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: Any, d
 def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
-    return _finish(self, np.empty(*_of("new_empty", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.empty(*_of("new_empty", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
-    return _finish(self, np.zeros(*_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.zeros(*_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
 
 
 def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Ones of this size, in the dtype of this tensor."""
-    return _finish(self, np.ones(*_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(self, np.ones(*_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
@@ -98,7 +98,7 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, dev
     """One value in this size, in the dtype of this tensor."""
     array = np.empty(*_of("new_full", self, None, (size,), dtype, device, layout))
     fill_array("new_full", array, fill_value)
-    return _finish(self, array, requires_grad)
+    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -106,7 +106,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     """A copy of the data in the dtype of this tensor."""
     check_options("new_tensor", device, layout)
     kind = self._array.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
-    return _finish(self, array_from(data, kind), requires_grad)
+    return _finish(self, array_from(data, kind), requires_grad)  # type: ignore[no-any-return]
 
 
 for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
@@ -140,7 +140,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, l
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
     check_options("new_empty_strided", device, layout)
     kind = self._array.dtype if dtype is None else numpy_dtype("new_empty_strided", dtype)
-    return _finish(self, strided_memory("new_empty_strided", size, stride, kind), requires_grad)
+    return _finish(self, strided_memory("new_empty_strided", size, stride, kind), requires_grad)  # type: ignore[no-any-return]
 
 
 Tensor.new_empty_strided = new_empty_strided  # type: ignore[attr-defined]

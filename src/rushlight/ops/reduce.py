@@ -220,7 +220,7 @@ def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
         return up
-    if raw(input).all():
+    if not getattr(raw(input), "interpreted", False) and raw(input).all():
         return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
     return up * conj(products_of_others(input, dim))
 

@@ -59,7 +59,7 @@ def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
-    if x.all():
+    if not getattr(x, "interpreted", False) and x.all():
         return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
     # With zeros: what precedes an element, times a sum over what follows it, taken by a recurrence without division.
     n = x.shape[dim]

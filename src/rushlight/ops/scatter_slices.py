@@ -64,7 +64,7 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: An
     dim = wrap_dim(dim, raw(input).ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    index = (*[slice(None)] * dim, slice(start, end, step), ...)
+    index: Any = (*[slice(None)] * dim, slice(start, end, step), ...)
     check_part("slice_scatter", src, np.broadcast_to(False, raw(input).shape)[index].shape)
     return slice_scatter_op(input, same_kind(input, src), index)
 

@@ -14,6 +14,7 @@ from rushlight.ops.convert import cast
 from rushlight.ops.declare import OPS
 from rushlight.ops.dims import common_shape
 from rushlight.ops.shape import broadcast, reshape_op
+from rushlight.state import modes
 from rushlight.tensor import wrap
 
 
@@ -69,10 +70,10 @@ def index_fill(c: Given) -> Any:
     """Slices filled, which are named once however often an index repeats."""
     ndim, dim = len(c.shapes[0]), c["dim"]
     value = ranked(c.values[2], (), ndim) if c.batched[2] else c.values[2]
-    if not c.batched[1]:
+    if not c.batched[1] and not c.batched[2]:
         return c.run((c.full(0), c.values[1], value), (dim + 1,))
-    n = c.shapes[0][dim]
-    numbers = reshape_op(c.values[1], (*c.values[1].shape, 1))
+    n, index = c.shapes[0][dim], c.full(1)
+    numbers = reshape_op(index, (*index.shape, 1))
     hit = c.run((c.run((numbers, wrap(np.arange(n))), (), OPS["eq"]),), ("logical_or", (1,), False), OPS["truth_op"])
     hit = reshape_op(hit, (c.size, *[1] * dim, n, *[1] * (ndim - dim - 1)))
     return c.run((hit, value, c.full(0)), (), OPS["where"])
@@ -108,8 +109,12 @@ def embedding(c: Given) -> Any:
     """Rows at indices: of one table, or of the tables of all samples, one below another."""
     if not c.batched[0]:
         return c.run(c.values)
-    count, width = c.shapes[0]
-    return c.run((reshaped(c.values[0], (c.size * count, width)), offset(c, 1, count)), c.changed(padding_idx=-1))
+    (count, width), skip = c.shapes[0], c["padding_idx"]
+    found = c.run((reshaped(c.values[0], (c.size * count, width)), offset(c, 1, count)), c.changed(padding_idx=-1))
+    if skip < 0 or not modes.grad:
+        return found
+    padding = c.run((reshaped(c.full(1), (*found.shape[:-1], 1)), skip), (), OPS["eq"])
+    return c.run((padding, found.detach(), found), (), OPS["where"])  # rows of padding have no gradient
 
 
 def offset(c: Given, i: int, count: int) -> Any:

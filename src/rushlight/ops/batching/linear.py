@@ -114,6 +114,17 @@ def leading(c: Given) -> Any:
     return c.run(c.every())
 
 
+@rule("block_diag")
+def on_the_diagonal(c: Given) -> Any:
+    """Matrices on a diagonal: each padded to the width of all, one below another."""
+    width, left, rows = sum(s[1] for s in c.shapes), 0, []
+    for i, shape in enumerate(c.shapes):
+        pads = ((0, 0), (0, 0), (left, width - left - shape[1]))
+        rows.append(c.run((c.full(i),), (pads, 0), OPS["pad_op"]))
+        left += shape[1]
+    return c.run(rows, (1,), OPS["cat"])
+
+
 @rule("cdist")
 def distances(c: Given) -> Any:
     """Distances of rows, over leading dimensions that broadcast."""

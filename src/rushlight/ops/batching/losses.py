@@ -46,6 +46,7 @@ def totals(c: Given, target: Any, weight: Any, dtype: Any) -> Any:
     counted = c.run((target, c["ignore_index"]), (), OPS["ne"])
     if weight is None:
         return cast(counted, dtype)
+    weight = weight.detach()  # which has no gradient
     kept = target * cast(counted, target._array.dtype)  # a target that is ignored may be no class
     found = c.run((weight, kept), (), OPS["take"])
     return found * cast(counted, found._array.dtype)

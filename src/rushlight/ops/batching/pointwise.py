@@ -10,6 +10,8 @@ from rushlight import dtypes
 from rushlight.ops.batching import rule
 from rushlight.ops.batching.given import Given, ranked
 from rushlight.ops.convert import cast
+from rushlight.ops.declare import OPS
+from rushlight.ops.shape import broadcast
 from rushlight.tensor import Tensor
 
 
@@ -49,8 +51,8 @@ def placeholder(x: Any, shape: Any) -> Any:
 
 @rule("gelu softplus elu falling_elu between outside hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
       "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real "
-      "scaled alpha_dropout feature_dropout masked_fill masked_fill_tensor fill_tensor copy_into keep relu_backward "
-      "leaky_relu_backward threshold_backward rrelu_with_noise no_gradient window_positions")  # fmt: skip
+      "scaled alpha_dropout feature_dropout masked_fill copy_into keep relu_backward "
+      "leaky_relu_backward threshold_backward rrelu_with_noise prelu_kernel no_gradient window_positions")  # fmt: skip
 def targeted(c: Given) -> Any:
     """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
     if len(c.values) == 1:
@@ -58,3 +60,19 @@ def targeted(c: Given) -> Any:
     values = aligned(c)
     values[0] = ranked(c.full(0), c.shapes[0], max(len(s) for s in c.shapes if s is not None))
     return c.run(promoted(c, values))
+
+
+@rule("fill_tensor")
+def filled(c: Given) -> Any:
+    """A number for each sample, as far as its shape goes."""
+    shape, kind = c.shapes[0], c.values[0]._array.dtype
+    return broadcast(ranked(cast(c.full(1), kind), (), len(shape)), (c.size, *shape))
+
+
+@rule("masked_fill_tensor")
+def masked(c: Given) -> Any:
+    """A number, for all samples or one for each, where a mask is true."""
+    x, mask, value = aligned(c)
+    if not c.batched[2]:
+        return c.run((ranked(c.full(0), c.shapes[0], max(len(c.shapes[0]), len(c.shapes[1]))), mask, value))
+    return c.run((mask, cast(value, x._array.dtype), x), (), OPS["where"])

@@ -1,0 +1,201 @@
+"""vmap against a loop, for every operator: values, gradients taken outside, and gradients of each sample taken inside."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.func.vmap_calls import CALLS
+
+import rushlight as T
+from rushlight.func import vmap
+from rushlight.ops import batched
+from rushlight.ops.batching import rule_of
+from rushlight.ops.declare import OPS
+
+SAMPLES = 3
+SHAPES: dict[str, tuple[int, ...]] = {
+    "x": (2, 3, 4), "y": (2, 3, 4), "z": (2, 3, 4), "v": (4,), "w": (4,), "s": (), "a": (3, 4), "b": (4, 5), "c": (4, 3),
+    "p": (3, 3), "q": (2, 3, 3), "h": (2, 4, 6, 6), "k": (4, 2, 3, 3), "n": (3, 4), "r": (4,), "t": (2, 3, 4)}  # fmt: skip
+SPACE = {"T": T, "F": T.nn.functional, "L": T.linalg, "S": T.special, "X": T.fft}
+# A target that all samples share cannot take what differs between them.
+REAL = {"F.rrelu(x - 0.5, 0.1, 0.1, training=True)"}  # compares with zero
+SINGLE_WAY = {"x.clone().fill_(s)", "x.clone().copy_(y)"}
+
+
+def value(name: str, rng: Any, dtype: str) -> Any:
+    """One sample of a variable."""
+    shape = SHAPES[name]
+    if name in "nr":
+        return rng.integers(0, 3, shape)
+    if name == "t":
+        return rng.random(shape) < 0.5
+    x = rng.uniform(0.2, 0.9, shape)
+    if dtype == "complex128":
+        x = x + 1j * rng.uniform(0.2, 0.9, shape)
+    if name == "p":
+        return x @ x.conj().T + 2 * np.eye(3)
+    return x + 3 * np.eye(3) if name == "q" else x
+
+
+def variables(call: str, dtype: str) -> dict[str, Any]:
+    """The variables of a call, each an array of all samples."""
+    names = sorted(set(re.findall(r"(?<![\w.'\"])([a-z])(?![\w'\"(=])", call)) & set(SHAPES))
+    rng = np.random.default_rng(len(call))
+    return {name: np.stack([value(name, rng, dtype) for _ in range(SAMPLES)]) for name in names}
+
+
+def flat(results: Any) -> list[Any]:
+    if isinstance(results, (tuple, list)):
+        return [t for r in results for t in flat(r)]
+    return [results]
+
+
+def runner(call: str, names: list[str]) -> Any:
+    """The call as a function of its variables, with the results as a tuple of tensors."""
+    code = compile(call, call, "eval")
+
+    def run(*values: Any) -> Any:
+        return tuple(flat(eval(code, {**SPACE, **dict(zip(names, values, strict=True))})))
+
+    return run
+
+
+def loss(results: Any) -> Any:
+    """A real number that every differentiable result takes part in."""
+    parts = [(r.abs() ** 2).sum() for r in results if r.requires_grad]
+    return sum(parts[1:], parts[0]) if parts else None
+
+
+def close(got: Any, want: Any, what: str) -> None:
+    got, want = np.asarray(got.detach().numpy()), np.asarray(want)
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, by a loop {want.shape}"
+    assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, by a loop {want.dtype}"
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9, err_msg=what)
+
+
+def masks(count: int) -> list[tuple[bool, ...]]:
+    """Which of the arguments have samples: all, the first alone, all but the first."""
+    found = [(True,) * count]
+    if count > 1:
+        found += [tuple(i == 0 for i in range(count)), tuple(i > 0 for i in range(count))]
+    return found
+
+
+def stacked(rows: Any) -> list[Any]:
+    return [np.stack([t.detach().numpy() for t in column]) for column in zip(*rows, strict=True)]
+
+
+def sample_of(arrays: dict[str, Any], mask: Any, b: int) -> list[Any]:
+    return [T.from_numpy(np.array(a[b] if m else a[0])) for a, m in zip(arrays.values(), mask, strict=True)]
+
+
+def differentiable(t: Any) -> bool:
+    return bool(t.dtype.is_floating_point or t.dtype.is_complex)
+
+
+def by_loop(run: Any, arrays: dict[str, Any], mask: Any) -> Any:
+    """Results, and gradients of the floating-point arguments (None where there are none), of all samples."""
+    results, grads = [], []
+    for b in range(SAMPLES):
+        args = [a.requires_grad_() if differentiable(a) else a for a in sample_of(arrays, mask, b)]
+        results.append(run(*args))
+        total, wanted = loss(results[-1]), [a for a in args if differentiable(a)]
+        if total is not None and wanted:
+            try:
+                grads.append(T.autograd.grad(total, wanted, materialize_grads=True))
+            except (RuntimeError, NotImplementedError) as error:
+                assert "implemented" in str(error) or "expected a tensor of" in str(error), error
+    return stacked(results), stacked(grads) if grads else None
+
+
+def arguments(arrays: dict[str, Any], mask: Any, dim: int) -> list[Any]:
+    return [T.from_numpy(np.array(np.moveaxis(a, 0, dim) if m else a[0]))
+            for a, m in zip(arrays.values(), mask, strict=True)]  # fmt: skip
+
+
+def check(call: str, dtype: str, mask: Any) -> None:
+    arrays = variables(call, dtype)
+    run = runner(call, list(arrays))
+    want, want_grads = by_loop(run, arrays, mask)
+    for dim in (0, -1):
+        dims = tuple(dim if m else None for m in mask)
+        got = vmap(run, dims, randomness="different")(*arguments(arrays, mask, dim))
+        for g, w in zip(got, want, strict=True):
+            close(g, w, f"{call} {mask} dim {dim}")
+    if want_grads is None:
+        return
+    dims = tuple(0 if m else None for m in mask)
+    args = [a.requires_grad_() if differentiable(a) else a for a in arguments(arrays, mask, 0)]
+    wanted = [a for a in args if differentiable(a)]
+    moved = [m for a, m in zip(args, mask, strict=True) if differentiable(a)]
+    outer = T.autograd.grad(loss(vmap(run, dims, randomness="different")(*args)), wanted, materialize_grads=True)
+    for g, w, m in zip(outer, want_grads, moved, strict=True):
+        close(g, w if m else w.sum(0), f"{call} {mask}: gradient taken outside")
+
+    def inner(*values: Any) -> Any:
+        leaves = [a.detach().requires_grad_() if differentiable(a) else a for a in values]
+        targets = [a for a in leaves if differentiable(a)]
+        return T.autograd.grad(loss(run(*leaves)), targets, materialize_grads=True)
+
+    for g, w in zip(vmap(inner, dims, randomness="different")(*args), want_grads, strict=True):
+        close(g, w, f"{call} {mask}: gradient taken inside")
+
+
+def attempt(call: str, dtype: str) -> None:
+    arrays = variables(call, dtype)
+    for mask in masks(len(arrays))[: 1 if call in SINGLE_WAY else None]:
+        check(call, dtype, mask)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="vmap: there is no batching rule", category=UserWarning)
+        yield
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_real(call: str) -> None:
+    attempt(call, "float64")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_complex(call: str) -> None:
+    arrays = variables(call, "complex128")
+    try:
+        assert call not in REAL
+        runner(call, list(arrays))(*sample_of(arrays, (True,) * len(arrays), 0))
+    except Exception:
+        pytest.skip("not for complex numbers")
+    attempt(call, "complex128")
+
+
+def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[str] = set()
+
+    def spy(op: Any) -> Any:
+        seen.add(op.name)
+        return rule_of(op)
+
+    monkeypatch.setattr(batched, "rule_of", spy)
+    for call in CALLS:
+        for dtype in ("float64", "complex128"):
+            arrays = variables(call, dtype)
+            run = runner(call, list(arrays))
+            dims = (0,) * len(arrays)
+
+            def inner(*values: Any, run: Any = run) -> Any:
+                leaves = [a.detach().requires_grad_() if differentiable(a) else a for a in values]
+                targets, total = [a for a in leaves if differentiable(a)], loss(run(*leaves))
+                return T.autograd.grad(total, targets, materialize_grads=True) if total is not None and targets else ()
+
+            try:
+                vmap(inner, dims, randomness="different")(*arguments(arrays, dims and (True,) * len(arrays), 0))
+            except Exception:
+                continue
+    missed = sorted(set(OPS) - seen)
+    assert len(missed) <= len(OPS) // 20, missed  # random ones, and those in functions that run sample after sample
