@@ -36,6 +36,7 @@ class FunctionCtx:
         self.non_differentiable: tuple[Any, ...] = ()
         self.to_save: tuple[Any, ...] = ()
         self.saved_for_forward: tuple[Any, ...] = ()
+        self._pushing = False  # whether jvp runs
 
     def name(self) -> str:
         """The name of the node."""
@@ -79,7 +80,9 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What save_for_backward kept."""
+        """What save_for_backward kept; in jvp, what save_for_forward did."""
+        if self._pushing and self.saved_for_forward:
+            return self.saved_for_forward
         if not self._recorded:
             return self.to_save
         if self._saved is None:
@@ -111,7 +114,7 @@ class FunctionCtx:
             if t is None:
                 saved.append(None)
             elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is node:
-                kept: Any = Packed(t, hooks, (self.name(), "result")) if hooks else SavedOutput(t, nr)
+                kept: Any = Packed(t, hooks, (self.name(), "result"), True) if hooks else SavedOutput(t, nr)
                 saved.append((kept, nr, t._version))
             elif hooks:
                 packed = Packed(t, hooks, (self.name(), "a saved tensor"))
@@ -278,13 +281,35 @@ class Function:
         edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
         ctx = FunctionCtx(cls, tuple(e is not None and modes.grad for e in edges))
         node = cls._node_class(ctx, edges)
+        if modes.levels:
+            return cls._in_levels(node, args)
+        return finish(node, args, cls._run(ctx, args))
+
+    @classmethod
+    def _run(cls, ctx: Any, args: tuple[Any, ...]) -> Any:
+        """What forward returns; `ctx` is set up."""
         with Setting("grad", False):
-            if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args)
-                cls.setup_context(ctx, args, output)
-            else:
-                output = cls.forward(ctx, *args)
-        return finish(node, args, output)
+            if cls.setup_context is Function.setup_context:
+                return cls.forward(ctx, *args)
+            output = cls.forward(*args)
+            cls.setup_context(ctx, args, output)
+            return output
+
+    @classmethod
+    def _in_levels(cls, node: Any, args: tuple[Any, ...]) -> Any:
+        """As `apply` while levels are active: tangents of the arguments go through jvp, not through forward."""
+        from rushlight.autograd import function_jvp
+
+        ctx = node.ctx
+        pushes = function_jvp.pushes(args)
+        with Setting("forward_grad", modes.forward_grad and not pushes):
+            output = cls._run(ctx, args)
+        several = output if isinstance(output, (tuple, list)) else (output,)
+        constant = tuple(k for k, out in enumerate(several) if any(out is x for x in ctx.non_differentiable))
+        result = finish(node, args, output)
+        if pushes:
+            function_jvp.push(ctx, args, result, constant)
+        return result
 
 
 def _positional(fn: Any) -> int:
@@ -328,6 +353,8 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     if recorded:
         ctx.to_save = tuple(renamed(t, outputs, results) for t in ctx.to_save)
         ctx._save(node, results)
+    if ctx.saved_for_forward:
+        ctx.saved_for_forward = tuple(renamed(t, outputs, results) for t in ctx.saved_for_forward)
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return tuple(results) if several else results[0]
