@@ -9,6 +9,11 @@ from typing import Any
 
 __all__ = ["WAYS", "run"]
 
+# Freed blocks of more than 128 KiB go back to the system at once: what is resident is then what is alive, not what once
+# was.  Left to itself the C library soon keeps blocks of up to 32 MiB.
+EXACT = {"RUSHLIGHT_KEEP_FREED": "0", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072",
+         "MALLOC_TOP_PAD_": "0"}  # fmt: skip
+
 WAYS = {
     "adam": "Adam",
     "loop": "Adam, foreach=False",
@@ -22,8 +27,7 @@ def run(way: str, epochs: int, seed: int, on_step: Callable[[int, int, float], N
     ``on_step(step, steps, loss)`` is called as the steps are done.  Raises RuntimeError if the process fails.
     """
     command = [sys.executable, "-m", "rushlight.cli.demo.training", way, str(epochs), str(seed)]
-    # Freed memory goes back to the system at once: what is resident is then what is alive, not what once was.
-    environment = {"RUSHLIGHT_KEEP_FREED": "0", **os.environ}
+    environment = {**EXACT, **os.environ}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         result: dict[str, Any] | None = None
