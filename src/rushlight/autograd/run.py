@@ -11,7 +11,7 @@ from rushlight import dtypes
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
 from rushlight.size import Size
-from rushlight.state import modes
+from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 
@@ -139,9 +139,16 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor([2., 4.])
     """
-    if modes.transform is not None or any(hasattr(level, "randomness") for level in modes.levels):
+    if special.count and (modes.transform is not None or any(hasattr(level, "randomness") for level in modes.levels)):
         raise RuntimeError("backward() called inside a function transformation (torch.func). This is not supported: use "
                            "torch.func.grad or torch.func.vjp instead, or call backward() outside of it.")  # fmt: skip
+    keep = create_graph if retain_graph is None else retain_graph
+    if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
+        array = tensors._array
+        Run(keep, create_graph, None, True).execute(
+            [(edge_of(tensors), wrap(np.array(1, array.dtype, ndmin=array.ndim)))]
+        )
+        return
     outputs = as_tuple(tensors)
     if grad_variables is not None:
         grad_tensors = renamed(grad_tensors, grad_variables)
@@ -151,10 +158,14 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = roots_of(outputs, initial(outputs, given))
     targets: Any = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
-    keep = create_graph if retain_graph is None else retain_graph
     found = Run(keep, create_graph, targets, True).execute(roots)
     if wanted is not None:
         accumulate_non_leaves(wanted, found, create_graph)
+
+
+def is_loss(x: Any) -> bool:
+    """Whether `x` is one real number in the graph: the usual case, with nothing else to check."""
+    return isinstance(x, Tensor) and x._edge is not None and x._array.size == 1 and x._array.dtype.kind == "f"
 
 
 def renamed(grad_tensors: Any, grad_variables: Any) -> Any:

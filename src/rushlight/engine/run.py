@@ -86,8 +86,8 @@ class Run:
         # A root's gradient may be the caller's tensor: it is never written to, since the caller holds it too.
         for edge, g in roots:
             self.deposit(edge, g if self.create else g._array)
-        for target, (outstanding, _, leaf) in list(records.items()):
-            if outstanding == 0 and not leaf:
+        for target in dict.fromkeys([edge.node for edge, _ in roots if not isinstance(edge, Tensor)]):
+            if records[target][0] == 0:  # nothing else leads there
                 heappush(ready, (-target.seq, target))
         former = modes.run
         modes.run = self
