@@ -28,7 +28,7 @@ def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_for
 def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
     if input.__class__ is np.ndarray:
         return array
-    if getattr(input._array, "interpreted", False):  # inside vmap: as many samples as the input has
+    if input._array.__class__ is not np.ndarray:  # inside vmap: as many samples as the input has
         from rushlight.ops.batched import alike
 
         return alike(input, array).requires_grad_(requires_grad)
