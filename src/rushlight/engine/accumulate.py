@@ -139,8 +139,19 @@ def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
         return
     if with_hooks and leaf._hooks:
         g = hooked(leaf, g)
-    leaf._grad = g if leaf._grad is None else tensor_functions["add"](leaf._grad, g)
+    if leaf._grad is not None:
+        leaf._grad = tensor_functions["add"](leaf._grad, g)
+    else:
+        leaf._grad = g if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
     after(leaf)
+
+
+def laid_out(g: Tensor, like: Any) -> Tensor:
+    """`g` with the layout that a gradient of `like` should have, by operators that can be differentiated."""
+    if not is_dense(like):
+        return g.contiguous()  # type: ignore[no-any-return]
+    order = sorted(range(like.ndim), key=lambda i: -like.strides[i])
+    return g.permute(order).contiguous().permute([order.index(i) for i in range(like.ndim)])  # type: ignore[no-any-return]
 
 
 def after(leaf: Tensor) -> None:
