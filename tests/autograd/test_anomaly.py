@@ -207,7 +207,7 @@ def test_changed_through_a_view():
     y = x * 2
     z = y.sin()
     y[:1].mul_(2)
-    with pytest.raises(RuntimeError, match="SinBackward0 saved as argument 'input'.*changed by mul_"):
+    with pytest.raises(RuntimeError, match=r"SinBackward0 saved as argument 'input'.*changed by mul_"):
         z.sum().backward()
 
 

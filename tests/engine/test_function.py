@@ -133,7 +133,7 @@ def test_needs_input_grad_and_wrong_returns():
     x, c = leaf(1.0), torch.ones(1, dtype=torch.float64)
     with pytest.raises(RuntimeError, match=r"OddBackward.*expected 3, got 1"):
         Odd.apply(x, c, "few").backward()
-    with pytest.raises(TypeError, match="type str"):
+    with pytest.raises(RuntimeError, match="type str"):
         Odd.apply(x, c, "text").backward()
 
 
@@ -184,7 +184,7 @@ def test_saved_outputs_make_no_cycle_and_versions_are_checked():
 
 
 def test_misuse_is_explained():
-    with pytest.raises(RuntimeError, match="should not be instantiated"):
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
         Cube()
     with pytest.raises(NotImplementedError, match="forward"):
         Function.apply(leaf(1.0))

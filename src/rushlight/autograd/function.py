@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import events
+from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
@@ -44,10 +45,10 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context."""
-        for t in tensors:
+        for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                    f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
                 )
         self.to_save = tensors
 
@@ -55,8 +56,8 @@ class FunctionCtx:
         """Keep tensors for jvp."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(
-                    "save_for_forward expects all arguments to be tensors; save others as attributes on ctx."
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
                 )
         self.saved_for_forward = tensors
 
@@ -66,6 +67,11 @@ class FunctionCtx:
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Say that these outputs have no gradient."""
+        for t in args:
+            if not isinstance(t, Tensor):
+                raise RuntimeError(
+                    f"mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}"
+                )
         self.non_differentiable = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -123,6 +129,21 @@ class FunctionCtx:
                 saved.append((t, None, t._version))
         self._saved, self.to_save, self._recorded = saved, (), True
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """An older name of `saved_tensors`."""
+        import warnings
+
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self._saved is None:
+            freed(self)
+        return tuple(RawSaved(self, i) for i in range(len(self._saved)))
+
+    _tensors: Any = None  # which arguments of forward were tensors
     extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
 
 
@@ -172,31 +193,18 @@ class FunctionNode(Node):
                 if g is None and shapes[k] is not None:
                     grads[k] = wrap(np.zeros(shapes[k], kinds[k]))
         fn = ctx._function
-        backward = fn.vjp if fn.backward is Function.backward and fn.vjp is not Function.vjp else fn.backward
+        if fn.backward is not Function.backward and fn.vjp is not Function.vjp:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                               "implement one of them.")  # fmt: skip
+        backward = fn.vjp if fn.backward is Function.backward else fn.backward
         former, ctx._node = ctx._node, self
         try:
-            with Setting("grad", create):
+            with Setting("grad", create and modes.grad):
                 results = backward(ctx, *grads)
         finally:
             ctx._node = former
-        return self.checked(list(results) if isinstance(results, (tuple, list)) else [results])
-
-    def checked(self, results: list[Any]) -> list[Any]:
-        """What a backward returned, one gradient or None for each argument of forward."""
-        count = len(self.edges)
-        if len(results) > count and all(r is None for r in results[count:]):
-            results = results[:count]
-        if len(results) != count:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
-            )
-        for i, r in enumerate(results):
-            if r is not None and not isinstance(r, Tensor):
-                raise TypeError(
-                    f"function {self.name()} returned a gradient of type {type(r).__name__} at position {i}, "
-                    "expected a Tensor or None"
-                )
-        return results
+        given = list(results) if isinstance(results, (tuple, list)) else [results]
+        return check_gradients(self.name(), given, self.edges, ctx._tensors)
 
 
 class Function:
@@ -226,8 +234,17 @@ class Function:
     _node_class: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all "
-                           "static, so you should invoke them on the class itself: call apply().")  # fmt: skip
+        import warnings
+
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+                      "invoke them on the class itself: call apply().", DeprecationWarning, stacklevel=2)  # fmt: skip
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused, as in PyTorch: functions are applied by their class."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "with static forward method, and call apply()."
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -270,8 +287,6 @@ class Function:
             cls._node_class = type(f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": ()})
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
             args, kwargs = with_defaults(cls.forward, args, kwargs), {}
-        if kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
         if special.count and modes.levels:
             level = next((level for level in reversed(modes.levels) if level.owns(tuple(tree_leaves(args)))), None)
             if hasattr(level, "randomness"):
@@ -279,31 +294,32 @@ class Function:
 
                 return function_vmap.apply(level, cls, args)
         edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
-        ctx = FunctionCtx(cls, tuple(e is not None and modes.grad for e in edges))
+        ctx = FunctionCtx(cls, tuple(e is not None for e in edges))
+        ctx._tensors = tuple(isinstance(x, Tensor) for x in args)
         node = cls._node_class(ctx, edges)
         if modes.levels:
-            return cls._in_levels(node, args)
-        return finish(node, args, cls._run(ctx, args))
+            return cls._in_levels(node, args, kwargs)
+        return finish(node, args, cls._run(ctx, args, kwargs))
 
     @classmethod
-    def _run(cls, ctx: Any, args: tuple[Any, ...]) -> Any:
+    def _run(cls, ctx: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """What forward returns; `ctx` is set up."""
         with Setting("grad", False):
             if cls.setup_context is Function.setup_context:
-                return cls.forward(ctx, *args)
+                return cls.forward(ctx, *args, **kwargs)
             output = cls.forward(*args)
             cls.setup_context(ctx, args, output)
             return output
 
     @classmethod
-    def _in_levels(cls, node: Any, args: tuple[Any, ...]) -> Any:
+    def _in_levels(cls, node: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """As `apply` while levels are active: tangents of the arguments go through jvp, not through forward."""
         from rushlight.autograd import function_jvp
 
         ctx = node.ctx
         pushes = function_jvp.pushes(args)
         with Setting("forward_grad", modes.forward_grad and not pushes):
-            output = cls._run(ctx, args)
+            output = cls._run(ctx, args, kwargs)
         several = output if isinstance(output, (tuple, list)) else (output,)
         constant = tuple(k for k, out in enumerate(several) if any(out is x for x in ctx.non_differentiable))
         result = finish(node, args, output)
@@ -330,14 +346,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     ctx = node.ctx
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
-    if not several and not isinstance(output, Tensor):
-        raise TypeError(f"{ctx.name()}.forward: expected a Tensor or tuple of Tensors (got {type(output).__name__})")
-    for t in ctx.dirty_tensors:
-        if not any(t is x for x in args):
-            raise RuntimeError(f"{ctx.name()}: a tensor marked dirty with mark_dirty is not an input of forward")
-        if not any(t is x for x in outputs):
-            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
-                               "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
+    ctx.dirty_tensors = check_dirty(ctx, args, outputs) if ctx.dirty_tensors else ()
     recorded = modes.grad and any(e is not None for e in node.edges)
     for t in ctx.dirty_tensors:
         if recorded:
@@ -357,7 +366,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
         ctx.saved_for_forward = tuple(renamed(t, outputs, results) for t in ctx.saved_for_forward)
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
-    return tuple(results) if several else results[0]
+    return (results if isinstance(output, list) else tuple(results)) if several else results[0]
 
 
 def renamed(t: Any, outputs: list[Any], results: list[Any]) -> Any:
@@ -382,10 +391,21 @@ def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded:
             make_view(out, of, None, (), None, "function")
     elif out._view is not None and recorded and differentiable:
         out._view = copy.copy(out._view)
-        out._view.kind = "function"
+        out._view.kind = "multi" if node.count > 1 else "function"
     if recorded and differentiable:
         out._edge = node.port(k)
     return out
+
+
+class InplaceFunction(Function):
+    """An older base class of functions that may work in place: `inplace` is an attribute of its instances."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+
+BackwardCFunction, FunctionMeta = FunctionNode, type  # PyTorch's names
 
 
 class Refused(Node):

@@ -108,7 +108,7 @@ def refusal(view: Tensor, changed: str) -> str:
         mode = "inference mode" if kind == "inference" else "no_grad mode"
         start = f"A view was created in {mode} and {changed} modified inplace with grad mode enabled."
     else:
-        name = edge.node.name().removesuffix("Backward0")
+        name = edge.node.name().removesuffix("0").removesuffix("Backward")
         start = f"Output {edge.nr} of {name} is a view and {changed} modified inplace."
     return start + REFUSED[kind]
 

@@ -1,0 +1,107 @@
+"""What custom functions may return and save, and the errors for the rest."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight.engine.conform import expands, fits
+from rushlight.engine.saved import Packed, SavedOutput, freed
+from rushlight.tensor import Tensor
+
+
+def check_gradients(name: str, results: list[Any], edges: Any, tensors: Any) -> list[Any]:
+    """What a backward returned, one gradient or None for each argument of forward.
+
+    tensors: which arguments were tensors, None where that is not known. Raises RuntimeError for what does not fit.
+    """
+    count = len(edges)
+    if len(results) > count and all(r is None for r in results[count:]):
+        results = results[:count]
+    if len(results) != count:
+        raise RuntimeError(
+            f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+        )
+    for i, (r, edge) in enumerate(zip(results, edges, strict=True)):
+        if r is None:
+            continue
+        if tensors is not None and not tensors[i]:
+            raise RuntimeError(
+                f"function {name} returned a gradient different than None at position {i + 1}, but the corresponding forward "
+                "input was not a Variable"
+            )
+        if not isinstance(r, Tensor):
+            raise RuntimeError(
+                f"function {name} returned a gradient of type {type(r).__name__} at position {i + 1}: expected Variable or "
+                f"None (got {type(r).__name__})"
+            )
+        if edge is not None:
+            check_fits(name, i, r, edge)
+    return results
+
+
+def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
+    """Raise RuntimeError unless gradient `i` can be summed to the shape of its argument and is as real as that."""
+    like = edge._array if isinstance(edge, Tensor) else edge
+    have, shape = r._array.shape, like.shape
+    if have != shape and not fits(have, shape) and not expands(have, shape):
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible "
+            f"with {list(shape)}"
+        )
+    if r._array.dtype.kind == "c" and like.dtype.kind != "c":
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {i} - got {r.dtype} but the argument is real: return "
+            "its real part"
+        )
+
+
+def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> tuple[Any, ...]:
+    """The arguments that forward changed in place.  Warns of other tensors; raises RuntimeError for what was not returned."""
+    dirty = []
+    for t in ctx.dirty_tensors:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"mark_dirty can only accept variables, but argument is of type {type(t).__name__}")
+        if not any(t is x for x in args):
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
+                "be passed to mark_dirty().",
+                UserWarning,
+                stacklevel=5,
+            )
+            continue
+        if not any(t is x for x in outputs):
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
+                               "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
+        dirty.append(t)
+    return tuple(dirty)
+
+
+class RawSaved:
+    """A place of a custom function's node that keeps a tensor: `register_hooks` says how it is packed and unpacked."""
+
+    __slots__ = ("ctx", "index")
+
+    def __init__(self, ctx: Any, index: int):
+        self.ctx, self.index = ctx, index
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """As for nodes of operators."""
+        ctx = self.ctx
+        if ctx._saved is None:
+            freed(ctx)
+        entry = ctx._saved[self.index]
+        if entry is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        kept, edge, version = entry
+        if isinstance(kept, Packed):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+                "is allowed at a time."
+            )
+        own = isinstance(kept, SavedOutput)
+        tensor = kept.tensor(None) if isinstance(kept, SavedOutput) else kept
+        packed = Packed(tensor, ((pack_hook, unpack_hook),), (ctx.name(), "a saved tensor"), own)
+        from rushlight.engine.node import edge_of
+
+        ctx._saved[self.index] = (packed, edge if own else edge_of(tensor), version)
