@@ -30,6 +30,8 @@ def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     watchers = modes.observers
     if special.everywhere:
         watchers += special.everywhere
+    if not watchers:
+        return run(op, inputs, statics)
     if len(watchers) != 1 or not watchers[0].passive:
         return events.observed(OPERATOR, op, inputs, statics, run, op, inputs, statics)
     result = None
