@@ -18,6 +18,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
 from rushlight.ops.results import named
 from rushlight.ops.shape import permute_op
+from rushlight.ops.tangents import tangent
 from rushlight.tensor import Tensor, wrap
 
 NS = "linalg"
@@ -290,6 +291,16 @@ def _(g: Any, out: Any, upper: bool) -> Any:
     return mH(back) @ ((lower(phi) + mH(lower(phi, -1))) * 0.5) @ back
 
 
+@tangent(cholesky_op.op)
+def _(t_A: Any, out: Any, upper: bool) -> Any:
+    """A tangent is as Hermitian as A: of one that is not, the triangle below the diagonal counts in the basis of L."""
+    L = mH(out) if upper else out
+    back = inverse(L)
+    phi = lower(back @ t_A @ mH(back))
+    tL = L @ (phi - 0.5 * as_diagonal(diagonal(phi)))
+    return mH(tL) if upper else tL
+
+
 def positive(A: Any) -> Any:
     """For each matrix 0, or the order of the leading minor that is not positive definite.  (*, N, N) -> (*) int32"""
     info = np.zeros(A.shape[:-2], np.int32)
@@ -342,13 +353,39 @@ def cholesky_torch(input: Any, upper: bool = False) -> Any:
     return cholesky(input, upper=upper)
 
 
+@op(ns=None, grads={"input": lambda g: g})
+def factor_op(be: Any, input: Array, upper: bool) -> Array:
+    """The triangle of a factor.  Its derivatives are those by all elements, as if the other triangle were looked at."""
+    return np.triu(input) if upper else np.tril(input)
+
+
+factor_op.op.jvp = (lambda t_input: t_input), ("t_input",)
+
+
 @function(method=True, out=True)
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of L L^H (or U^H U), given the factor.  (*, N, N) -> (*, N, N)"""
     matrix("cholesky_inverse", input, True)
-    factor = mH(mT(lower(mT(input)))) if upper else lower(input)
-    back = inverse(factor)
+    return cholesky_inverse_op(factor_op(input, upper), upper)
+
+
+@op(ns=None)
+def cholesky_inverse_op(be: Any, input: Array, upper: bool) -> Array:
+    """The inverse of L L^H (or U^H U), of a factor that is triangular."""
+    back = inverse(mH(input) if upper else input)
     return mH(back) @ back
+
+
+@cholesky_inverse_op.grad("input")
+def _(g: Any, input: Any, out: Any, upper: bool) -> Any:
+    common = out @ (g + mH(g)) @ out
+    return -(input @ common) if upper else -(common @ input)
+
+
+@tangent(cholesky_inverse_op.op)
+def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
+    change = mH(t_input) @ input if upper else t_input @ mH(input)
+    return -(out @ (change + mH(change)) @ out)
 
 
 @function(method=True, out=True)
@@ -356,7 +393,8 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     """X with L L^H X = input (or U^H U X), given the factor.  input: (*, N, M), L: (*, N, N)"""
     matrix("cholesky_solve", L, True)
     matrix("cholesky_solve", input)
-    factor = mH(mT(lower(mT(L)))) if upper else lower(L)
+    factor = factor_op(L, upper)
+    factor = mH(factor) if upper else factor
     return solve_op(mH(factor), solve_op(factor, input))
 
 
@@ -511,6 +549,14 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
     # A is Hermitian, so of the gradient the Hermitian part counts.
     inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E) + as_diagonal(g_L)
     return V @ inside @ mH(V)
+
+
+@tangent(eigh_op.op)
+def _(t_A: Any, L: Any, V: Any) -> Any:
+    eye = np.eye(L.shape[-1])
+    E = L[..., None, :] - L[..., :, None] + like(eye, L)
+    turned = mH(V) @ t_A @ V
+    return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
 
 
 @function(ns=NS)

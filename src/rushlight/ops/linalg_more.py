@@ -303,7 +303,7 @@ def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any,
     empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
     full = driver == "gels" or (everything(rank._array) == n).all()
-    residuals = empty
+    residuals = base.real_part(x).reshape(-1)[:0]
     if m > n and full and driver != "gelsy":
         r = (A @ (x.unsqueeze(-1) if x.ndim < b.ndim else x) - b).abs()
         residuals = (r * r).sum(-2)

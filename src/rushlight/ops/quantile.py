@@ -80,7 +80,7 @@ def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str
     low, high, weight, slope = places(raw(rows), np.atleast_1d(wanted), way, skip_nan)
     last = raw(rows).ndim - 1
     below = gather_op(rows, low, last)
-    moving_q = isinstance(q, Tensor) and q.requires_grad and way == "linear"
+    moving_q = isinstance(q, Tensor) and (q.requires_grad or q._tangents) and way == "linear"
     if moving_q:
         weight = (q - q._array) * slope + weight  # only the slope counts
     found = below if not raw(weight).any() and not moving_q else between(below, gather_op(rows, high, last), weight)

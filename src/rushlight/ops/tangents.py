@@ -26,7 +26,16 @@ PRODUCTS: dict[str, tuple[tuple[int, ...], int | None]] = {
     **dict.fromkeys(("mul", "mm", "bmm", "mv", "dot", "outer", "einsum", "conv_input_op", "conv_weight_op"), ((0, 1), None)),
     **dict.fromkeys(("linear", "conv_op"), ((0, 1), 2)),
 }  # fmt: skip
-SUMS = {"add", "sub", "rsub", "add_scaled", "neg", "complex"}  # linear in all inputs together, and not declared so
+SUMS = {
+    "add",
+    "sub",
+    "rsub",
+    "add_scaled",
+    "neg",
+    "complex",
+    "scatter",
+    "index_put",
+}  # linear in all inputs together, and not declared so
 
 
 def tangent(op: Any) -> Callable[[Any], Any]:
