@@ -349,16 +349,6 @@ def test_gradients_of_dropout_fit_what_was_dropped() -> None:
 def test_few_operators_run_sample_after_sample() -> None:
     found = fallbacks()
     assert len(found) <= len(OPS) // 10, found
-    known = {
-        "opaque",
-        "pdist",
-        "ctc_loss",
-        "ctc_loss_backward",
-        "linear_cross_entropy",
-        "embedding_bag",
-        "embedding_bag_max",
-    }
-    assert known >= set(found) - {"dropout_backward", "put_rows", "take_rows"}, found
 
 
 def test_the_loop_warns_once_and_can_be_differentiated_twice() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.func.vmap_calls import CALLS
 
 import rushlight as T
-from rushlight.func import vmap
+from rushlight.func import jvp, vmap
 from rushlight.ops import batched
 from rushlight.ops.batching import rule_of
 from rushlight.ops.declare import OPS
@@ -199,3 +199,30 @@ def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
                 continue
     missed = sorted(set(OPS) - seen)
     assert len(missed) <= len(OPS) // 20, missed  # random ones, and those in functions that run sample after sample
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_tangents(call: str) -> None:
+    arrays = variables(call, "float64")
+    run = runner(call, list(arrays))
+    rng = np.random.default_rng(1)
+    moving = [i for i, a in enumerate(arrays.values()) if a.dtype.kind == "f"]
+    directions = [rng.standard_normal(list(arrays.values())[i].shape) for i in moving]
+    kept = [T.from_numpy(a) for a in arrays.values()]
+
+    def push(args: Any, vectors: Any) -> Any:
+        def f(*values: Any) -> Any:
+            full = list(args)
+            for i, value in zip(moving, values, strict=True):
+                full[i] = value
+            return tuple(t for t in run(*full) if differentiable(t))
+
+        return jvp(f, tuple(args[i] for i in moving), tuple(vectors))[1]
+
+    try:
+        rows = [push([a[b].clone() for a in kept], [T.from_numpy(d)[b] for d in directions]) for b in range(SAMPLES)]
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        pytest.skip(f"no forward mode, or nothing to differentiate: {error}")
+    got = vmap(push, (0, 0), randomness="different")(kept, [T.from_numpy(d) for d in directions])
+    for g, w in zip(got, stacked(rows), strict=True):
+        close(g, w, f"{call}: tangents")

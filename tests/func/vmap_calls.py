@@ -86,7 +86,7 @@ MATRICES = [
     "T.addmm(p, a, c, beta=0, alpha=2)", "T.addmv(v[:3], a, v)", "T.baddbmm(q, x, y.mT)", "T.addbmm(p, x, y.mT)", "F.linear(x, b.mT)",
     "F.linear(x, b.mT, b[0])", "F.linear(v, b.mT, b[0])", "T.einsum('ijk,kl->ilj', x, b)", "T.einsum('ijk,ijk->j', x, y)",
     "T.tensordot(x, b, 1)", "F.bilinear(a, c.mT, T.stack([b[:, :4], b[:, 1:]]), v[:2])", "T.kron(a, p)", "L.inv(q)", "L.det(q)",
-    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
+    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
     "L.eigh(p).eigenvalues", "L.pinv(q)", "L.matrix_rank(q)", "L.matrix_norm(q)", "L.matrix_exp(q)", "L.matrix_power(q, 3)",
     "T.cdist(x, y)", "T.cdist(x, y, p=1.0)", "T.cdist(x, y, p=3.0)", "F.pdist(a)", "T.linalg.eigvals(p).real", "L.lstsq(a.mT, c).solution",
     "T.cross(x[..., :3], y[..., :3], dim=-1)", "T.trace(p)", "L.multi_dot([a, b, b.mT])",

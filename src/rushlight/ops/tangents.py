@@ -110,7 +110,8 @@ class Derivative:
         named.update(zip(op.tensors, self.values, strict=False))
         named.update(zip(op.out_names, self.outs, strict=False))
         named.update((f"t_{name}", t) for name, t in zip(op.tensors, self.given, strict=False))
-        found = fn(*[named[r] for r in requests])
+        args = [named[r] for r in requests]
+        found = plan.in_levels(fn, op, args) if len(modes.levels) > 1 else fn(*args)
         return list(found) if isinstance(found, (tuple, list)) else [found]
 
     def linear(self) -> list[Any]:

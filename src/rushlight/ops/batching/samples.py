@@ -17,7 +17,7 @@ from rushlight.ops.batching.loop import dynamic, once
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import reshape_op, select_op
 from rushlight.state import Setting, modes
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tensor import ITSELF, LEAF, Tensor, wrap
 from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 
 MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
@@ -73,10 +73,22 @@ def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
 
 
 def row(x: Any, part: Any, b: int) -> Any:
-    """Sample `b` of a leaf."""
+    """Sample `b` of a leaf, with its tangents."""
     if part is None:
         return x
-    return part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
+    found = part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
+    for dual, t in tangents_of(x):
+        if found is part.tensor:
+            found = reshape_op(found, found._array.shape)
+        found._dual_base = ITSELF
+        dual.give(found, row(t, part.level.part(t), b))
+    return found
+
+
+def tangents_of(x: Any) -> list[tuple[Any, Tensor]]:
+    """The tangents of a tensor, with their levels."""
+    duals = [level for level in modes.levels if hasattr(level, "tangent_of")] if isinstance(x, Tensor) else ()
+    return [(dual, t) for dual in duals if (t := dual.tangent_of(x)) is not None]
 
 
 def joined(level: Any, column: Any, name: str, shared: bool) -> Any:
@@ -84,10 +96,28 @@ def joined(level: Any, column: Any, name: str, shared: bool) -> Any:
     if not isinstance(column[0], (Tensor, np.ndarray)):
         return column[0]
     if shared:
-        return level.batched(column[0] if isinstance(column[0], Tensor) else wrap(column[0]), None)
+        one = column[0] if isinstance(column[0], Tensor) else wrap(column[0])
+        made = level.batched(one, None)
+        for dual, t in tangents_of(one):
+            dual.give(made, t)
+        return made
     if len({tuple(x.shape) for x in column}) > 1:
         dynamic(name)
-    return level.batched(stack_op(tuple(x if isinstance(x, Tensor) else wrap(x) for x in column), 0))
+    rows = [x if isinstance(x, Tensor) else wrap(x) for x in column]
+    duals = {dual: None for x in rows for dual, _ in tangents_of(x)}
+    found = level.batched(stack_op(tuple(dual_value(duals, x) for x in rows), 0))
+    for dual in duals:
+        ts = [dual.tangent_of(x) for x in rows]
+        zeros = wrap(np.zeros(found._array.shape, found._array.dtype))
+        dual.give(found, level.batched(stack_op(tuple(zeros if t is None else t for t in ts), 0)))
+    return found
+
+
+def dual_value(duals: Any, x: Tensor) -> Tensor:
+    """A tensor without its tangents of some levels."""
+    for dual in duals:
+        x = dual.value(x)
+    return x
 
 
 class LoopNode(Node):
