@@ -75,3 +75,19 @@ def test_zeroing_keeps_the_layout_and_none_starts_anew() -> None:
     assert layer.weight.grad.stride() == layer.weight.stride() == (3, 1)
     for parameter in layer.parameters():
         parameter.grad = None
+
+
+def test_gradients_of_a_recorded_backward_share_no_memory() -> None:
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    given = torch.ones(2)
+    (a + b).backward(given, create_graph=True)
+    with torch.no_grad():
+        a.grad.mul_(3)
+    assert b.grad.tolist() == given.tolist() == [1, 1]
+    x = torch.zeros(2, requires_grad=True)
+    x.exp().sum().backward(create_graph=True)
+    slope = x.grad.sum()
+    with torch.no_grad():
+        x.grad.zero_()
+    slope.backward()
+    assert x.grad.tolist() == [1, 1]

@@ -186,7 +186,7 @@ def accumulate_non_leaves(inputs: tuple[Any, ...], found: dict[Any, Any], create
             edge = edge_of(x)
             g = found.get((edge.node, edge.nr))
             if g is not None:
-                g = g if create_graph else wrap(g.copy())
+                g = g.clone() if create_graph else wrap(g.copy())
                 x._retains = True
                 x._grad = g if x._grad is None else x._grad + g
 

@@ -142,7 +142,8 @@ def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
     if leaf._grad is not None:
         leaf._grad = tensor_functions["add"](leaf._grad, g)
     else:
-        leaf._grad = g if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
+        # A copy: others hold the gradient too, and `.grad` may be changed in place.
+        leaf._grad = g.clone() if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
     after(leaf)
 
 

@@ -46,8 +46,7 @@ def retain(tensor: Any, g: Any) -> None:
     """Keep a copy of the gradient of a tensor that asked for it."""
     if tensor is None or g is None:
         return
-    if g._edge is None:
-        g = wrap(g._array.copy())
+    g = g.clone() if g._edge is not None else wrap(g._array.copy())
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 

@@ -1,0 +1,54 @@
+"""What hooks for saved tensors are given, and in which order."""
+
+import gc
+import weakref
+
+import rushlight as torch
+from rushlight.autograd.graph import saved_tensors_hooks
+
+
+def packed_by(build) -> list[torch.Tensor]:
+    """What pack hooks are given while `build` runs, in order."""
+    seen: list[torch.Tensor] = []
+    with saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        build()
+    return seen
+
+
+def test_an_input_comes_as_itself() -> None:
+    layer = torch.nn.Linear(2, 2)
+    x = torch.ones(1, 2, requires_grad=True)
+    seen = packed_by(lambda: layer(x))
+    assert any(t is layer.weight for t in seen) and isinstance(layer.weight, torch.nn.Parameter)
+    y = x * 2
+    assert any(t is y and t.grad_fn is not None for t in packed_by(lambda: y * x))
+
+
+def test_in_the_order_in_which_formulas_ask() -> None:
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2
+    first, second = packed_by(lambda: a * b)
+    assert first is b and second is a  # the gradient of a needs b
+
+
+def test_nothing_is_recorded_in_a_pack_hook() -> None:
+    x = torch.ones(2, requires_grad=True)
+    made = []
+    with saved_tensors_hooks(lambda t: made.append(t * 2) or made[-1], lambda t: t / 2):
+        y = x * x
+    assert all(not t.requires_grad for t in made)
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_a_result_comes_outside_of_its_graph_so_that_nothing_closes_a_cycle() -> None:
+    x = torch.ones(2, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        with saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = x.exp()
+        node = weakref.ref(y.grad_fn)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
