@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels as K
+from rushlight.kernels.dispatch import native
 
 Array = np.ndarray[Any, Any]
 STEPS = 4
@@ -166,3 +167,16 @@ def test_sgd_many_equals_sgd(path: str, rng: np.random.Generator) -> None:
     K.sgd(*one[:2], None, 0.1)
     K.sgd_many([*bare, None], (0.1, 0.0, 0.0, 0.0, False, False))
     np.testing.assert_array_equal(one[0], bare[0])
+
+
+@pytest.mark.skipif(not native(np.dtype("f4")), reason="NumPy's steps leave subnormal numbers as they are")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_moments_do_not_stay_subnormal(dtype: str) -> None:
+    least = np.finfo(dtype).smallest_normal
+    p, g, m, v = np.ones(64, dtype), np.zeros(64, dtype), np.full(64, least, dtype), np.full(64, least, dtype)
+    m[0] = np.nan
+    K.adam(p, g, m, v, None, 1, 0.1, 0.9, 0.999, 1e-8)
+    assert np.isnan(m[0]) and not m[1:].any() and not v.any()
+    buffer = np.full(64, least, dtype)
+    K.sgd(p, g, buffer, 0.1, 0.9)
+    assert not buffer.any()

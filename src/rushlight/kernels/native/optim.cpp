@@ -1,11 +1,17 @@
 // Optimizer steps, in place, one pass over memory.  The order of operations is PyTorch's.
 #include <cmath>
+#include <limits>
 
 #include "common.h"
 
 namespace rl {
 
 constexpr long kStepGrain = 32768;
+
+// A moment whose gradient stays 0 decays until it is subnormal and then stays so for ever (0.9 of the smallest number
+// rounds to itself), and processors compute with such numbers a hundred times slower.  It is far below what any
+// parameter could feel.
+template <class T> RL_INLINE T decayed(T x) { return x * (std::fabs(x) < std::numeric_limits<T>::min() ? T(0) : T(1)); }
 
 template <class T> struct AdamRule {
     T step_size, beta2, one_minus_beta1, one_minus_beta2, root_correction2, eps, decay, shrink, sign;
@@ -14,16 +20,16 @@ template <class T> struct AdamRule {
     RL_INLINE T lerp(T a, T b, T w, bool low) { return low ? a + w * (b - a) : b - (b - a) * (T(1) - w); }
 };
 
-template <class T, bool kAmsgrad>
+template <class T, bool kAmsgrad, bool kLow>
 static void adam(T *p, const T *g, T *m, T *v, T *top, long n, AdamRule<T> r) {
     parallel_for(n, kStepGrain, [=](long begin, long end) {
 #pragma omp simd
         for (long i = begin; i < end; ++i) {
             T x = p[i] * r.shrink, d = r.sign * g[i] + (r.decay != T(0) ? r.decay * x : T(0));
-            T first = AdamRule<T>::lerp(m[i], d, r.one_minus_beta1, r.low_weight);
+            T first = AdamRule<T>::lerp(m[i], d, r.one_minus_beta1, kLow);
             T second = v[i] * r.beta2 + r.one_minus_beta2 * d * d;
-            m[i] = first;
-            v[i] = second;
+            m[i] = decayed(first);
+            v[i] = decayed(second);
             if (kAmsgrad) {
                 T t = top[i];
                 second = t > second || t != t ? t : second;
@@ -33,6 +39,12 @@ static void adam(T *p, const T *g, T *m, T *v, T *top, long n, AdamRule<T> r) {
             p[i] = x - r.step_size * first / denominator;
         }
     });
+}
+
+template <class T, bool kAmsgrad>
+static void adam(T *p, const T *g, T *m, T *v, T *top, long n, AdamRule<T> r) {
+    if (r.low_weight) adam<T, kAmsgrad, true>(p, g, m, v, top, n, r);
+    else adam<T, kAmsgrad, false>(p, g, m, v, top, n, r);
 }
 
 template <class T> struct SgdRule {
@@ -50,7 +62,7 @@ template <class T> static void sgd(T *p, const T *g, T *buffer, long n, SgdRule<
 #pragma omp simd
         for (long i = begin; i < end; ++i) {
             T d = r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0));
-            T b = r.first ? d : buffer[i] * r.momentum + r.keep * d;
+            T b = decayed(r.first ? d : buffer[i] * r.momentum + r.keep * d);
             buffer[i] = b;
             p[i] -= r.lr * (r.nesterov ? d + r.momentum * b : b);
         }
@@ -80,7 +92,7 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
 #pragma omp simd
         for (long i = begin; i < end; ++i) {
             T d = r.sign * g[i] + (r.decay != T(0) ? r.decay * p[i] : T(0));
-            T s = square[i] * r.alpha + (T(1) - r.alpha) * d * d;
+            T s = decayed(square[i] * r.alpha + (T(1) - r.alpha) * d * d);
             square[i] = s;
             if (kCentered) {
                 T a = AdamRule<T>::lerp(mean[i], d, T(1) - r.alpha, r.low_weight);
@@ -89,7 +101,7 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
             }
             T step = d / (std::sqrt(s) + r.eps);
             if (kMomentum) {
-                step = buffer[i] * r.momentum + step;
+                step = decayed(buffer[i] * r.momentum + step);
                 buffer[i] = step;
             }
             p[i] -= r.lr * step;
