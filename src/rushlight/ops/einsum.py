@@ -18,6 +18,7 @@ from rushlight.ops.registry import function, op
 from rushlight.ops.views import permute, raw
 
 Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
+LARGE = 1 << 14  # elements of a product from which on two steps are worth it
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -41,6 +42,14 @@ def same_size(a: Any, la: Labels, b: Any, lb: Labels, summed: list[Any]) -> tupl
     return a, b
 
 
+def widened(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both factors with a second summand of zero where there is one: NumPy leaves products of one summand to plain loops,
+    which take many times as long as BLAS does for two. Gradients of layers for each sample are such products."""
+    if left.shape[-1] != 1 or left.dtype.kind != "f" or left.size * right.shape[-1] < LARGE or left.dtype.itemsize < 4:
+        return left, right
+    return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
+
+
 @op(ns=None, name="einsum", linear=True)
 def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
@@ -52,7 +61,7 @@ def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: La
     summed = [n for n in la if n not in lo]
     a, b = same_size(input, la, other, lb, summed)
     left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
-    out = be.matmul(left, right) if summed else np.multiply(left, right)
+    out = be.matmul(*widened(left, right)) if summed else np.multiply(left, right)
     sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
     out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns
