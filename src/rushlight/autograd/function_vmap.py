@@ -18,7 +18,7 @@ from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
 from rushlight.tree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 
-MORE = "See docs/functions.md."
+MORE = "The page on vmap in the documentation shows how."
 
 
 class VmapInfo(NamedTuple):
