@@ -147,7 +147,7 @@ def test_a_saved_tensor_changed_in_place():
     y = leaf() * 1
     out = made(square, slope).apply(y).sum()
     y.add_(1)
-    with pytest.raises(RuntimeError, match="FBackward saved as a saved tensor.*changed by add_"):
+    with pytest.raises(RuntimeError, match=r"FBackward saved as a saved tensor.*changed by add_"):
         out.backward()
 
 

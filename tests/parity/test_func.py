@@ -80,6 +80,13 @@ def quiet(t: Any, call: Any) -> Any:
         return call()
 
 
+def in_place(a: Any) -> Any:
+    b = a.clone()
+    b[0] = b[1] * 2
+    b.mul_(3)
+    return (b * b).sum()
+
+
 def call_model(t: Any, wrap: Any, detached: bool = True) -> Any:
     m, p = parameters(t, detached)
     return wrap(lambda p, a: t.func.functional_call(m, p, (a,)), p)
@@ -218,6 +225,12 @@ NESTED = {
         F.jacfwd(lambda a: (a * w).sin())(t.ones(3)).sum(), w))(w(t)),
     "autograd around hessian": lambda t, F: (lambda w: t.autograd.grad(
         F.hessian(lambda a: a.sin().sum())(w).sum(), w))(w(t)),
+    "in place": lambda t, F: F.grad(in_place)(x(t)),
+    "in place, hessian": lambda t, F: F.hessian(in_place)(x(t)),
+    "in place, vmap": lambda t, F: F.vmap(F.grad(in_place))(rows(t)),
+    "in place, vmap of hessian": lambda t, F: F.vmap(F.hessian(in_place))(rows(t)),
+    "in place, jacrev of jacrev": lambda t, F: F.jacrev(F.jacrev(in_place))(x(t)),
+    "in place, jvp of vmap": lambda t, F: F.jvp(F.vmap(F.grad(in_place)), (rows(t),), (t.ones(2, 3),)),
     "captured by vmap of grad": lambda t, F: (lambda w: F.vmap(F.grad(dot), in_dims=(0, None))(rows(t), w))(w(t)),
 }  # fmt: skip
 LINEARIZE = {

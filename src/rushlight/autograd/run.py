@@ -139,7 +139,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor([2., 4.])
     """
-    if special.count and (modes.transform is not None or any(hasattr(level, "randomness") for level in modes.levels)):
+    if modes.transform is not None or (special.count and any(hasattr(level, "randomness") for level in modes.levels)):
         raise RuntimeError("backward() called inside a function transformation (torch.func). This is not supported: use "
                            "torch.func.grad or torch.func.vjp instead, or call backward() outside of it.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph

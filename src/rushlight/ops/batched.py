@@ -141,7 +141,9 @@ class BatchedLevel(Level):
         """Run `op` and store the result of every sample in the first input."""
         target: Tensor = flat[0]
         part = self.part(target)
-        if part is None or part.dim is None:
+        if part is None or (
+            part.dim is None and any(p is not None and p.dim is not None for p in map(self.part, flat))
+        ):
             return self.apply_to_all(op, flat, statics)
         if part.copied:
             raise RuntimeError(
