@@ -28,7 +28,8 @@ EVALUATE = 4  # a backward run evaluates a node, its hooks included: what is the
 NODE = 5  # within it, the node computes the gradients of its inputs
 EVALUATE_LEAF = 6  # the gradient of a leaf is complete: its hooks, and then
 LEAF = 7  # its accumulation: what is the leaf
-MARK = 8  # a stretch of the user's code: what is its name
+MARK = 8  # a stretch of code: what is its name, and a text or None
+DRAW = 9  # numbers are drawn: what is the name of the function
 
 
 def observers() -> tuple[Any, ...]:

@@ -503,3 +503,20 @@ def test_all_kinds_of_calls_are_seen_from_every_thread() -> None:
     seen = set(names(prof))
     assert {"aten::view", "aten::select", "aten::split", "aten::stack"} <= seen
     assert any(name.startswith("aten::fill") for name in seen) and any(name.startswith("aten::copy") for name in seen)
+
+
+def test_steps_of_optimizers_and_random_numbers_are_events() -> None:
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    calls = []
+    optimizer.register_step_pre_hook(lambda *args: calls.append("before"))
+    optimizer.register_step_post_hook(lambda *args: calls.append("after"))
+    with profiler.profile(profile_memory=True) as prof:
+        noise = torch.randn(256, 1024)
+        layer(torch.rand_like(torch.ones(1, 3))).sum().backward()
+        optimizer.step()
+    assert event(prof, "Optimizer.step#SGD.step").is_user_annotation and calls == ["before", "after"]
+    assert event(prof, "aten::randn").cpu_memory_usage == noise.nbytes == 1 << 20
+    assert "aten::rand_like" in names(prof)
+    optimizer.step()
+    assert calls == ["before", "after"] * 2

@@ -241,7 +241,7 @@ def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
 def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
     """Run `op` and store its result in its first input."""
     if special.observing and watched:
-        return observed.inplace(op, inputs, statics)
+        return observed.inplace(op, inputs, statics)  # type: ignore[no-any-return]
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import dtypes, events
 from rushlight.generator import Generator, default_generator
 from rushlight.ops import randomness
 from rushlight.ops.formats import empty_in_format
@@ -83,6 +84,8 @@ def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: An
     check_options(name, device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
     size = size_of(name, args, size)
+    if special.observing:
+        draw = partial(events.observed, events.DRAW, name, (), (), draw)
     if randomness.innermost() is not None:
         t = randomness.fresh(lambda shape: draw(shape, kind, generator), size).requires_grad_(requires_grad)
         return filled(name, out, t)
@@ -158,6 +161,8 @@ def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any
           memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
     check_options(name, device, layout)
     kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
+    if special.observing:
+        draw = partial(events.observed, events.DRAW, name, (), (), draw)
     if randomness.innermost() is not None:
         t = randomness.fresh(lambda shape: draw(shape, kind, generator), input._array.shape)
         return t.requires_grad_(requires_grad)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, TypeAlias
 
+from rushlight.events import MARK, observed
 from rushlight.handles import Hooks, RemovableHandle
+from rushlight.state import special
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -70,16 +72,23 @@ def _with_hooks(step: Any) -> Any:
             or self._optimizer_step_post_hooks
             or _global_optimizer_pre_hooks
             or _global_optimizer_post_hooks
+            or special.observing
         ):
             return step(*args, **kwargs)
-        args, kwargs = _before(step, self, args, kwargs)
-        result = step(*args, **kwargs)
-        for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-            hook(self, args, kwargs)
-        return result
+        name = f"Optimizer.step#{type(self).__name__}.step"
+        return observed(MARK, (name, None), (), (), _between_hooks, step, self, args, kwargs)
 
     wrapper.hooked = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def _between_hooks(step: Any, self: Any, args: Any, kwargs: Any) -> Any:
+    """Run `step` and the hooks around it."""
+    args, kwargs = _before(step, self, args, kwargs)
+    result = step(*args, **kwargs)
+    for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+        hook(self, args, kwargs)
+    return result
 
 
 def _before(step: Any, self: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from rushlight.autograd.profiler.collector import Collector
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.flops import estimate
 from rushlight.autograd.profiler.intervals import MEMORY_EVENT_NAME, FunctionEvent
-from rushlight.events import EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
+from rushlight.events import DRAW, EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
 
 ACCUMULATE = "torch::autograd::AccumulateGrad"
 EVALUATE_FUNCTION = "autograd::engine::evaluate_function: "
@@ -20,6 +20,8 @@ def name_of(kind: int, what: Any) -> str:
     """The name of an event, as PyTorch spells it."""
     if kind == OPERATOR:
         return f"aten::{what.shown}"
+    if kind == DRAW:
+        return f"aten::{what}"
     if kind == INPLACE:
         return f"aten::{what.shown.rstrip('_')}_"
     if kind == FUNCTION:
@@ -34,7 +36,7 @@ def name_of(kind: int, what: Any) -> str:
 
 def scope_of(kind: int) -> int:
     """The scope of an event: of operators, of nodes, or of the user."""
-    return USER_SCOPE if kind == MARK else 0 if kind in (OPERATOR, INPLACE, FUNCTION) else BACKWARD_SCOPE
+    return USER_SCOPE if kind == MARK else 0 if kind in (OPERATOR, INPLACE, FUNCTION, DRAW) else BACKWARD_SCOPE
 
 
 def frame_text(code: Any, line: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.events import EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
+from rushlight.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[2])
@@ -197,7 +197,7 @@ class Memory:
 
     def made(self, kind: int, what: Any, inputs: Any, result: Any) -> tuple[tuple[int, int], ...]:
         """(bytes, address) of each array among the results whose memory is new."""
-        if kind not in (OPERATOR, NODE, FUNCTION, LEAF):
+        if kind not in (OPERATOR, NODE, FUNCTION, LEAF, DRAW):
             return ()
         if kind == LEAF:  # the gradient may have been copied
             inputs, result = (), what._grad
