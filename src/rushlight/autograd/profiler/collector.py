@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.engine.anomaly import is_ours
 from rushlight.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.tensor import Tensor
 
-PACKAGE = str(Path(__file__).parents[2])
 DEEPEST = 64  # frames of a stack that are kept
 
 thread_of = threading.get_ident
@@ -169,7 +168,7 @@ def frames(frame: Any) -> list[tuple[Any, int]]:
     found: list[tuple[Any, int]] = []
     while frame is not None and len(found) < DEEPEST:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE) and "keep_rest" not in frame.f_globals:
+        if not is_ours(frame):
             found.append((code, frame.f_lineno))
         frame = frame.f_back
     return found
