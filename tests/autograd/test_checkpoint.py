@@ -447,6 +447,22 @@ def test_policy_function_and_what_is_kept():
     assert kept.data_ptr() == recomputed.data_ptr()
 
 
+def test_matrix_products_of_layers_are_kept_by_name():
+    model = torch.nn.Linear(3, 2)
+    x = torch.ones(4, 3)
+    found = []
+
+    def g(a):
+        y = model(a)
+        found.append(y)
+        return y.sin()
+
+    again(g, x, context_fn=selected([torch.ops.aten.mm.default])).sum().backward()
+    assert found[0].data_ptr() == found[1].data_ptr()
+    with pytest.raises(AttributeError, match="aten"):
+        torch.ops.aten.nonesuch
+
+
 def test_kept_random_results():
     a = torch.ones(64, requires_grad=True)
 

@@ -158,7 +158,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
 
     policy_fn_or_list: the operators whose results are kept, or `policy(ctx, op, *args)`, which returns a
     `CheckpointPolicy`; `op` is the operator's declaration, equal to `torch.ops.aten.NAME.default`, and `ctx.is_recompute`
-    tells the runs apart. Views are never kept, and operators in place always run again.
+    tells the runs apart. Views are never kept, and operators in place always run again. A list with `mm` or `addmm`
+    stands for `linear` too, which is an operator of its own here.
 
     >>> import functools
     >>> import rushlight as torch
@@ -169,6 +170,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     """
     if isinstance(policy_fn_or_list, (list, tuple, set, frozenset)):
         chosen = {operator_of(x) for x in policy_fn_or_list}
+        if any(op.name in ("mm", "addmm") for op in chosen):
+            chosen.add(OPS["linear"])  # in PyTorch a linear layer is one of those; here it is an operator of its own
 
         def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE

@@ -6,6 +6,17 @@ from typing import Any
 
 from rushlight.ops.declare import OPS
 
+# PyTorch's names of operators that are called something else here.
+ALIASES = {
+    "convolution": "conv_op",
+    "_softmax": "softmax",
+    "_log_softmax": "log_softmax",
+    "_scaled_dot_product_attention_math": "scaled_dot_product_attention",
+    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
+    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
+    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
+}
+
 
 class Overloads:
     """An operator by name; every overload of it is the operator itself."""
@@ -30,6 +41,7 @@ class Overloads:
 
 
 def __getattr__(name: str) -> Any:
+    name = ALIASES.get(name, name)
     if name not in OPS:
         raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
     return Overloads(name)
