@@ -377,7 +377,7 @@ def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
                 "likely fail if all the inputs are not of double precision floating point or complex. ", UserWarning,
                 stacklevel=5)  # fmt: skip
-        if any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
+        if array.size and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
             raise RuntimeError(
                 f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to "
                 "be able to compute the numerical gradients correctly. You should call .contiguous on the input before "
