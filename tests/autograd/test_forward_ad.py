@@ -46,7 +46,7 @@ def test_nothing_is_dual_outside_of_levels() -> None:
 def test_what_make_dual_refuses(level: Any) -> None:
     with pytest.raises(RuntimeError, match="different size than that of the original Tensor"):
         fwd.make_dual(T(1.0), T(1.0, 2.0))
-    with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch.int64"):
+    with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch"):
         fwd.make_dual(torch.tensor([1]), T(1.0))
     with pytest.raises(ValueError, match="Expected tangent to be floating point or complex"):
         fwd.make_dual(T(1.0), torch.tensor([1]))

@@ -91,7 +91,10 @@ def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any
         k = op.sequence
         return call.apply(op, inputs if k is None else (*inputs[:k], tuple(inputs[k:])), statics, False)
 
-    problems = [("gradient", alone, flat, "backward"), ("tangent", alone, flat, "forward")]
+    problems: list[tuple[str, Any, tuple[Any, ...], str]] = [
+        ("gradient", alone, flat, "backward"),
+        ("tangent", alone, flat, "forward"),
+    ]
     if hasattr(check.func, "of"):
         problems.append(("second derivative", None, flat, "backward"))
     for what, fn, inputs, mode in problems if free else ():

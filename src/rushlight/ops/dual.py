@@ -175,11 +175,11 @@ def severed(info: Any) -> bool:
 
 def base_of(x: Tensor) -> Tensor:
     """The tensor whose tangent that of `x` is a view of: `x` itself where it is no view, or the dual that make_dual made."""
-    base = x._dual_base
+    base: Any = x._dual_base
     if base is ITSELF:
         return x
     if base is not None:
-        return base  # type: ignore[no-any-return]
+        return base
     return x if x._view is None else x._view.base  # type: ignore[no-any-return]
 
 
@@ -205,7 +205,7 @@ def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
     return replay(steps, tangent)
 
 
-def chain_from(base: Tensor, view: Tensor) -> list[Any]:
+def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
     """The operators that make `view` from its base in the sense of `base_of`."""
     info, end, steps = view._view, base._view, []
     array = base._array
@@ -215,22 +215,22 @@ def chain_from(base: Tensor, view: Tensor) -> list[Any]:
                 "a view made inside a custom Function was changed in place in forward mode: clone() it first"
             )
         if info.parent is not None and info.op.name == "as_strided":
-            return [tensor_functions["restride"](view._array, array)]
+            return (tensor_functions["restride"](view._array, array),)
         steps.append(Step(info.op, info.statics, info.position))
         if info.parent is None and info.array is not array:
             steps.append(tensor_functions["restride"](info.array, array))
         info = info.parent
-    return steps[::-1]
+    return tuple(reversed(steps))
 
 
 def laid_out(t: Tensor, like: Any) -> Tensor:
     """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other."""
     strides = like.strides
     if type(like) is BatchedArray or like.flags.c_contiguous or not strides or min(strides) <= 0:
-        return t.clone(memory_format=contiguous_format)
+        return t.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
     reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
     whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))
-    return whole.copy_(t)
+    return whole.copy_(t)  # type: ignore[no-any-return]
 
 
 def zeros_like(x: Tensor) -> Tensor:

@@ -131,7 +131,8 @@ class Derivative:
                 total = term if total is None else total + term
         if added is None or self.given[added] is None:
             return total
-        t, out = self.given[added], self.outs[0]
+        t: Any = self.given[added]
+        out = self.outs[0]
         if self.op.name == "conv_op":
             t = t.reshape(-1, *[1] * (out._array.ndim - 2))
         return conformed(t, out) if total is None else total + t
