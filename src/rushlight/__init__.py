@@ -65,6 +65,8 @@ _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serializatio
 # Functions that are loaded when they are first asked for.
 _FUNCTIONS = {"autocast": "rushlight.amp", "load": "rushlight.serialization", "save": "rushlight.serialization",
               "vmap": "rushlight.func"}  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled"),
+                            "rushlight.autograd.anomaly_mode")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
      "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",

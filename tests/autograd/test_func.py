@@ -242,3 +242,20 @@ def test_an_ensemble():
     models[0].weight.requires_grad_(False)
     with pytest.raises(RuntimeError, match="same requires_grad"):
         func.stack_module_state(models)
+
+
+def test_batch_norm_without_running_statistics():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+    assert func.replace_all_batch_norm_modules_(model) is model and model[0].running_mean is None
+    params = {name: p.detach() for name, p in model.named_parameters()}
+    out = func.vmap(lambda a: func.functional_call(model, params, (a,)))(torch.randn(2, 4, 3))
+    assert out.shape == (2, 4, 1)
+
+
+def test_what_is_behind_a_batched_tensor():
+    seen = []
+    x = torch.arange(6.0).reshape(2, 3)
+    func.vmap(
+        func.vmap(lambda a: (seen.append(func.debug_unwrap(a)), seen.append(func.debug_unwrap(a, recurse=False)), a)[2])
+    )(x)
+    assert torch.equal(seen[0], x) and seen[1].shape == (3,)

@@ -367,3 +367,15 @@ def test_packed_outputs_close_no_cycle():
         assert ref() is None
     finally:
         gc.enable()
+
+
+def test_names_that_change_nothing_here():
+    with torch.autograd.set_multithreading_enabled(False), torch.autograd.grad_mode.enforce_grad_layout_policy():
+        pass
+    assert torch.autograd.set_multithreading_enabled(True)(lambda: 3)() == 3
+    assert torch.autograd.grad_mode.no_grad is torch.no_grad
+    graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    assert not torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+    torch.set_anomaly_enabled(True)
+    assert torch.is_anomaly_enabled()
+    torch.set_anomaly_enabled(False)

@@ -16,7 +16,8 @@ __all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly",
            "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # Rooms that are loaded when they are first asked for.
-_LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "profiler", "profiler_util")}
+_LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "grad_mode", "profiler", "profiler_util")}
+_LAZY |= dict.fromkeys(("set_multithreading_enabled", "enforce_grad_layout_policy"), "rushlight.autograd.grad_mode")
 
 
 def __getattr__(name: str) -> Any:
@@ -24,5 +25,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    found = globals()[name] = importlib.import_module(_LAZY[name])
+    module = importlib.import_module(_LAZY[name])
+    found = globals()[name] = getattr(module, name, module)
     return found

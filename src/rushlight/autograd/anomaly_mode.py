@@ -61,3 +61,8 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly detection looks for NaN in this thread."""
     return modes.anomaly is not None and modes.anomaly.check_nan
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off in this thread."""
+    set_mode("anomaly", Settings(check_nan) if mode else None)

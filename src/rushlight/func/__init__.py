@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rushlight.func.forward import jvp, linearize
 from rushlight.func.jacobians import hessian, jacfwd, jacrev
-from rushlight.func.modules import functional_call, stack_module_state
+from rushlight.func.modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func.reverse import grad, grad_and_value, vjp
 from rushlight.func.vmap import vmap
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-           "stack_module_state", "vjp", "vmap"]  # fmt: skip
+__all__ = ["debug_unwrap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+           "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]  # fmt: skip

@@ -169,3 +169,25 @@ def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
             )
         made[name] = stack([t.detach() for t in tensors]).requires_grad_(needs[0])
     return made
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Have every batch norm in a module use the statistics of its batch, and no running ones; return the module.
+
+    Running statistics are changed in place, which `vmap` cannot do for each sample. Layers with an affine transformation
+    keep it.
+    """
+    for module in root.modules():
+        if hasattr(module, "running_mean") and hasattr(module, "track_running_stats"):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor of all samples behind one inside `vmap`; of nested ones the outermost, or with recurse=False the next."""
+    while getattr(tensor._array, "interpreted", False):
+        tensor = tensor._array.tensor
+        if not recurse:
+            break
+    return tensor

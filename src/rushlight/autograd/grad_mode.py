@@ -1,0 +1,46 @@
+"""Modes of recording, under PyTorch's module name."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rushlight.engine.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
+
+__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled",
+           "set_multithreading_enabled"]  # fmt: skip
+
+
+class _Accepted(Mode):
+    """A setting that changes nothing here: a context manager, a decorator and a function, as the others."""
+
+    settings: Any = ()
+
+    def __init__(self, mode: bool = True):
+        super().__init__()
+        self.mode = bool(mode)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        return None
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Accepted):
+    """Whether a backward may use several threads for several devices: accepted, without effect on one device.
+
+    >>> import rushlight as torch
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     pass
+    """
+
+
+class enforce_grad_layout_policy(_Accepted):
+    """Whether gradients are laid out as "Default gradient layouts" says: they always are."""
+
+    def __init__(self, enable: bool = True):
+        super().__init__(enable)
