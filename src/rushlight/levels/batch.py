@@ -115,6 +115,9 @@ class BatchedArray:
     def __getitem__(self, index: Any) -> Any:
         refuse("__getitem__")
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise RuntimeError("vmap: out= is not possible inside a function being vmapped: use the result instead")
+
     def __iter__(self) -> Any:
         refuse("__getitem__")
 

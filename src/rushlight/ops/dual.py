@@ -94,7 +94,8 @@ class DualLevel(Level):
         target = flat[0]
         if modes.grad and op.formulas:  # what is saved for backward is the value before the change
             mask, _ = call.edges_of(op, flat)
-            if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+            inside = type(target._array) is BatchedArray  # the graphs around a batched tensor are not seen from here
+            if (inside and op.tensors) or (mask and 0 in op.plan(mask, len(flat)).save_inputs):
                 original = clone(target)
                 flat = tuple(original if x is target else x for x in flat)
         result = self.apply(op, flat, statics)
@@ -179,8 +180,8 @@ def base_of(x: Tensor) -> Tensor:
     if base is ITSELF:
         return x
     if base is not None:
-        return base
-    return x if x._view is None else x._view.base  # type: ignore[no-any-return]
+        return base  # type: ignore[no-any-return]
+    return x if x._view is None else x._view.base
 
 
 def attach_views(outs: tuple[Any, ...], of: Tensor, value: Tensor) -> None:
@@ -226,7 +227,8 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
 def laid_out(t: Tensor, like: Any) -> Tensor:
     """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other."""
     strides = like.strides
-    if type(like) is BatchedArray or like.flags.c_contiguous or not strides or min(strides) <= 0:
+    hidden = type(like) is BatchedArray or type(t._array) is BatchedArray
+    if hidden or like.flags.c_contiguous or not strides or min(strides) <= 0:
         return t.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
     reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
     whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))

@@ -153,7 +153,8 @@ class LoopNode(Node):
         """Gradients of one sample's leaves that have edges, given those of its results."""
         recorded = modes.grad
         with Setting("grad", True):
-            given = [marked(x) if e is not None else x for x, e in zip(leaves, self.edges, strict=True)]
+            inner = level_of(leaves)
+            given = [marked(x, inner) if e is not None else x for x, e in zip(leaves, self.edges, strict=True)]
             outs = tree_leaves(self.fn(*tree_unflatten(given, self.spec)))
         inputs = [x for x, e in zip(given, self.edges, strict=True) if e is not None]
         keys = [(e, 0) if isinstance(e, Tensor) else (e.node, e.nr) for e in map(edge_of, inputs)]
@@ -169,8 +170,13 @@ class LoopNode(Node):
         self.leaves = [None] * len(self.leaves)
 
 
-def marked(x: Tensor) -> Tensor:
-    """A tensor of the same values to differentiate at, which keeps the place of `x` in its graph."""
+def marked(x: Tensor, level: Any) -> Tensor:
+    """A tensor of the same values to differentiate at, which keeps the place of `x` in its graph.
+
+    level: the level whose graph the results will be in, to which it must belong too.
+    """
+    if level is not None and level.part(x) is None:
+        x = level.batched(x, None)
     if edge_of(x) is not None:
         return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
     t = wrap(x._array)
