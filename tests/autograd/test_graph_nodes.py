@@ -319,7 +319,42 @@ def test_increment_version():
         graph.increment_version(3)
 
 
+def test_retained_gradients_follow_changes_in_place():
+    a, b = pair()
+    y = a * b
+    y.retain_grad()
+    y.mul_(2)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5, 5] and a.grad.tolist() == [30, 40]
+    a, b = pair()
+    y = a * b
+    v = y[:1]
+    v.retain_grad()
+    y.retain_grad()
+    y.mul_(3)
+    v.sum().backward(retain_graph=True)
+    assert v.grad.tolist() == [1] and y.grad.tolist() == [1, 0] and a.grad.tolist() == [9, 0]
+    a, b = pair()
+    y = a * b
+    y.retain_grad()
+    y[:1].mul_(3)
+    y.sum().backward()
+    assert y.grad.tolist() == [1, 1] and a.grad.tolist() == [9, 4]
+
+
+def test_hooks_are_functions():
+    with pytest.raises(TypeError, match="must be functions, got int and int"), graph.saved_tensors_hooks(1, 2):
+        pass
+
+
 def test_disabled_hooks():
+    @graph.disable_saved_tensors_hooks("not here")
+    def decorated():
+        with graph.save_on_cpu():
+            pass
+
+    with pytest.raises(RuntimeError, match="not here"):
+        decorated()
     with (
         graph.disable_saved_tensors_hooks("not here"),
         pytest.raises(RuntimeError, match="not here"),

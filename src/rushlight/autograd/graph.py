@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
@@ -35,6 +36,9 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if modes.saved_hooks_disabled is not None:
             raise RuntimeError(modes.saved_hooks_disabled)
+        if not (callable(self.pack_hook) and callable(self.unpack_hook)):
+            raise TypeError("saved_tensors_hooks: pack_hook and unpack_hook must be functions, got "
+                            f"{type(self.pack_hook).__name__} and {type(self.unpack_hook).__name__}")  # fmt: skip
         set_mode("saved_hooks", (*modes.saved_hooks, (self.pack_hook, self.unpack_hook)))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -58,8 +62,8 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-class disable_saved_tensors_hooks:
-    """While active, entering saved_tensors_hooks raises RuntimeError with `error_message`."""
+class disable_saved_tensors_hooks(ContextDecorator):
+    """While active, or while a decorated function runs, entering saved_tensors_hooks raises RuntimeError with `error_message`."""
 
     def __init__(self, error_message: str):
         self.error_message = error_message

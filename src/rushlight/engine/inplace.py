@@ -11,7 +11,7 @@ from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView
-from rushlight.engine.views import chain_of, refusal, replay
+from rushlight.engine.views import chain_of, follow_retained, refusal, replay
 from rushlight.state import Setting, modes
 from rushlight.storage import bump
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -54,9 +54,14 @@ def rebase(tensor: Tensor, edge: Any) -> None:
     if modes.transform is not None and base._edge is None:
         modes.transform.note(base, edge.node)
     if info is None:
-        tensor._edge = edge
+        former, tensor._edge = tensor._edge, edge
+        if tensor._retains:
+            follow_retained(tensor, former)
         return
+    former = base._edge
     base._edge = copied = CopySlices(base, chain_of(tensor), edge.node)
+    if base._retains:
+        follow_retained(base, former)
     if modes.anomaly is not None:
         anomaly.note(copied)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.

@@ -83,6 +83,17 @@ def refresh(view: Tensor) -> None:
         return
     with Setting("grad", True), Setting("saved_hooks", ()):
         view._edge = replay(chain_of(view), info.base)._edge
+    if view._retains:
+        follow_retained(view, own)
+
+
+def follow_retained(tensor: Tensor, former: Any) -> None:
+    """Have a tensor that retains its gradient get that of its new history, not of what it was before a change in place."""
+    node, edge = getattr(former, "node", None), tensor._edge
+    if node is not None and node.extra is not None:
+        node.extra.retained.pop(former.nr, None)
+    if getattr(edge, "node", None) is not None:
+        edge.node.extras().retained[edge.nr] = tensor._weak()
 
 
 FORBIDDEN = (

@@ -144,6 +144,7 @@ class Transform:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         set_mode("grad", self.former[0])
         modes.transform = self.former[1]
+        self.close()
 
     def inputs(self, args: Any) -> Any:
         """The tensors of a tree of arguments, marked."""
