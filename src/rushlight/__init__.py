@@ -47,7 +47,7 @@ from rushlight.engine.modes import (  # noqa: E402
 from rushlight.generator import Generator, default_generator  # noqa: E402
 from rushlight.ops.registry import NAMESPACES as _NAMESPACES  # noqa: E402
 from rushlight.size import Size  # noqa: E402
-from rushlight.tensor import Tensor, layout, strided  # noqa: E402
+from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
 from rushlight.version import __version__  # noqa: E402
 
 globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
@@ -57,7 +57,7 @@ globals().update(_NAMESPACES[""])
 globals().pop("backends", None)
 _LAZY = {"backends": "rushlight.compat.backends", "library": "rushlight.compat.library"}
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
-                    "testing", "linalg", "special", "fft", "cuda", "cpu", "random", "kernels", "version",
+                    "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
                     "types"})  # fmt: skip
 

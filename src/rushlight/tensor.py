@@ -339,6 +339,8 @@ class layout:
 
 
 strided = layout("strided")
+# Named so that code may ask for them: no tensor here has such a layout.
+sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 _new = object.__new__
 
 

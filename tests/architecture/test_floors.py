@@ -18,7 +18,7 @@ FLOORS = {
     3: "generator storage tensor",
     4: "engine levels",
     5: "ops",
-    6: "autograd fft func linalg special",
+    6: "autograd fft func linalg signal special",
     7: "amp checkpoint cuda data masked nn optim profiler random stores utils viz",
     8: "distributed memory serialization testing",
     9: "cli compat datasets models",

@@ -50,6 +50,7 @@ from rushlight.ops import (
     loss_binary,
     loss_margin,
     loss_names,
+    lu,
     mapping,
     masked,
     matmul,
