@@ -4,6 +4,7 @@ import os
 import resource
 import threading
 import time
+from array import array
 
 __all__ = ["ResidentMemory"]
 
@@ -23,7 +24,8 @@ class ResidentMemory:
         self._exact = _reset_peak()
         self.base = self._resident()
         self.start = time.perf_counter()
-        self.series: list[tuple[float, int]] = []
+        # Numbers and not objects: what watches should weigh little.
+        self._times, self._sizes = array("d"), array("q")
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def __enter__(self) -> "ResidentMemory":
@@ -39,7 +41,12 @@ class ResidentMemory:
         """The largest number of resident bytes since the start, above those at the start."""
         if self._exact:
             return _status("VmHWM") - self.base
-        return max((size for _, size in self.series), default=0)
+        return max(self._sizes, default=0)
+
+    @property
+    def series(self) -> list[tuple[float, int]]:
+        """The samples: seconds since the start, resident bytes above those at the start."""
+        return list(zip(self._times, self._sizes))
 
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -47,7 +54,8 @@ class ResidentMemory:
 
     def _sample(self) -> None:
         while not self._done.wait(self.INTERVAL):
-            self.series.append((self.elapsed(), self._resident() - self.base))
+            self._times.append(self.elapsed())
+            self._sizes.append(self._resident() - self.base)
 
     def _resident(self) -> int:
         try:
