@@ -370,6 +370,8 @@ def write_out(name: str, out: Any, result: Any) -> Any:
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if modes.levels and any(getattr(t._array, "interpreted", False) for t in (out, result)):
+        raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
                            "one of the arguments requires grad.")  # fmt: skip
