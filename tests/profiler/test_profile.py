@@ -520,3 +520,35 @@ def test_steps_of_optimizers_and_random_numbers_are_events() -> None:
     assert "aten::rand_like" in names(prof)
     optimizer.step()
     assert calls == ["before", "after"] * 2
+
+
+def everything() -> profiler.profile:
+    return profiler.profile(record_shapes=True, profile_memory=True, with_stack=True, with_modules=True)
+
+
+def test_under_function_transformations() -> None:
+    x = torch.ones(3, 2)
+    with everything() as prof:
+        y = torch.vmap(torch.func.grad(lambda row: (row**2).sum()))(x)
+        _, tangent = torch.func.jvp(torch.sin, (x,), (x,))
+    assert y.tolist() == [[2, 2]] * 3 and tangent.shape == (3, 2)
+    assert "aten::pow" in names(prof) and "aten::sin" in names(prof)
+
+
+def test_what_a_custom_function_calls_its_attributes_does_not_matter() -> None:
+    class Odd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.saved = ctx.plan = ctx.seq = 3
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return ctx.saved_tensors[0]
+
+    x = torch.ones(1 << 18, dtype=torch.bfloat16, requires_grad=True)
+    with everything() as prof:
+        Odd.apply(x).sum().backward()
+    assert event(prof, "OddBackward").cpu_memory_usage == 0  # it gives what it kept
+    assert event(prof, "Odd").cpu_memory_usage == event(prof, "aten::mul").cpu_memory_usage == 1 << 19

@@ -177,3 +177,10 @@ def test_torchviz(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RuntimeError, match="program dot"):
         drawn.render(str(tmp_path / "g"), format="png")
+
+
+def test_every_dtype() -> None:
+    for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
+        x = torch.ones(2, dtype=dtype, requires_grad=True)
+        picture = viz.graph((x * x * x).abs().sum())
+        assert boxes(picture, LEAF)[0][1] == f"(2) {dtype}".replace("torch.", "")

@@ -203,7 +203,7 @@ class Memory:
         results = result if isinstance(result, (tuple, list)) else (result,)
         known = {id(root(x)) for x in inputs if x is not None}
         if kind == NODE:
-            known |= {id(root(x)) for x in getattr(what, "saved", None) or () if isinstance(x, Tensor)}
+            known |= {id(root(x)) for x in kept_by(what) if isinstance(x, Tensor)}
         found = []
         for x in results:
             owner = root(x)
@@ -214,7 +214,7 @@ class Memory:
 
     def follow(self, owner: Any) -> int:
         """Note the end of an array when it comes; its address."""
-        key, nbytes, address = id(owner), owner.nbytes, int(owner.__array_interface__["data"][0])
+        key, nbytes, address = id(owner), owner.nbytes, int(owner.ctypes.data)
         frees, alive, collector = self.collector.frees, self.alive, self.collector
 
         def gone(_: Any) -> None:
@@ -226,10 +226,19 @@ class Memory:
         return address
 
 
+def kept_by(node: Any) -> Any:
+    """What a node keeps: tensors, and what stands for some."""
+    if node.plan is not None:
+        return node.saved or ()
+    context = getattr(node, "ctx", None)
+    return [entry[0] for entry in getattr(context, "_saved", None) or () if entry is not None]
+
+
 def root(x: Any) -> Any:
-    """The array that owns the memory of a tensor or array; None of anything else, or of foreign memory."""
+    """The array that owns the memory of a tensor or array; None of anything else, of foreign memory, and of what stands
+    for an array under a transformation."""
     array = x._array if isinstance(x, Tensor) else x
-    if not isinstance(array, np.ndarray):
+    if array.__class__ is not np.ndarray:
         return None
     while isinstance(array.base, np.ndarray):
         array = array.base
