@@ -35,7 +35,7 @@ def made(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """The window as a tensor."""
     t = wrap(np.asarray(values).astype(dtype.numpy)).to(device) if device is not None else wrap(
         np.asarray(values).astype(dtype.numpy))  # fmt: skip
-    return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
+    return t.requires_grad_() if requires_grad else t
 
 
 def span(M: int, sym: bool) -> int:
