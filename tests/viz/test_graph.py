@@ -146,6 +146,15 @@ def test_very_deep_graphs_are_drawn_in_part() -> None:
         viz.graph(y, max_nodes=0)
 
 
+def test_hidden_nodes_close_no_cycle() -> None:
+    cell, h = torch.nn.GRUCell(4, 6), torch.zeros(2, 6)
+    for _ in range(3):
+        h = cell(torch.ones(2, 4), h)
+    for limit in range(1, 40):
+        layout = Layout(viz.graph(h.sum(), cell, max_nodes=limit).model)
+        assert all(a.y < b.y for _, _, way in layout.ways for a, b in pairwise(way))
+
+
 def test_what_has_no_graph() -> None:
     with pytest.raises(ValueError, match="does not require grad"):
         viz.graph(torch.ones(2))

@@ -182,8 +182,8 @@ class Walk:
         return get_gradient_edge(y).node
 
     def link(self, box: Box, source: Box) -> None:
-        """An arrow, unless it would say nothing new about hidden nodes."""
-        if box is source or (source is self.more and any(a.source is source for a in box.inputs)):
+        """An arrow, unless it goes to hidden nodes (some of which come before `source`, some after) or says nothing new."""
+        if box is self.more or (source is self.more and any(a.source is source for a in box.inputs)):
             return
         box.inputs.append(Arrow(source))
 
