@@ -43,7 +43,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     if A.shape[-2] < A.shape[-1]:
         A = mH(A)
         M = None if M is None else mH(M)
-        return tuple(reversed_sides(decomposed(A, q, niter, M)))  # type: ignore[return-value]
+        return reversed_sides(decomposed(A, q, niter, M))
     return decomposed(A, q, niter, M)
 
 

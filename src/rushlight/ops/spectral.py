@@ -121,9 +121,12 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
         refuse("istft", f"expected the frequency dimension (3rd to the last) of the input tensor to match {rows} when "
                         f"onesided={half}, but got {input.shape[-2]}")  # fmt: skip
     batch = input if input.ndim == 3 else input.unsqueeze(0)
-    transform = fft.irfft if half else fft.ifft
-    frames = transform(batch.transpose(1, 2), n=n_fft, norm="ortho" if normalized else "backward")
-    frames = frames if return_complex or half else named.real(frames)
+    batch = batch.transpose(1, 2)
+    norm = "ortho" if normalized else "backward"
+    if return_complex:
+        frames = fft.ifft(batch, n=n_fft, norm=norm)
+    else:  # of all frequencies of a real signal, the first half says it all
+        frames = fft.irfft(batch[..., : n_fft // 2 + 1], n=n_fft, norm=norm)
     shape = full_window(window, width, n_fft, input)
     shape = wrap(np.ones(n_fft, input._array.real.dtype)) if shape is None else shape
     found = overlapped(frames, shape, n_fft, hop, center, length)
