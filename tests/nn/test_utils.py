@@ -150,8 +150,10 @@ def test_functional_call_leaves_the_module_alone() -> None:
     assert layer.weight is kept
     with pytest.raises(RuntimeError, match="Missing key"):
         functional_call(layer, {"weight": weight}, torch.ones(1, 2), strict=True)
-    with pytest.raises(AttributeError, match="no parameter or buffer"):
-        functional_call(layer, {"nothing": weight}, torch.ones(1, 2))
+    with pytest.raises(AttributeError, match="has no attribute `nothing`"):
+        functional_call(layer, {"nothing.weight": weight}, torch.ones(1, 2))
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        functional_call(layer, {"nothing": weight}, torch.ones(1, 2), strict=True)
 
 
 def test_skip_init() -> None:
