@@ -41,6 +41,42 @@ def test_tensors_made_inside_may_be_changed():
     assert func.grad(f)(vector()).tolist() == [2, 1 + 3, 2]
 
 
+def test_tensors_made_inside_may_be_changed_and_saved():
+    def f(a):
+        made = torch.zeros(3)
+        made[:2] = a[1:]
+        return (made * made).sum()
+
+    assert func.grad(f)(vector()).tolist() == [0, 4, 6]
+
+    def g(a, kept):
+        return [kept.append(torch.zeros(3).add_(a)), kept[-1].sum()][1]
+
+    assert func.grad(g)(vector(), []).tolist() == [1, 1, 1]
+
+
+def test_a_captured_buffer_is_not_changed_silently():
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, a):
+            self.total += a
+            return self.total.sum()
+
+    model = Counting()
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        func.grad(lambda a: model(a))(vector())
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+        func.vjp(model, vector())
+    assert func.grad(lambda a: func.functional_call(model, {"total": torch.zeros(3)}, (a,)))(vector()).tolist() == [
+        1,
+        1,
+        1,
+    ]
+
+
 def test_inputs_are_leaves():
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         func.grad(lambda a: a.add_(1).sum())(vector())

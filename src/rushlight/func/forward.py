@@ -94,6 +94,7 @@ class Linear:
             inputs = transform.inputs(primals)
             self.primals, self.spec = tree.tree_flatten(inputs)
             self.output = func(*inputs)
+            transform.check_captured(func)
             outs, self.outputs_spec = tree.tree_flatten(self.output)
             self.outs = [x for x in outs if isinstance(x, Tensor)]
             self.anchors = [wrap(np.zeros(x._array.shape, x._array.dtype)) for x in self.outs]

@@ -101,7 +101,7 @@ def value_and_grads(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
         check_scalar(output)
         if has_aux:
             check_aux(aux)
-        transform.check_captured((output, aux))
+        transform.check_captured(func)
         transform.close()
         flat, spec = tree.tree_flatten(inputs)
         # An auxiliary result in a graph outside must not find it freed.
@@ -199,7 +199,7 @@ def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, P
                 raise RuntimeError(
                     f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
                 )
-        transform.check_captured((output, aux))
+        transform.check_captured(func)
         transform.close()
         shown, aux = transform.results((output, aux))
     return shown, Pullback(transform, flat, spec, inputs), aux

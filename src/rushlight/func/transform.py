@@ -9,7 +9,7 @@ the inner and not to the outer.
 from __future__ import annotations
 
 import weakref
-from types import TracebackType
+from types import CellType, TracebackType
 from typing import Any
 
 from rushlight import tree
@@ -167,19 +167,58 @@ class Transform:
         name = node.name() if node.plan is None else f"{node.plan.op.name}_"
         self.changed.append((weakref.ref(tensor), name))
 
-    def check_captured(self, results: Any) -> None:
-        """Raise RuntimeError if a tensor that the function did not make itself was changed to depend on the inputs."""
-        own = {id(x) for x in tree.tree_leaves(results)}
-        for ref, name in self.changed:
-            tensor = ref()
-            if tensor is not None and id(tensor) not in own:
+    def check_captured(self, func: Any) -> None:
+        """Raise RuntimeError if a tensor that `func` did not make itself was changed to depend on the inputs."""
+        changed = [
+            (tensor, name) for tensor, name in ((ref(), name) for ref, name in self.changed) if tensor is not None
+        ]
+        self.changed.clear()
+        if not changed:
+            return
+        captured = captured_by(func)
+        for tensor, name in changed:
+            if id(tensor) in captured:
                 tensor._edge = None
                 raise RuntimeError(
                     "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
                     f"operation ({name}) that would mutate a captured Tensor. This is not supported; please rewrite the "
                     "function being transformed to explicitly accept the mutated Tensor(s) as inputs."
                 )
-        self.changed.clear()
+
+
+def captured_by(func: Any, depth: int = 5) -> set[int]:
+    """The ids of tensors that a function gets at without being given them: captured, global, of its object or module."""
+    found: set[int] = set()
+    stack, seen = [(func, depth)], set()
+    while stack:
+        x, left = stack.pop()
+        if id(x) in seen or left < 0:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Tensor):
+            found.add(id(x))
+        else:
+            stack += [(y, left - 1) for y in parts_of(x)]
+    return found
+
+
+def parts_of(x: Any) -> list[Any]:
+    """What may hold a tensor in a function, an object of the user's or a container."""
+    if isinstance(x, (list, tuple, set)):
+        return list(x)
+    if isinstance(x, dict):
+        return list(x.values())
+    code = getattr(x, "__code__", None)
+    if code is not None:
+        cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY]
+        names = [x.__globals__[n] for n in code.co_names if n in x.__globals__]
+        return [*cells, *names, *(x.__defaults__ or ()), getattr(x, "__self__", None)]
+    if isinstance(x, (type, str, int, float)) or type(x).__module__ in ("builtins", "numpy") or hasattr(x, "__path__"):
+        return []
+    return [*vars(x).values(), getattr(x, "__self__", None)] if hasattr(x, "__dict__") else []
+
+
+EMPTY = CellType()
 
 
 def how_to_run(tensors: list[Tensor], transform: Transform) -> tuple[bool, bool]:
