@@ -40,6 +40,7 @@ from rushlight.ops import (
     indexing_advanced,
     interchange,
     join,
+    ldl,
     legacy,
     like_new,
     linalg,

@@ -1,0 +1,117 @@
+"""LU, LDL and QR by reflections; low-rank approximations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+SHAPES = [(3, 3), (2, 4, 4), (5, 3), (3, 5), (2, 0, 0), (0, 3, 3), (1, 1)]
+DTYPES = ["float64", "complex128"]
+
+
+def draw(shape: Any, dtype: str, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return torch.from_numpy(x + 1j * rng.standard_normal(shape) if dtype == "complex128" else x)
+
+
+def near(a: Any, b: Any) -> None:
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lu_factors_multiply_to_the_matrix(shape: Any, dtype: str) -> None:
+    A = draw(shape, dtype)
+    P, L, U = torch.linalg.lu(A)
+    near(P @ L @ U, A)
+    LU, pivots, info = torch.linalg.lu_factor_ex(A)
+    assert pivots.dtype == info.dtype == torch.int32
+    assert not info.any()
+    for got, want in zip(torch.lu_unpack(LU, pivots), (P, L, U), strict=True):
+        near(got, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_lu_solve(left: bool, adjoint: bool, dtype: str) -> None:
+    A, B = draw((2, 3, 3), dtype), draw((2, 3, 4) if left else (2, 4, 3), dtype, 1)
+    X = torch.linalg.lu_solve(*torch.linalg.lu_factor(A), B, left=left, adjoint=adjoint)
+    matrix = A.mH if adjoint else A
+    near(matrix @ X if left else X @ matrix, B)
+    near(torch.lu_solve(draw((3, 2), dtype, 2), *torch.lu(A[0])), torch.linalg.solve(A[0], draw((3, 2), dtype, 2)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (5, 3), (3, 5)])
+def test_derivatives_of_lu(shape: Any, dtype: str) -> None:
+    A = draw(shape, dtype).requires_grad_()
+    assert torch.autograd.gradcheck(lambda a: torch.linalg.lu(a)[1:], A, check_forward_ad=True, fast_mode=True)
+    assert torch.autograd.gradgradcheck(
+        lambda a: torch.linalg.lu_factor(a).LU, A, check_fwd_over_rev=True, fast_mode=True
+    )
+
+
+def test_singular_matrices_are_named() -> None:
+    with pytest.raises(RuntimeError, match=r"U\[1,1\] is zero"):
+        torch.linalg.lu_factor(torch.zeros(3, 3))
+    assert torch.linalg.lu_factor_ex(torch.zeros(3, 3)).info.item() == 1
+    with pytest.raises(RuntimeError, match="without pivoting"):
+        torch.linalg.lu(torch.eye(2), pivot=False)
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ldl_solves(dtype: str, hermitian: bool) -> None:
+    for n in range(1, 7):
+        A = draw((4, n, n), dtype, n)
+        A = A + (A.mH if hermitian else A.mT)
+        B = draw((4, n, 2), dtype, 9)
+        near(A @ torch.linalg.ldl_solve(*torch.linalg.ldl_factor(A, hermitian=hermitian), B, hermitian=hermitian), B)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ldl_is_that_of_lapack(dtype: str, hermitian: bool) -> None:
+    pt = pytest.importorskip("torch")
+    for n in range(1, 9):
+        A = draw((n, n), dtype, n).numpy()
+        A[np.arange(0, n, 2), np.arange(0, n, 2)] = 0  # so that blocks of two are chosen
+        A = A + (A.conj().T if hermitian else A.T)
+        want = pt.linalg.ldl_factor_ex(pt.from_numpy(A), hermitian=hermitian)
+        got = torch.linalg.ldl_factor_ex(torch.from_numpy(A), hermitian=hermitian)
+        np.testing.assert_allclose(got.LD.numpy(), want.LD.numpy(), atol=1e-12)
+        assert got.pivots.tolist() == want.pivots.tolist()
+        assert got.info.item() == want.info.item()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reflections(dtype: str) -> None:
+    A = draw((2, 5, 3), dtype)
+    a, tau = torch.geqrf(A)
+    Q = torch.linalg.householder_product(a, tau)
+    near(Q @ a[..., :3, :].triu(), A)
+    C = draw((2, 5, 4), dtype, 1)
+    whole = torch.ormqr(a, tau, torch.eye(5, dtype=A.dtype).expand(2, 5, 5))
+    near(torch.ormqr(a, tau, C), whole @ C)
+    near(torch.ormqr(a, tau, C, transpose=True), whole.mH @ C)
+    near(torch.ormqr(a, tau, C.mT, left=False), C.mT @ whole)
+    near(torch.ormqr(a, tau, C.mT, left=False, transpose=True), C.mT @ whole.mH)
+
+
+def test_low_rank() -> None:
+    A = draw((7, 2), "float64") @ draw((2, 5), "float64", 1)
+    for matrix in (A, A.mT):
+        U, S, V = torch.svd_lowrank(matrix, q=2)
+        near((U * S) @ V.mT, matrix)
+        near(S, torch.linalg.svdvals(matrix)[:2])
+    U, S, V = torch.pca_lowrank(A, q=2)
+    near((U * S) @ V.mT, A - A.mean(0))
+    with pytest.raises(ValueError, match="not greater than min"):
+        torch.pca_lowrank(A, q=6)
