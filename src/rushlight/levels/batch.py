@@ -81,6 +81,13 @@ class BatchedArray:
             step *= max(n, 1)
         return tuple(reversed(steps))
 
+    @property
+    def real(self) -> Any:
+        """Of complex samples, the array of their real parts."""
+        from rushlight.tensor import wrap
+
+        return self if self.dtype.kind != "c" else wrap(self).real._array
+
     def operate(self, name: str, *others: Any) -> Any:
         """The operator `name` of this and other operands, as a tensor."""
         from rushlight.tensor import Tensor, wrap

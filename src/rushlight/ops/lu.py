@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import everything
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.linalg import floating, like, lower, matrix, mH, mT, pack, solve_op
 from rushlight.ops.named import named
 from rushlight.ops.pieces import raw
 from rushlight.ops.registry import function, op
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import wrap
 
 NS = "linalg"
 
@@ -59,8 +61,13 @@ def permutation(pivots: Any, m: int) -> Any:
 
 def permutation_like(pivots: Any, x: Any) -> Any:
     """P, in the dtype and kind of `x`."""
-    P = permutation(raw(pivots), raw(x).shape[-2]).astype(raw(x).dtype)
-    return wrap(P) if isinstance(x, Tensor) else P
+    return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
+
+
+@op(ns=None, name="lu_permutation", half=None)
+def permutation_op(be: Any, input: Array, m: int) -> Array:
+    """As `permutation`.  (*, K) -> (*, M, M) bool"""
+    return permutation(input, m)
 
 
 @op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,))
@@ -127,7 +134,8 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 
 def check_info(name: str, info: Any) -> None:
     """Raise RuntimeError where a diagonal element of U is zero."""
-    bad = info._array[info._array > 0].ravel()
+    known = everything(info._array)
+    bad = known[known > 0].ravel()
     if bad.size:
         i = int(bad[0])
         raise RuntimeError(f"torch.{name}: U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
@@ -162,7 +170,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     matrix("lu", A)
     check_pivot("linalg.lu", pivot)
     LU, pivots, _ = lu_op(A)
-    P = wrap(permutation(pivots._array, A.shape[-2]).astype(A._array.dtype))
+    P = permutation_like(pivots, A)
     return pack("linalg_lu", ("P", "L", "U"), (P, *parts(LU)))
 
 
@@ -176,7 +184,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     L, U = parts(LU_data) if unpack_data else (empty, empty)
     P = empty
     if unpack_pivots:
-        P = wrap(permutation(LU_pivots._array, LU_data.shape[-2]).astype(LU_data._array.dtype))
+        P = permutation_like(LU_pivots, LU_data)
     return pack("lu_unpack", ("P", "L", "U"), (P, L, U))
 
 
@@ -191,7 +199,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     if not left:
         return mH(lu_solve(LU, pivots, mH(B), left=True, adjoint=not adjoint))
     L, U = parts(LU)
-    P = wrap(permutation(pivots._array, LU.shape[-1]).astype(LU._array.dtype))
+    P = permutation_like(pivots, LU)
     if adjoint:
         return P @ solve_op(mH(L), solve_op(mH(U), B))
     return solve_op(U, solve_op(L, mT(P) @ B))

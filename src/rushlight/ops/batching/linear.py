@@ -108,7 +108,7 @@ def trilinear(c: Given) -> Any:
 
 
 @rule("cholesky_op eig_op eigh_op inverse qr_op solve_op svd_op det_op pinv_op slogdet_op "
-      "singular_order positive_order factor_op cholesky_inverse_op")  # fmt: skip
+      "singular_order positive_order factor_op cholesky_inverse_op lu_op lu_permutation geqrf_op ldl_op ldl_solve_op")  # fmt: skip
 def leading(c: Given) -> Any:
     """Operators on the last two dimensions, over any before them."""
     return c.run(c.every())
