@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import everything
 from rushlight.ops.named import Named, named
 from rushlight.ops.registry import function
 from rushlight.ops.strided import unfold, unfold_adjoint
@@ -142,7 +143,7 @@ def overlapped(frames: Any, window: Any, n_fft: int, hop: int, center: bool, len
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start if center else total
     added, weights = added[:, start : min(end, total)], weights[:, start : min(end, total)]
-    if weights.shape[-1] and not bool((weights.detach().abs() > 1e-11).all()):
+    if weights.shape[-1] and not (np.abs(everything(weights._array)) > 1e-11).all():
         refuse(
             "istft", "window overlap add min: 1: some elements of the signal are in no window, or only where it is zero"
         )
