@@ -78,7 +78,7 @@ INDEXING = [
     "x.index_put((r[:1] % 2,), y[:1])", "F.embedding(n, c)", "F.embedding(n, c, padding_idx=1)", "F.one_hot(n, 3)",
     "x.masked_scatter(t, y)", "T.masked_select(x, T.ones(4, dtype=T.bool))", "T.searchsorted(v.sort()[0], x)", "T.bucketize(x, v.sort()[0])",
     "T.isin(n, r)", "F.embedding_bag(n, c)", "F.embedding_bag(n, c, mode='max')", "x.repeat_interleave(2, 1)",
-    "x.index_reduce(1, r[:3], y, 'prod')",
+    "x.index_reduce(1, r[:3], y, 'prod')", "T.poisson(x * 0)", "T.normal(x, s * 0)",
 ]  # fmt: skip
 
 MATRICES = [
@@ -86,7 +86,7 @@ MATRICES = [
     "T.addmm(p, a, c, beta=0, alpha=2)", "T.addmv(v[:3], a, v)", "T.baddbmm(q, x, y.mT)", "T.addbmm(p, x, y.mT)", "F.linear(x, b.mT)",
     "F.linear(x, b.mT, b[0])", "F.linear(v, b.mT, b[0])", "T.einsum('ijk,kl->ilj', x, b)", "T.einsum('ijk,ijk->j', x, y)",
     "T.tensordot(x, b, 1)", "F.bilinear(a, c.mT, T.stack([b[:, :4], b[:, 1:]]), v[:2])", "T.kron(a, p)", "L.inv(q)", "L.det(q)",
-    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
+    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "L.lu(q).U", "L.lu_factor(q).LU", "T.geqrf(q.detach())", "L.ldl_factor(p.detach()).LD", "L.ldl_solve(*L.ldl_factor(p.detach()), p.detach())", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
     "L.eigh(p).eigenvalues", "L.pinv(q)", "L.matrix_rank(q)", "L.matrix_norm(q)", "L.matrix_exp(q)", "L.matrix_power(q, 3)",
     "T.cdist(x, y)", "T.cdist(x, y, p=1.0)", "T.cdist(x, y, p=3.0)", "F.pdist(a)", "T.linalg.eigvals(p).real", "L.lstsq(a.mT, c).solution",
     "T.cross(x[..., :3], y[..., :3], dim=-1)", "T.trace(p)", "L.multi_dot([a, b, b.mT])",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import everything
 from rushlight.ops.declare import Array
 from rushlight.ops.linalg import floating, guarded_solve, matrix, pack
 from rushlight.ops.registry import function, op
@@ -127,7 +128,8 @@ def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False
 
 def check_info(name: str, info: Any) -> None:
     """Raise RuntimeError where D is singular."""
-    bad = info._array[info._array > 0].ravel()
+    known = everything(info._array)
+    bad = known[known > 0].ravel()
     if bad.size:
         raise RuntimeError(f"torch.linalg.{name}: The diagonal element {int(bad[0])} of D is zero: D is singular, and solving "
                            "with it would divide by zero")  # fmt: skip
