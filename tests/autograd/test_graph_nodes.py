@@ -390,6 +390,31 @@ def test_nested_hooks_pack_inner_first():
     assert order == ["pack inner", "pack outer", "unpack outer", "unpack inner"]
 
 
+def test_outer_hooks_get_tensors_whatever_inner_ones_return():
+    seen = []
+
+    def pack(t):
+        seen.append(type(t))
+        return {"half": t.numpy().astype("float16")}
+
+    outer = graph.saved_tensors_hooks(pack, lambda d: torch.from_numpy(d["half"].astype("float32")))
+    inner = graph.saved_tensors_hooks(lambda t: ("note", [t * 2, t.shape]), lambda v: v[1][0] / 2)
+    opaque = graph.saved_tensors_hooks(lambda t: t.numpy().copy(), torch.from_numpy)
+    for contexts in ((outer, inner), (outer, graph.save_on_cpu()), (outer, opaque), (outer, inner, graph.save_on_cpu()),
+                     (graph.save_on_cpu(), graph.save_on_cpu())):  # fmt: skip
+        a, b = pair()
+        with contexts[0], contexts[1], contexts[-1] if len(contexts) > 2 else graph.saved_tensors_hooks(id_, id_):
+            y = a * b
+        assert y.grad_fn._saved_self.tolist() == [1, 2]
+        y.sum().backward()
+        assert a.grad.tolist() == [3, 4] and b.grad.tolist() == [1, 2]
+    assert set(seen) == {torch.Tensor}
+
+
+def id_(t):
+    return t
+
+
 def test_packed_outputs_close_no_cycle():
     gc.collect()
     gc.disable()

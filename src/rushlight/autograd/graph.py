@@ -19,7 +19,8 @@ from rushlight.tensor import Tensor
 class saved_tensors_hooks:
     """While active, tensors are saved as what `pack_hook(tensor)` returns, and `unpack_hook` gives them back.
 
-    Contexts nest: the innermost hook packs first, and the one around it packs what that returned.
+    Contexts nest: the innermost hook packs first, and the one around it packs the tensors in what that
+    returned.
 
     >>> import rushlight as torch
     >>> x = torch.ones(2, requires_grad=True)

@@ -23,7 +23,7 @@ from rushlight.checkpoint.differences import (
 )
 from rushlight.engine import anomaly
 from rushlight.engine.node import edge_of
-from rushlight.engine.saved import Packed, active_hooks, detached, stale
+from rushlight.engine.saved import Anything, Packed, active_hooks, detached, stale
 from rushlight.generator import default_generator
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
@@ -119,7 +119,7 @@ class Frame:
 
     def forward(self, args: Any, kwargs: Any) -> Any:
         """The first run."""
-        hooks = Setting("saved_hooks", ((self.pack, unpack),))
+        hooks = Setting("saved_hooks", (Anything((self.pack, unpack)),))
         with hooks, self.contexts[0], logging(self.log):
             result = self.function(*args, **kwargs)
         self.complete = True
@@ -160,7 +160,7 @@ class Frame:
             with contextlib.ExitStack() as stack:
                 for name, value in (("grad", self.grad), ("levels", self.levels), ("node", None)):
                     stack.enter_context(Setting(name, value))
-                stack.enter_context(Setting("saved_hooks", ((recall.pack, lambda x: x),)))
+                stack.enter_context(Setting("saved_hooks", (Anything((recall.pack, lambda x: x)),)))
                 stack.enter_context(Random(self.rng))
                 stack.enter_context(self.contexts[1])
                 stack.enter_context(logging(log))
@@ -218,8 +218,10 @@ def record_of(value: Any, check: str) -> Record:
     if not isinstance(value, Tensor):
         return Record(modes.saving, where, type(value).__name__, None, None)
     a = value._array
+    while check == "values" and getattr(a, "interpreted", False):  # inside vmap: all samples
+        a = a.tensor._array
     checksum = zlib.crc32(a.tobytes()) if check == "values" else None
-    return Record(modes.saving, where, tuple(a.shape), value.dtype, checksum)
+    return Record(modes.saving, where, tuple(value._array.shape), value.dtype, checksum)
 
 
 class Random:

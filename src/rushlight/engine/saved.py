@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, wrap
+from rushlight.tree import tree_flatten, tree_unflatten
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -64,7 +65,7 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("hooks", "packed", "tangents", "where")
+    __slots__ = ("hooks", "packed", "stages", "tangents", "where")
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: Any, where: Any = None, own: bool = False):
@@ -76,7 +77,7 @@ class Packed:
         self.hooks, self.tangents, self.where = hooks, tensor._tangents, where
         former, modes.saving = modes.saving, where
         try:
-            self.packed = pack(detached(tensor) if own else tensor, hooks)
+            self.packed, self.stages = pack(detached(tensor) if own else tensor, hooks)
         except Exception as error:
             self.note(error, "pack")
             raise
@@ -87,8 +88,8 @@ class Packed:
         """The tensor, with its place in the graph."""
         value = self.packed
         try:
-            for _, restore in reversed(self.hooks):
-                value = restore(value)
+            for (_, restore), stage in zip(reversed(self.hooks), reversed(self.stages), strict=True):
+                value = restore(value) if stage is None else back(restore, value, stage)
         except Exception as error:
             self.note(error, "unpack")
             raise
@@ -138,20 +139,53 @@ def detached(tensor: Tensor) -> Tensor:
     return t
 
 
-def pack(tensor: Tensor, hooks: Any) -> Any:
-    """Run pack hooks, innermost first, without recording; a hook that changes the tensor in place is refused."""
+class Anything(tuple[Any, Any]):
+    """A pair of hooks that packs whatever those inside of it return, not the tensors in it alone."""
+
+    __slots__ = ()
+
+
+def pack(tensor: Tensor, hooks: Any) -> tuple[Any, list[Any]]:
+    """Run pack hooks, innermost first, without recording: what they make of the tensor, and what each was given.
+
+    A hook after the first packs the tensors in what the one before returned. Raises RuntimeError for a hook that changes the
+    tensor in place.
+    """
     storage, value = storage_of(tensor), tensor
-    version = storage.version
+    version, stages = storage.version, []
     with Setting("grad", False):
-        for pack_hook, _ in hooks:
-            value = pack_hook(value)
+        for pair in hooks:
+            stage = None
+            if isinstance(value, Tensor) or pair.__class__ is Anything:
+                value = pair[0](value)
+            else:
+                value, stage = through(pair[0], value)
+            stages.append(stage)
     if storage.version != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
             "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
             "you need to perform in-place operations on the input to a pack hook."
         )
-    return value
+    return value, stages
+
+
+def through(pack_hook: Any, value: Any) -> tuple[Any, Any]:
+    """What a hook makes of the tensors in what another returned: its leaves in a tuple, and which of them were tensors."""
+    leaves, spec = tree_flatten(value)
+    places = tuple(i for i, x in enumerate(leaves) if isinstance(x, Tensor))
+    for i in places:
+        leaves[i] = pack_hook(leaves[i])
+    return tuple(leaves), (places, spec)
+
+
+def back(unpack_hook: Any, value: Any, stage: Any) -> Any:
+    """The reverse of `through`."""
+    places, spec = stage
+    leaves = list(value)
+    for i in places:
+        leaves[i] = unpack_hook(leaves[i])
+    return tree_unflatten(leaves, spec)
 
 
 def active_hooks() -> Any:
