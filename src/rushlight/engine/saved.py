@@ -152,7 +152,8 @@ def pack(tensor: Tensor, hooks: Any) -> tuple[Any, list[Any]]:
     tensor in place.
     """
     storage, value = storage_of(tensor), tensor
-    version, stages = storage.version, []
+    version = storage.version
+    stages: list[Any] = []
     with Setting("grad", False):
         for pair in hooks:
             stage = None
