@@ -24,6 +24,8 @@ SPACE = {"T": T, "F": T.nn.functional, "L": T.linalg, "S": T.special, "X": T.fft
 REFUSALS = ("implemented", "expected a tensor of", "does not require grad", "not supported", "derivative")
 # Their derivatives are not those of differences, for reasons that are no mistake; what is said instead stands in MORE.
 APART = {
+    "T.normal(x, s * 0)": "random",
+    "T.poisson(x * 0)": "random",
     "T.nextafter(x, v)": "steps from number to number",
     "x.to(T.float32)": "digits are lost",
     "T.igamma(x, v)": "no derivative by the first argument, as in PyTorch",
