@@ -93,7 +93,7 @@ def test_one(use, wrap):
     check(use, WRAPS[wrap](f))
 
 
-@pytest.mark.parametrize("outer, inner", itertools.product(WRAPS, WRAPS))
+@pytest.mark.parametrize("outer, inner", list(itertools.product(WRAPS, WRAPS)))
 @pytest.mark.parametrize("use", ["grad", "grad of vmap", "second order"])
 def test_two(use, outer, inner):
     check(use, WRAPS[outer](WRAPS[inner](f)))
