@@ -6,15 +6,17 @@ operator is checked alone. Custom functions cannot be run alone: they are named 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.gradcheck import GradcheckError
-from rushlight.engine.anomaly import user_line
+from rushlight.engine.anomaly import Settings, user_line
 from rushlight.events import INPLACE, OPERATOR, Observation
 from rushlight.ops import call
+from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 MOST = 200  # operators that are checked
@@ -48,16 +50,15 @@ def suspects(check: Any) -> str:
 
     notes = Notes()
     try:
-        with Observation(notes):
+        with Observation(notes), Setting("anomaly", Settings(False)):  # which notes where custom functions are called
             outputs = check.called()
+            outputs = as_tuple(check.func.of()) if hasattr(check.func, "of") else outputs
     except Exception:  # the message that this is for is the more important one
         return ""
     for op, flat, statics, line in notes.calls:
         wrong = failing(op, flat, statics, check)
         if wrong:
             return f"At fault is the operator {op.shown}, called at {line}: {wrong}\n"
-    if hasattr(check.func, "of"):
-        outputs = as_tuple(check.func.of())
     names = custom_functions(outputs)
     if names:
         return f"Every operator passes alone: suspect are the custom functions, {', '.join(names)}.\n"
@@ -75,9 +76,17 @@ def custom_functions(outputs: tuple[Any, ...]) -> list[str]:
             continue
         seen.add(node)
         if isinstance(node, FunctionNode):
-            names[type(node).__name__.removesuffix("Backward")] = None
+            line = line_of(node)
+            names[type(node).__name__.removesuffix("Backward") + (f" (called at {line})" if line else "")] = None
         stack += [following for following, _ in node.next_functions if following is not None]
     return list(names)
+
+
+def line_of(node: Any) -> str:
+    """file:line of the call that made a node, as anomaly mode noted it."""
+    trace = node.extra.traceback if node.extra is not None else None
+    lines = re.findall(r'File "(.+?)", line (\d+)', trace or "")
+    return ":".join(lines[-1]) if lines else ""
 
 
 def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any) -> str:
