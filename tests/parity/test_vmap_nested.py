@@ -11,7 +11,11 @@ import pytest
 import rushlight
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.parity, pytest.mark.slow, pytest.mark.filterwarnings("ignore:vmap", "ignore::DeprecationWarning")]
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:vmap", "ignore::DeprecationWarning"),
+]
 
 
 def written_out(T: Any, a: Any) -> Any:

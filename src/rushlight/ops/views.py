@@ -66,7 +66,12 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
     target = infer(self, sizes(shape))
     array = raw(self)
     hidden = getattr(array, "interpreted", False)
-    if not hidden and not array.flags.c_contiguous and array.size and root_of(array.reshape(target)) is not root_of(array):
+    if (
+        not hidden
+        and not array.flags.c_contiguous
+        and array.size
+        and root_of(array.reshape(target)) is not root_of(array)
+    ):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
