@@ -48,7 +48,7 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
 def plain_arrays(tensors: Any) -> Any:
     """The arrays of a list of tensors of one dtype, in the usual modes; None otherwise."""
     if (
-        special.count != special.observing
+        (special.count and special.count != special.observing)
         or (tensors.__class__ is not list and tensors.__class__ is not tuple)
         or not tensors
     ):
