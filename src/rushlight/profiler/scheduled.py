@@ -189,7 +189,7 @@ class profile(_KinetoProfile):
     ...     for _ in range(6):
     ...         y = torch.ones(2) * 2
     ...         prof.step()
-    ProfilerStep#2 1
+    ProfilerStep* 2
     """
 
     def __init__(self, *, activities: Iterable[Any] | None = None, schedule: Any = None, on_trace_ready: Any = None,
