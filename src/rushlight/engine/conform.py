@@ -99,7 +99,8 @@ def add_arrays(total: Any, g: Any) -> Any:
         if g.__class__ is Part:
             total[g.index] += g.region
             return total
-        return np.add(total, g, out=total)
+        total += g
+        return total
     return np.asarray(total + np.asarray(g))
 
 

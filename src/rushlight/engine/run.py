@@ -187,13 +187,14 @@ class Run:
         """`loop` for arrays, with `deliver_array` written into it, up to a node that has hooks; that node, or None."""
         records, keep = self.records, self.keep
         node: Any = None
+        own: Any = None  # the record of `node`
         while node is not None or ready:
             if node is None:
                 node = heappop(ready)[1]
+                own = records[node]
             if node.extra is not None:
                 return node
-            record = records[node]
-            g, record[1] = record[1], None
+            g, own[1] = own[1], None
             plan = None
             if g is None and not node.runs_without_grad:
                 grads = [None] * len(node.edges)
@@ -217,6 +218,7 @@ class Run:
                 record = records.get(edge)  # type: ignore[assignment]
                 if record is None:
                     done = self.deliver_port(edge, g)
+                    record = records.get(done)
                 else:
                     if g is not None:
                         like = edge._array if record[2] else edge
@@ -238,11 +240,12 @@ class Run:
                     done = edge
                 if done is not None:
                     if node is None:
-                        node = done
+                        node, own = done, record
                     else:
                         heappush(ready, (-done.seq, done))
             if ready and node is not None and -ready[0][0] > node.seq:
                 node = heappushpop(ready, (-node.seq, node))[1]
+                own = records[node]
         return None
 
     def guarded(self, node: Node, g: Any, mask: int) -> Any:
