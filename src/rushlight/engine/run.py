@@ -215,7 +215,7 @@ class Run:
                 g = grads.pop()
                 if edge is None:
                     continue
-                record = records.get(edge)  # type: ignore[assignment]
+                record = records.get(edge)
                 if record is None:
                     done = self.deliver_port(edge, g)
                     record = records.get(done)
