@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.rows import LARGE, add_large
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -99,6 +100,8 @@ def add_arrays(total: Any, g: Any) -> Any:
         if g.__class__ is Part:
             total[g.index] += g.region
             return total
+        if total.nbytes > LARGE:
+            return add_large(total, g, total)
         total += g
         return total
     return np.asarray(total + np.asarray(g))

@@ -55,11 +55,12 @@ from rushlight.kernels.pooling import (
     window_spread,
     window_sum,
 )
-from rushlight.kernels.rows import add_row, sum_rows
+from rushlight.kernels.rows import add_large, add_row, sum_rows
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
 from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd, sgd_many
 
 __all__ = [
+    "add_large",
     "add_row",
     "sum_rows",
     "col2im",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.rows import add_large
 from rushlight.ops import call
 from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
@@ -64,6 +65,9 @@ def positive(input: Any) -> Any:
 @elementwise(ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g})
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
+
+
+add.op.large = add_large
 
 
 @elementwise(name="add_scaled", promote="arith", ns=None,

@@ -25,6 +25,7 @@ class Op:
     """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
 
     backend = backend
+    large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
     into: Any = (
         None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant
+from rushlight.kernels.rows import LARGE
 from rushlight.ops import fast
 from rushlight.ops.call import shape_of
 from rushlight.ops.compute import check_broadcast
@@ -96,7 +97,7 @@ def call(input, other, *, out=None):
     else:
         return slow(op, (input, other), out)
     try:
-        result = run(x, y)
+        result = {result}
     except ValueError:
         check_broadcast(op.name, (x, y))
         raise
@@ -176,7 +177,11 @@ def binary_source(op: Any, scope: dict[str, Any]) -> str:
     lines += [f"    {indented(node_source(op, scope, 1), 4)}"]
     lines += ["if ey is not None:", f"    {indented(node_source(op, scope, 2), 4)}", "t._edge = None", "return t"]
     numbers = "False" if op.strict else "other.__class__ is float or other.__class__ is int"
-    return BINARY.format(numbers=numbers, recorded=indented("\n".join(lines), 4))
+    result = "run(x, y)"
+    if op.large is not None:
+        scope["large"], scope["LARGE"] = op.large, LARGE
+        result = "run(x, y) if x.nbytes < LARGE else large(x, y)"
+    return BINARY.format(numbers=numbers, result=result, recorded=indented("\n".join(lines), 4))
 
 
 def unary(op: Any) -> Any:

@@ -1,4 +1,4 @@
-// A row added to every row of a matrix, and the sum of a matrix's rows: what a bias needs.
+// A row added to every row of a matrix, the sum of a matrix's rows (what a bias needs), and sums of large arrays.
 #include "common.h"
 
 namespace rl {
@@ -15,22 +15,25 @@ template <class T> static void add_row(T *x, const T *row, long R, long C) {
 
 // Each piece owns some columns, so that the order of every sum is that of the rows.
 template <class T> static void sum_rows(const T *x, T *sum, long R, long C) {
-    constexpr long kUnit = 64;  // columns whose sums stay in registers
+    constexpr long kUnit = 256;  // columns: long enough to be read ahead, short enough to stay in the cache
     parallel_for((C + kUnit - 1) / kUnit, kGrain / (R * kUnit) + 1, [=](long begin, long end) {
-        for (long unit = begin; unit < end; ++unit) {
-            long first = unit * kUnit, some = C - first < kUnit ? C - first : kUnit;
-            T total[kUnit] = {};
+        for (long first = begin * kUnit; first < end * kUnit && first < C; first += kUnit) {
+            long some = C - first < kUnit ? C - first : kUnit;
+            T *to = sum + first;
+            for (long c = 0; c < some; ++c) to[c] = 0;
             for (long r = 0; r < R; ++r) {
                 const T *from = x + r * C + first;
-                if (some == kUnit) {
 #pragma omp simd
-                    for (long c = 0; c < kUnit; ++c) total[c] += from[c];
-                } else {
-                    for (long c = 0; c < some; ++c) total[c] += from[c];
-                }
+                for (long c = 0; c < some; ++c) to[c] += from[c];
             }
-            std::memcpy(sum + first, total, some * sizeof(T));
         }
+    });
+}
+
+template <class T> static void add(const T *x, const T *y, T *o, long n) {
+    parallel_for(n, 4 * kGrain, [=](long begin, long end) {
+#pragma omp simd
+        for (long i = begin; i < end; ++i) o[i] = x[i] + y[i];
     });
 }
 
@@ -42,5 +45,8 @@ template <class T> static void sum_rows(const T *x, T *sum, long R, long C) {
     }                                                                                                \
     RL_EXPORT void rl_sum_rows_##S(Array *x, Array *sum, long R, long C) {                           \
         rl::sum_rows<T>(ptr<T>(x), ptr<T>(sum), R, C);                                               \
+    }                                                                                                \
+    RL_EXPORT void rl_add_##S(Array *x, Array *y, Array *o, long n) {                                \
+        rl::add<T>(ptr<T>(x), ptr<T>(y), ptr<T>(o), n);                                              \
     }
 RL_BOTH(ALL)

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 6
+ABI = 7
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -28,6 +28,7 @@ SIGNATURES: dict[str, str] = {
     # rows.cpp: matrix, row, rows, columns
     "add_row": "aann",
     "sum_rows": "aann",
+    "add": "aaan",
     # softmax.cpp: inputs, output, outer, count, inner
     "softmax": "aannn",
     "log_softmax": "aannn",
