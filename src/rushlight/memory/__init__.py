@@ -1,0 +1,1 @@
+"""Memory: see where it goes, record it, report it, bound it."""
