@@ -1,1 +1,45 @@
-"""Memory: see where it goes, record it, report it, bound it."""
+"""Memory: see where it goes, record it, report it, bound it.
+
+Bytes are those of NumPy's arrays and of the kernels' working memory in this process, whoever made them.
+"""
+
+from __future__ import annotations
+
+from rushlight.memory.account import (
+    Live,
+    Stats,
+    current,
+    live,
+    max_memory_allocated,
+    memory_allocated,
+    memory_stats,
+    memory_summary,
+    peak,
+    reset_peak,
+    reset_peak_memory_stats,
+    stats,
+    trim,
+)
+from rushlight.memory.recorder import is_recording, mark, record_history, recording
+from rushlight.memory.recording import Recording
+
+__all__ = [
+    "Live",
+    "Recording",
+    "Stats",
+    "current",
+    "is_recording",
+    "live",
+    "mark",
+    "max_memory_allocated",
+    "memory_allocated",
+    "memory_stats",
+    "memory_summary",
+    "peak",
+    "record_history",
+    "recording",
+    "reset_peak",
+    "reset_peak_memory_stats",
+    "stats",
+    "trim",
+]

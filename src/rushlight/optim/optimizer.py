@@ -76,7 +76,7 @@ def _with_hooks(step: Any) -> Any:
         ):
             return step(*args, **kwargs)
         name = f"Optimizer.step#{type(self).__name__}.step"
-        return observed(MARK, (name, None), (), (), _between_hooks, step, self, args, kwargs)
+        return observed(MARK, (name, None), (self,), (), _between_hooks, step, self, args, kwargs)
 
     wrapper.hooked = True  # type: ignore[attr-defined]
     return wrapper

@@ -4,8 +4,8 @@
 // too.  Only strips of a few hundred columns are ever unfolded, in buffers that each thread keeps.  How a sum is
 // split depends on shapes alone, never on the threads.
 #include <algorithm>
-#include <memory>
 
+#include "memory.h"
 #include "windows.h"
 
 namespace rl {
@@ -177,7 +177,7 @@ template <class T> struct InputGradient {
             std::swap(t.in[d], t.out[d]);
             t.pad[d] = s.dil[d] * (s.k[d] - 1) - s.pad[d];
         }
-        std::unique_ptr<T[]> v(new T[s.O * depth]);
+        Scratch<T> v(s.O * depth);
         T *to = v.get();
         parallel_for(s.G * channels, 1 + kGrain / (rows * s.taps()), [=, this_ = *this](long begin, long end) {
             for (long c = begin; c < end; ++c) this_.turn_round(c / this_.channels, c % this_.channels, to);

@@ -69,6 +69,21 @@ def tables() -> Tables:
     return _tables
 
 
+def library() -> str | None:
+    """The path of the compiled kernels, compiled now if they were not; None where they cannot be used."""
+    return _library._name if tables() and _library is not None else None
+
+
+def built() -> bool:
+    """Whether the kernels need not be compiled before they are used."""
+    if _tables is not None or os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no"):
+        return bool(_tables)
+    with contextlib.suppress(OSError):
+        compiler = find_compiler()
+        return compiler is not None and (cache_folder() / f"kernels-{_key(compiler, _flag_sets()[0])}.so").exists()
+    return False
+
+
 def status() -> dict[str, Any]:
     """State (``loaded``, ``disabled``, ``no compiler``, ``failed``), library, compiler, flags, seconds, error."""
     return dict(_status)
@@ -142,16 +157,19 @@ def _find_or_build() -> Tables:
 
 def find_compiler() -> list[str] | None:
     """``$CXX`` if set, else g++, c++ or clang++ from PATH; the command as a list, None without any."""
-    import shlex
-    import shutil
-
     wanted = os.environ.get("CXX")
-    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
-        command = shlex.split(name)
-        path = shutil.which(command[0]) if command else None
+    for command in [wanted.split()] if wanted else [["g++"], ["c++"], ["clang++"]]:
+        path = _which(command[0]) if command else None
         if path:
             return [path, *command[1:]]
     return None
+
+
+def _which(name: str) -> str | None:
+    """As `shutil.which`, whose import takes longer than all else that is done here."""
+    folders = [""] if os.sep in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    paths = (os.path.join(folder, name) for folder in folders)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def cache_folder() -> Path:

@@ -4,8 +4,8 @@
 // way and faster.  Gradients of weights are summed in blocks of rows that depend on the shape alone, so that
 // the result does not depend on the number of threads.
 #include <cmath>
-#include <vector>
 
+#include "memory.h"
 #include "reduce.h"
 
 namespace rl {
@@ -96,8 +96,9 @@ static void row_norm_backward(RowGrads<T> k, T *gw, T *gb, long R) {
     long C = k.C, blocks = R * C / 32768;
     blocks = blocks < 1 ? 1 : blocks > 64 ? 64 : blocks;
     long rows = (R + blocks - 1) / blocks;
-    std::vector<T> parts((gw || gb) ? 2 * blocks * C : 0, T(0));
-    T *part = parts.data();
+    Scratch<T> parts((gw || gb) ? 2 * blocks * C : 0);
+    T *part = parts.get();
+    std::fill(part, part + parts.size(), T(0));
     parallel_for(blocks, 1, [=](long begin, long end) {
         for (long b = begin; b < end; ++b)
             for (long r = b * rows; r < R && r < (b + 1) * rows; ++r)
@@ -146,8 +147,8 @@ template <class T> RL_INLINE void channel_sums(const T *g, const T *x, T mean, l
 template <class T>
 static void group_norm_backward(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw, T *gb,
                                 long N, long G, long D, long S) {
-    std::vector<T> sums(2 * N * G * D);
-    T *plain = sums.data(), *dot = plain + N * G * D;
+    Scratch<T> sums(2 * N * G * D);
+    T *plain = sums.get(), *dot = plain + N * G * D;
     parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
             T m = mean[r], s = rstd[r], first = 0, second = 0;

@@ -1,0 +1,163 @@
+"""The allocator under NumPy's arrays, seen from Python: bytes counted, events recorded, a limit kept.
+
+NumPy lets its data allocator be replaced (NumPy enhancement proposal 49).  :func:`install` puts the one of
+``native/memory.cpp`` under every array that is made from then on, in every thread.  It works where the native
+kernels do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight.kernels.native import loader
+
+_SET, _DEFAULT = 304, 306  # places of PyDataMem_SetHandler and PyDataMem_DefaultHandler in NumPy's C API
+_PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_GetCode", "PyFrame_GetLasti", "Py_IncRef",
+           "Py_DecRef", "PyGC_Disable", "PyGC_Enable")  # fmt: skip
+_p, _i, _n = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "reset_totals": (), "limit": (_n, _p),
+    "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_p, _i, _i),
+    "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p,), "stack_size": (_i,), "stack": (_i, _p, _p),
+}  # fmt: skip
+Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
+
+EVENT = np.dtype([("time", "i8"), ("block", "i8"), ("address", "i8"), ("size", "i8"), ("value", "i8"), ("stack", "i4"),
+                  ("label", "i4"), ("thread", "u4"), ("action", "u1"), ("category", "u1"), ("unused", "u1", 2)])  # fmt: skip
+
+
+class Totals(NamedTuple):
+    """What was counted since the allocator was installed, in bytes and blocks."""
+
+    bytes: int
+    peak: int
+    blocks: int
+    blocks_ever: int
+    bytes_ever: int
+
+
+class Library:
+    """The functions ``rl_memory_*``, called with the GIL held."""
+
+    def __init__(self, path: str):
+        library = ctypes.PyDLL(path)
+        for name, kinds in _ARGUMENTS.items():
+            function = library[f"rl_memory_{name}"]
+            function.argtypes, function.restype = kinds, _i if name in ("label", "stack_size") else None
+            setattr(self, name, function)
+        self.handler.restype = _p
+        addresses = (ctypes.cast(getattr(ctypes.pythonapi, name), _p) for name in _PYTHON)
+        self.python((_p * len(_PYTHON))(*addresses))
+
+    def __getattr__(self, name: str) -> Any: ...
+
+
+_library: Library | None = None
+_failure = "it was not asked for yet"
+
+
+def install(build: bool = True) -> bool:
+    """Count NumPy's memory from now on; whether it is counted.  build: compile what is not compiled yet."""
+    global _library, _failure
+    if _library is not None:
+        return True
+    path = loader.library() if build or loader.built() else None
+    if path is None:
+        status = loader.status()
+        _failure = f"the native kernels are not there ({status['state']}: {status.get('error', 'not built yet')})"
+        return False
+    library = Library(path)
+    _failure = _replace(library.handler(_huge_pages()))
+    if not _failure:
+        _library = library
+    return not _failure
+
+
+def library() -> Library:
+    """The functions; installed now if they were not.  Raises RuntimeError where they cannot be."""
+    if _library is None and not install():
+        raise RuntimeError(
+            f"memory cannot be counted: {_failure}. Install a C++ compiler (g++ or clang++), and look at what "
+            "`rushlight doctor` says."
+        )
+    assert _library is not None
+    return _library
+
+
+def installed() -> bool:
+    """Whether memory is being counted."""
+    return _library is not None
+
+
+def _huge_pages() -> bool:
+    from numpy._core import multiarray
+
+    return bool(multiarray._get_madvise_hugepage())
+
+
+def _replace(handler: int) -> str:
+    """Have NumPy's default capsule point to `handler`, for all threads and contexts at once; what went wrong, or "".
+
+    NumPy's own function for it, PyDataMem_SetHandler, sets a context variable, which new threads and the cells of a
+    notebook do not inherit.
+    """
+    from numpy._core import _multiarray_umath
+
+    api = ctypes.pythonapi
+    get, put, name = api.PyCapsule_GetPointer, api.PyCapsule_SetPointer, b"mem_handler"
+    get.restype, get.argtypes = _p, [ctypes.py_object, ctypes.c_char_p]
+    put.argtypes = [ctypes.py_object, _p]
+    table = ctypes.cast(get(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(_p))
+    capsule = ctypes.cast(table[_DEFAULT] or 0, ctypes.POINTER(ctypes.py_object)).contents.value
+    former = ctypes.cast(get(capsule, name), ctypes.POINTER(ctypes.c_ubyte * 128)).contents
+    if bytes(former[:127]).split(b"\0")[0] != b"default_allocator" or former[127] != 1:
+        return "NumPy's data allocator is not its own, or of another version than 1"
+    put(capsule, handler)
+    return ""
+
+
+def totals() -> Totals:
+    """Bytes and blocks now, at the peak, and ever."""
+    out = (ctypes.c_int64 * 5)()
+    library().totals(out)
+    return Totals(*out)
+
+
+def limit(most: int, make_room: Callable[[int], None] | None) -> Any:
+    """Refuse (as MemoryError) what would take more than `most` bytes in all, after `make_room(bytes too many)`; 0: no limit.
+
+    Keep what is returned as long as the limit is set.
+    """
+    room = Room(make_room) if make_room is not None else None
+    library().limit(most, room)
+    return room
+
+
+def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
+    """What was recorded: events (E) and how many were dropped before them, blocks alive (B), and stacks.
+
+    A stack is a list of code objects and positions in them, innermost first.
+    """
+    lib = library()
+    sizes = (ctypes.c_int64 * 4)()
+    lib.sizes(sizes)
+    kept, dropped, alive, stacks = sizes
+    # Room for the blocks that this function itself makes.
+    events = np.zeros(kept + alive + 64, EVENT)
+    lib.sizes(sizes)
+    kept, dropped, alive, stacks = sizes
+    lib.events(events.ctypes.data)
+    return events[:kept], dropped, events[kept : kept + alive], [_stack(lib, i) for i in range(stacks)]
+
+
+def _stack(lib: Library, number: int) -> list[tuple[Any, int]]:
+    size = lib.stack_size(number)
+    codes, positions = (ctypes.py_object * size)(), (ctypes.c_int * size)()
+    lib.stack(number, codes, positions)
+    pairs = [(codes[i], positions[i]) for i in range(size)]
+    ctypes.memset(codes, 0, ctypes.sizeof(codes))  # the references are the recording's
+    return pairs

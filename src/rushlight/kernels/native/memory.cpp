@@ -1,0 +1,459 @@
+// The allocator under NumPy's arrays (NumPy enhancement proposal 49): malloc, with every byte counted.
+//
+// Counting costs a few additions; a table holds the large blocks that are alive.  While recording, every birth and
+// death goes into a ring with the Python stack that led to it, and the table holds the small blocks too.  While a limit
+// is set, an allocation that would pass it asks a Python function to make room first.
+#include "memory.h"
+
+#include <time.h>
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#else
+#include <malloc.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "common.h"
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace rl {
+namespace {
+
+// Totals -------------------------------------------------------------------------------------------------------
+
+struct Totals {
+    std::atomic<int64_t> bytes{0}, peak{0}, count{0}, born{0}, born_bytes{0}, refused{0};
+} totals;
+
+enum Flags { kRecording = 1, kLimited = 2 };
+std::atomic<int> flags{0};
+constexpr size_t kLarge = 32768;  // bytes from which on a block is in the table also when nothing is recorded
+
+bool is(Flags which) { return flags.load(std::memory_order_relaxed) & which; }
+
+void raise_peak(int64_t bytes) {
+    int64_t peak = totals.peak.load(std::memory_order_relaxed);
+    while (bytes > peak && !totals.peak.compare_exchange_weak(peak, bytes, std::memory_order_relaxed)) {
+    }
+}
+
+// Python ---------------------------------------------------------------------------------------------------------
+
+// The few functions of Python that reading a stack takes; given by address, so that no headers are needed.
+struct Python {
+    int (*held)();                // PyGILState_Check
+    void *(*frame)();             // PyEval_GetFrame: borrowed
+    void *(*back)(void *);        // PyFrame_GetBack: new
+    void *(*code)(void *);        // PyFrame_GetCode: new
+    int (*position)(void *);      // PyFrame_GetLasti
+    void (*take)(void *);         // Py_IncRef
+    void (*drop)(void *);         // Py_DecRef
+    int (*pause)();               // PyGC_Disable: whether it was on
+    int (*resume)();              // PyGC_Enable
+} python;
+
+bool gil() { return python.held && python.held(); }
+
+// Recording --------------------------------------------------------------------------------------------------------
+
+enum Action : uint8_t { kAlloc, kFree, kCategory, kPhase, kMark };
+
+struct Block {
+    int64_t number = -1;
+    int64_t size = 0;
+    int32_t stack = -1, label = -1;
+    uint8_t category = 0;
+};
+
+struct Event {
+    int64_t time, block, address, size, value;
+    int32_t stack, label;
+    uint32_t thread;
+    uint8_t action, category;
+    uint8_t unused[2];
+};
+
+struct Line {
+    void *code;
+    int position;
+    bool operator==(const Line &o) const { return code == o.code && position == o.position; }
+};
+
+struct Hash {
+    size_t operator()(const std::vector<Line> &lines) const {
+        uint64_t h = 1469598103934665603ull;
+        for (const Line &l : lines) h = (h ^ (reinterpret_cast<uint64_t>(l.code) + uint64_t(l.position) * 0x9E3779B97F4A7C15ull)) * 1099511628211ull;
+        return h;
+    }
+};
+
+struct Recorder {
+    std::mutex lock;
+    std::vector<Event> ring;
+    uint64_t written = 0;  // events so far; the ring holds the last of them
+    int64_t numbers = 0;   // blocks so far
+    std::unordered_map<void *, Block> alive;
+    std::unordered_map<std::vector<Line>, int32_t, Hash> stacks;
+    std::vector<const std::vector<Line> *> order;
+    int depth = 0;
+    uint32_t threads = 0;
+};
+Recorder *recorder = new Recorder();  // never destroyed: arrays die after static destructors have run
+
+thread_local uint32_t thread_number = 0;
+thread_local bool inside = false;  // in the recorder itself
+thread_local bool making = false;  // in the function that makes room
+
+int64_t now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
+
+uint32_t this_thread(Recorder &r) {
+    if (!thread_number) thread_number = ++r.threads;
+    return thread_number;
+}
+
+// The stack that is running, innermost first, by number.  The GIL is held; the collector rests, for what it would run
+// must not find an array half made.
+int32_t stack(Recorder &r) {
+    static thread_local std::vector<Line> lines;
+    lines.clear();
+    int on = python.pause();
+    void *frame = python.frame();
+    if (frame) python.take(frame);
+    while (frame && int(lines.size()) < r.depth) {
+        void *code = python.code(frame), *outer = python.back(frame);
+        lines.push_back({code, python.position(frame)});
+        python.drop(code);  // the frame keeps it
+        python.drop(frame);
+        frame = outer;
+    }
+    if (frame) python.drop(frame);
+    if (on) python.resume();
+    std::lock_guard<std::mutex> hold(r.lock);
+    auto found = r.stacks.find(lines);
+    if (found != r.stacks.end()) return found->second;
+    for (const Line &l : lines) python.take(l.code);  // as long as the recording
+    auto made = r.stacks.emplace(lines, int32_t(r.order.size()));
+    r.order.push_back(&made.first->first);
+    return made.first->second;
+}
+
+void push(Recorder &r, Event e) {
+    e.time = e.time ? e.time : now();
+    e.thread = this_thread(r);
+    r.ring[r.written++ % r.ring.size()] = e;
+}
+
+void push_birth(Recorder &r, void *block, Block &b) {
+    b.number = r.numbers++;
+    push(r, {0, b.number, int64_t(block), b.size, 0, b.stack, -1, 0, kAlloc, 0, {}});
+}
+
+void note_birth(void *block, size_t bytes) {
+    Recorder &r = *recorder;
+    Block b;
+    b.size = int64_t(bytes);
+    if (is(kRecording) && r.depth > 0 && !inside && gil()) {
+        inside = true;
+        b.stack = stack(r);
+        inside = false;
+    }
+    std::lock_guard<std::mutex> hold(r.lock);
+    if (is(kRecording)) push_birth(r, block, b);
+    r.alive[block] = b;
+}
+
+// Whether the block's bytes had been counted: those of a large block from before this allocator were not.
+bool note_death(void *block, size_t bytes) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    Block b;
+    b.size = int64_t(bytes);
+    auto found = r.alive.find(block);
+    bool known = found != r.alive.end();
+    if (known) b = found->second, r.alive.erase(found);
+    else if (bytes >= kLarge) return false;
+    if (is(kRecording)) {
+        if (b.number < 0) b.number = r.numbers++;  // older than the recording
+        push(r, {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kFree, b.category, {}});
+    }
+    return true;
+}
+
+// The limit ----------------------------------------------------------------------------------------------------------
+
+std::atomic<int64_t> limit{0};
+void (*make_room)(int64_t) = nullptr;  // takes the GIL itself
+
+// Whether `bytes` more may be had; asks for room where they may not.
+bool within(size_t bytes) {
+    int64_t most = limit.load(std::memory_order_relaxed);
+    auto over = [&] { return totals.bytes.load(std::memory_order_relaxed) + int64_t(bytes) - most; };
+    if (over() <= 0 || making || !make_room || !gil()) return true;
+    making = true;
+    make_room(over());
+    making = false;
+    if (over() <= 0 || limit.load(std::memory_order_relaxed) != most) return true;
+    totals.refused.store(int64_t(bytes), std::memory_order_relaxed);
+    return false;
+}
+
+// The allocator ------------------------------------------------------------------------------------------------------
+
+constexpr size_t kHuge = size_t(1) << 22;  // bytes from which on huge pages are asked for, as NumPy does
+bool huge_pages = false;
+
+void advise(void *block, size_t bytes) {
+#ifdef __linux__
+    if (huge_pages && bytes >= kHuge) {
+        uintptr_t first = (reinterpret_cast<uintptr_t>(block) + 4095) & ~uintptr_t(4095);
+        madvise(reinterpret_cast<void *>(first), bytes - (first - reinterpret_cast<uintptr_t>(block)), MADV_HUGEPAGE);
+    }
+#endif
+}
+
+bool refused(size_t bytes) { return is(kLimited) && !within(bytes); }
+
+void *allocate(void *, size_t bytes) {
+    if (refused(bytes)) return nullptr;
+    void *block = std::malloc(bytes);
+    if (!block) return nullptr;
+    advise(block, bytes);
+    born(block, bytes);
+    return block;
+}
+
+void *allocate_zeros(void *, size_t count, size_t each) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, each, &bytes) || refused(bytes)) return nullptr;
+    void *block = std::calloc(count, each);
+    if (!block) return nullptr;
+    advise(block, bytes);
+    born(block, bytes);
+    return block;
+}
+
+// What the recorder knows of a block's size, or what the C library knows: the size asked for, rounded up.
+size_t size_of(void *block) {
+    {
+        std::lock_guard<std::mutex> hold(recorder->lock);
+        auto found = recorder->alive.find(block);
+        if (found != recorder->alive.end()) return size_t(found->second.size);
+    }
+#ifdef __APPLE__
+    return malloc_size(block);
+#else
+    return malloc_usable_size(block);
+#endif
+}
+
+// NumPy does not say how large the block was.
+void *resize(void *, void *block, size_t bytes) {
+    if (!block) return allocate(nullptr, bytes);
+    size_t before = size_of(block);
+    if (bytes > before && refused(bytes - before)) return nullptr;
+    died(block, before);
+    void *moved = std::realloc(block, bytes ? bytes : 1);
+    born(moved ? moved : block, moved ? bytes : before);
+    return moved;
+}
+
+void release(void *, void *block, size_t bytes) {
+    if (!block) return;
+    died(block, bytes);
+    std::free(block);
+}
+
+struct Allocator {
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *, size_t);
+};
+struct Handler {
+    char name[127];
+    uint8_t version;
+    Allocator allocator;
+} handler = {"rushlight", 1, {nullptr, allocate, allocate_zeros, resize, release}};
+
+}  // namespace
+
+void born(void *block, size_t bytes) {
+    totals.count.fetch_add(1, std::memory_order_relaxed);
+    totals.born.fetch_add(1, std::memory_order_relaxed);
+    totals.born_bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    raise_peak(totals.bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed) + int64_t(bytes));
+    if (bytes >= kLarge || is(kRecording)) note_birth(block, bytes);
+}
+
+void died(void *block, size_t bytes) {
+    if ((bytes >= kLarge || is(kRecording)) && !note_death(block, bytes)) return;
+    totals.count.fetch_sub(1, std::memory_order_relaxed);
+    totals.bytes.fetch_sub(int64_t(bytes), std::memory_order_relaxed);
+}
+
+}  // namespace rl
+
+using namespace rl;
+
+// All of these are called with the GIL held.
+
+RL_EXPORT void *rl_memory_handler(int huge) {
+    huge_pages = huge;
+    return &handler;
+}
+
+RL_EXPORT void rl_memory_python(void **functions) { std::memcpy(&python, functions, sizeof python); }
+
+// bytes, peak, blocks, blocks ever, bytes ever
+RL_EXPORT void rl_memory_totals(int64_t *out) {
+    std::atomic<int64_t> *all[] = {&totals.bytes, &totals.peak, &totals.count, &totals.born, &totals.born_bytes};
+    for (int i = 0; i < 5; ++i) out[i] = all[i]->load();
+}
+
+RL_EXPORT void rl_memory_reset_peak() { totals.peak.store(totals.bytes.load()); }
+
+RL_EXPORT void rl_memory_reset_totals() {
+    totals.born.store(0);
+    totals.born_bytes.store(0);
+}
+
+// most: bytes, 0 for no limit; room: called with the bytes that are too many
+RL_EXPORT void rl_memory_limit(int64_t most, void (*room)(int64_t)) {
+    make_room = room;
+    limit.store(most);
+    if (most) flags |= kLimited;
+    else flags &= ~kLimited;
+}
+
+// Start anew with a ring for `events` events and stacks of `depth` lines; 0 events: stop, keeping what there is.
+RL_EXPORT void rl_memory_record(int64_t events, int depth) {
+    Recorder &r = *recorder;
+    flags &= ~kRecording;
+    if (!events) return;
+    for (auto *lines : r.order)
+        for (const Line &l : *lines) python.drop(l.code);
+    std::lock_guard<std::mutex> hold(r.lock);
+    r.order.clear();
+    r.stacks.clear();
+    r.written = 0;
+    r.numbers = 0;
+    for (auto at = r.alive.begin(); at != r.alive.end();)
+        if (size_t(at->second.size) < kLarge) at = r.alive.erase(at);
+        else {
+            Block old = at->second;
+            at->second = Block{r.numbers++, old.size, -1, -1, 0};
+            ++at;
+        }
+    r.depth = depth;
+    r.ring.assign(size_t(events), Event{});
+    flags |= kRecording;
+}
+
+// Drop the events.
+RL_EXPORT void rl_memory_forget() {
+    rl_memory_record(1, 0);
+    flags &= ~kRecording;
+    std::vector<Event>().swap(recorder->ring);
+}
+
+// A block that was alive before, of whose category Python knows; counted if it was not.
+RL_EXPORT void rl_memory_adopt(void *block, int64_t bytes, int category) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    auto found = r.alive.find(block);
+    if (found == r.alive.end()) {
+        if (size_t(bytes) >= kLarge) {
+            totals.count.fetch_add(1);
+            raise_peak(totals.bytes.fetch_add(bytes) + bytes);
+        } else if (!is(kRecording)) return;
+        found = r.alive.emplace(block, Block{r.numbers++, bytes, -1, -1, 0}).first;
+    }
+    found->second.category = uint8_t(category);
+}
+
+// Say of the blocks that this thread made since `start` (of the clock below) who made them; whether there were any.
+RL_EXPORT int rl_memory_label(int64_t start, int label, int category) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    uint64_t oldest = r.written > r.ring.size() ? r.written - r.ring.size() : 0;
+    uint32_t thread = this_thread(r);
+    int some = 0;
+    for (uint64_t i = r.written; i > oldest; --i) {
+        Event &e = r.ring[(i - 1) % r.ring.size()];
+        if (e.action > kFree) continue;
+        if (e.time < start) break;
+        if (e.thread != thread || e.label != -1) continue;
+        some = 1;
+        e.label = label;
+        if (!e.category) e.category = uint8_t(category);
+        auto found = r.alive.find(reinterpret_cast<void *>(e.address));
+        if (found != r.alive.end() && found->second.number == e.block && found->second.label == -1) {
+            found->second.label = label;
+            if (!found->second.category) found->second.category = uint8_t(category);
+        }
+    }
+    return some;
+}
+
+// A block's category from now on: unless it is one of those whose bits are set in `keep`.
+RL_EXPORT void rl_memory_category(void *block, int category, int keep) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    auto found = r.alive.find(block);
+    if (found == r.alive.end()) return;
+    Block &b = found->second;
+    if (b.category == category || (keep >> b.category & 1)) return;
+    push(r, {0, b.number, int64_t(block), b.size, category, b.stack, b.label, 0, kCategory, b.category, {}});
+    b.category = uint8_t(category);
+}
+
+// A phase (action 3) or a mark of the user (4), now or since a time of the clock.
+RL_EXPORT void rl_memory_mark(int action, int64_t value, int64_t since) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    push(r, {since, -1, 0, 0, value, -1, -1, 0, uint8_t(action), 0, {}});
+}
+
+// events kept, events dropped, blocks alive, stacks
+RL_EXPORT void rl_memory_sizes(int64_t *out) {
+    Recorder &r = *recorder;
+    uint64_t kept = std::min<uint64_t>(r.written, r.ring.size());
+    out[0] = int64_t(kept);
+    out[1] = int64_t(r.written - kept);
+    out[2] = int64_t(r.alive.size());
+    out[3] = int64_t(r.order.size());
+}
+
+// The events kept, oldest first, then a birth for every block alive.
+RL_EXPORT void rl_memory_events(Event *out) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    uint64_t kept = std::min<uint64_t>(r.written, r.ring.size());
+    for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.ring.size()];
+    for (auto &[block, b] : r.alive)
+        *out++ = {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kAlloc, b.category, {}};
+}
+
+RL_EXPORT int rl_memory_stack_size(int stack) { return int(recorder->order[stack]->size()); }
+
+// The lines of a stack: code objects, and positions in them.
+RL_EXPORT void rl_memory_stack(int stack, void **codes, int *positions) {
+    for (const Line &l : *recorder->order[stack]) {
+        *codes++ = l.code;
+        *positions++ = l.position;
+    }
+}

@@ -1,0 +1,117 @@
+"""Where memory is held: the blocks behind parameters, gradients, optimizer state and what the graph saved."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight.engine.node import Node
+from rushlight.engine.saved import PackedResults
+from rushlight.memory.recording import CATEGORIES
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.optim.optimizer import Optimizer
+from rushlight.storage import root_of
+from rushlight.tensor import Tensor
+
+UNKNOWN, PARAMETER, GRADIENT, OPTIMIZER_STATE, ACTIVATION, INPUT, TEMPORARY, AUTOGRAD_DETAIL = range(len(CATEGORIES))
+
+
+class Held(NamedTuple):
+    """A block that something holds.  address, size: in bytes."""
+
+    address: int
+    size: int
+    category: int
+    name: str  # of the parameter, module or operator
+    array: Any
+
+
+def block_of(array: Any) -> Any:
+    """The array whose memory that of `array` is, None if NumPy did not allocate it."""
+    root = root_of(array)
+    return root if root.flags.owndata else None
+
+
+def held(array: Any, category: int, name: str = "") -> Iterator[Held]:
+    """The block of an array, once: nothing if another allocated it."""
+    root = block_of(array) if isinstance(array, np.ndarray) else None
+    if root is not None and root.nbytes:
+        yield Held(root.__array_interface__["data"][0], root.nbytes, category, name, root)
+
+
+def saved_arrays(node: Any) -> Iterator[Any]:
+    """The arrays that a node keeps for its backward, without those that hooks packed."""
+    for item in (*(getattr(node, "saved", None) or ()), *(getattr(node, "outs", None) or ())):
+        if isinstance(item, Tensor):
+            yield item._array
+        elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
+            yield item.array
+    aux = getattr(node, "aux", None)
+    for item in aux.items if isinstance(aux, PackedResults) else aux or ():
+        if isinstance(item, np.ndarray):
+            yield item
+    for item in getattr(node, "to_save", None) or ():  # of a custom function
+        if isinstance(item, Tensor):
+            yield item._array
+
+
+def names_of_modules(modules: list[Any]) -> dict[int, str]:
+    """Qualified names by id: of every module below the outermost ones, which go by their class."""
+    inner = {id(child) for module in modules for child in module._modules.values() if child is not None}
+    names: dict[int, str] = {}
+    for root in (m for m in modules if id(m) not in inner):
+        for name, module in root.named_modules():
+            names.setdefault(id(module), name or type(root).__name__)
+    return names
+
+
+def of_modules(modules: list[Any], names: dict[int, str]) -> Iterator[Held]:
+    """Parameters, buffers and gradients of modules."""
+    for module in modules:
+        for key, tensor in (*module._parameters.items(), *module._buffers.items()):
+            if isinstance(tensor, Tensor):
+                name = f"{names.get(id(module), type(module).__name__)}.{key}"
+                yield from held(tensor._array, PARAMETER, name)
+                if isinstance(tensor._grad, Tensor):
+                    yield from held(tensor._grad._array, GRADIENT, name)
+
+
+def of_optimizer(optimizer: Any) -> Iterator[Held]:
+    """The state that an optimizer keeps."""
+    for state in optimizer.state.values():
+        for key, value in state.items() if isinstance(state, dict) else ():
+            if isinstance(value, Tensor):
+                yield from held(value._array, OPTIMIZER_STATE, key)
+
+
+def everything() -> Iterator[Held]:
+    """All that is held by objects of ours, the most telling category first: later ones may repeat a block."""
+    found = [x for x in gc.get_objects() if isinstance(x, (Tensor, Node, Module, Optimizer))]
+    modules = [x for x in found if isinstance(x, Module) and "_modules" in x.__dict__]
+    yield from of_modules(modules, names_of_modules(modules))
+    tensors = [x for x in found if isinstance(x, Tensor)]
+    for t in tensors:
+        if isinstance(t, Parameter):
+            yield from held(t._array, PARAMETER, "parameter")
+    for t in tensors:
+        if isinstance(t._grad, Tensor):
+            yield from held(t._grad._array, GRADIENT, "gradient")
+    for optimizer in (x for x in found if isinstance(x, Optimizer)):
+        yield from of_optimizer(optimizer)
+    for node in (x for x in found if isinstance(x, Node)):
+        for array in saved_arrays(node):
+            yield from held(array, ACTIVATION, node.name())
+    for t in tensors:
+        yield from held(t._array, UNKNOWN, "tensor")
+
+
+def distinct() -> dict[int, Held]:
+    """Every block once, by address, with its most telling category."""
+    found: dict[int, Held] = {}
+    for block in everything():
+        found.setdefault(block.address, block)
+    return found

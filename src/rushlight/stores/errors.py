@@ -1,0 +1,87 @@
+"""What goes wrong with stores, and how it is said."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class StoreError(RuntimeError):
+    """A store could not take or give back what it was asked to: a full disk, an I/O error, bytes that changed on disk."""
+
+
+class StoreWarning(UserWarning):
+    """Something about a store that is likely not meant, such as one that never stored anything."""
+
+
+def size(count: float) -> str:
+    """A number of bytes to read: "1.5 MiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.2f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def bytes_of(limit: int | str, name: str = "memory") -> int:
+    """A number of bytes given as one or as text: 1024, "64 MiB", "2GB".  Raises ValueError for anything else."""
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+        return limit
+    units = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+             "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # fmt: skip
+    text = str(limit).strip().lower().replace(" ", "").removesuffix("bytes")
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        return int(float(digits) * units[text[len(digits) :]])
+    except (KeyError, ValueError, OverflowError):
+        raise ValueError(f'{name}: expected bytes, as 1048576 or "64 MiB", got {limit!r}') from None
+
+
+def filesystem(path: str) -> str:
+    """The file system that holds `path`: "ext4 at /home"."""
+    place = os.path.realpath(path)
+    while not os.path.ismount(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    kind = kind_of(place)
+    return f"{kind} at {place}" if kind else place
+
+
+def kind_of(mount_point: str) -> str:
+    """The type of the file system mounted there; "" where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as lines:
+            found = [line.split()[2] for line in lines if line.split()[1].replace("\\040", " ") == mount_point]
+    except (OSError, IndexError):
+        return ""
+    return found[-1] if found else ""
+
+
+def io_error(what: str, dir: str, needed: int, error: Any) -> StoreError:
+    """The error for a failed call of the system; `what` is "write" or "read"."""
+    free = space(dir)
+    made = StoreError(
+        f"stores.disk: the {what} of {needed} bytes ({size(needed)}) in {dir} ({filesystem(dir)}, "
+        f"{'unknown' if free is None else free} bytes free) failed: {error}. What was not written is still in memory: graphs "
+        "made so far stay usable, and training can go on without the store or with one in another directory."
+    )
+    made.__cause__ = error
+    return made
+
+
+def no_space(dir: str, needed: int, pending: int, free: int) -> StoreError:
+    """The error for a disk without room, found before anything is written."""
+    also = f" beside {pending} bytes waiting to be written" if pending else ""
+    return StoreError(
+        f"stores.disk: {needed} bytes ({size(needed)}) do not fit on {filesystem(dir)} (directory {dir}){also}: "
+        f"{free} bytes ({size(free)}) are free. Graphs made so far stay usable, and training can go on without the store: "
+        "give it a directory on another file system, raise min_bytes=, or compress first."
+    )
+
+
+def space(dir: str) -> int | None:
+    """The bytes that this user can still write in a directory; None where the system does not tell."""
+    try:
+        found = os.statvfs(dir)
+    except (OSError, AttributeError):
+        return None
+    return int(found.f_bavail * found.f_frsize)

@@ -1,0 +1,429 @@
+"""Arrays on disk: writer threads behind a queue bounded in bytes, reading ahead, bytes verified on return.
+
+    spill = Spill(dir, memory="64 MiB")
+    piece = spill.put(array)   # the caller gives the array away: it must not change until the piece is freed
+    piece.prefetch()           # begin to read it
+    array = piece.get()        # as often as wanted
+    piece.free()               # or drop the piece
+
+`spill.memory_now` counts what waits to be written, what was read ahead, and what could not be written; the first two
+stay below `spill.memory`, which can be set at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rushlight.stores.errors import StoreError, bytes_of, io_error
+from rushlight.stores.unlinked import Unlinked
+
+IDLE = 0.5  # seconds after which a thread without work ends
+QUEUED, WRITING, WRITTEN, KEPT = range(4)
+spills: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Slot:
+    """The state of one piece, shared with the threads."""
+
+    __slots__ = ("ahead", "array", "busy", "crc", "dead", "error", "file", "fresh", "nbytes", "offset", "reading",
+                 "state", "wanted")  # fmt: skip
+
+    def __init__(self, array: Any, file: Unlinked, offset: int):
+        self.array: Any = array  # until it is written
+        self.ahead: Any = None  # what was read ahead
+        self.file, self.offset, self.nbytes, self.crc = file, offset, array.nbytes, 0
+        self.state, self.busy = QUEUED, 0  # busy: threads at the extent
+        self.dead = self.wanted = self.reading = False
+        self.fresh = True  # whether it counts among the bytes by which the file will grow
+        self.error: Any = None  # of reading ahead
+
+
+class Piece:
+    """An array in a `Spill`.  When the piece dies, so does what it has on disk."""
+
+    __slots__ = ("__weakref__", "axes", "dtype", "shape", "slot", "spill")
+
+    def __init__(self, spill: Spill, slot: Slot, array: Any, axes: Any):
+        self.spill, self.slot, self.axes = spill, slot, axes
+        self.shape, self.dtype = array.shape, array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self.slot.nbytes
+
+    def get(self, out: Any = None) -> Any:
+        """The array: the very one that was put as long as that waits to be written, else one read from disk.
+
+        out: a C-contiguous array of as many bytes to read into; it is returned, its first bytes filled, with its own shape.
+        Raises StoreError where reading fails or the bytes are not those that were written.
+        """
+        found = self.spill._take(self.slot, out)
+        if out is not None or self.slot.array is found:
+            return found
+        return self.laid_out(found)
+
+    def laid_out(self, data: Any) -> Any:
+        """Bytes, or a memory-ordered array, as the array that was put."""
+        if data.dtype != self.dtype or data.ndim != len(self.shape) or self.axes is not None:
+            ordered = self.shape if self.axes is None else [self.shape[i] for i in self.axes]
+            data = data.view(self.dtype).reshape(ordered)
+        return data if self.axes is None else data.transpose(np.argsort(self.axes))
+
+    def prefetch(self) -> bool:
+        """Begin to read the array, unless it is in memory; False where the bound on memory forbids it now."""
+        return self.spill._prefetch(self.slot)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether `get` would not wait for the disk."""
+        return self.slot.array is not None or self.slot.ahead is not None
+
+    def free(self) -> None:
+        """Give the extent and the memory back now."""
+        self.spill._free(self.slot)
+
+    def __del__(self) -> None:
+        slot = getattr(self, "slot", None)
+        if slot is not None and not slot.dead:
+            self.spill._free(slot)
+
+
+def ordered(array: Any) -> tuple[Any, Any]:
+    """An array as its elements lie in memory, and the axes that order it so (None: as it was): a copy if it has gaps."""
+    if array.flags.c_contiguous:
+        return array, None
+    axes = tuple(sorted(range(array.ndim), key=lambda i: -abs(array.strides[i])))
+    turned = array.transpose(axes)
+    return (turned, axes) if turned.flags.c_contiguous else (np.ascontiguousarray(array), None)
+
+
+def flat_bytes(array: Any) -> Any:
+    """The bytes of a C-contiguous array, without a copy."""
+    return array.reshape(-1).view(np.uint8)
+
+
+class Spill:
+    """A place on disk for arrays.
+
+    Args:
+        dir: where; the directory for temporary files if None. No file there has a name: nothing stays behind.
+        memory: bytes, as a number or text, that arrays waiting to be written or read ahead may take together. An array that
+            is larger is written by the thread that puts it.
+        threads: writers and readers at once, at most.
+        verify: whether checksums are compared on return.
+    """
+
+    def __init__(self, dir: Any = None, *, memory: int | str = 1 << 26, threads: int = 2, verify: bool = True):
+        self.file, self.verify, self.threads = Unlinked(dir), verify, threads
+        self.limit = bytes_of(memory)
+        self.queued = self.ahead = self.kept = self.writing = 0  # bytes
+        self.writes: deque[Slot] = deque()
+        self.reads: deque[Slot] = deque()
+        self.aheads: deque[Slot] = deque()  # slots that hold something read ahead, the oldest first
+        self.dead: deque[Slot] = deque()  # freed, for whoever has the lock next
+        self.error: StoreError | None = None
+        self.workers = self.idle = 0
+        self.counts = dict.fromkeys(("put", "written", "read", "from_memory", "read_ahead", "failed"), 0)
+        self.waited = 0.0
+        self.turn = threading.Condition(threading.Lock())  # no reentrant lock: see `_free`
+        spills.add(self)
+
+    # The public part -------------------------------------------------------------------------------
+
+    def put(self, array: Any) -> Piece:
+        """Take an array.  Waits while the bound on memory is reached; raises StoreError for a full disk, and for what went
+        wrong with earlier arrays since."""
+        plain, axes = ordered(array)
+        with self.turn:
+            self._sweep()
+            self._raise()
+            self._room(plain.nbytes)
+            slot = Slot(plain, self.file, self.file.allocate(plain.nbytes))
+            self.counts["put"] += plain.nbytes
+            direct = plain.nbytes > self.limit or not self._hire(bool(self.writes or self.reads))
+            slot.state = WRITING if direct else QUEUED
+            self.queued += plain.nbytes
+            if not direct:
+                self.writes.append(slot)
+                self.turn.notify_all()
+        piece = Piece(self, slot, array, axes)
+        if direct:
+            self._write(slot)
+            self._raise()
+        return piece
+
+    @property
+    def memory_now(self) -> int:
+        """Bytes of arrays that wait to be written, were read ahead, or could not be written."""
+        return self.queued + self.ahead + self.kept
+
+    @property
+    def memory(self) -> int:
+        """The bound on the bytes that wait to be written or were read ahead."""
+        return self.limit
+
+    @memory.setter
+    def memory(self, limit: int | str) -> None:
+        with self.turn:
+            self.limit = bytes_of(limit)
+            self._shed(0)
+            self.turn.notify_all()
+
+    def flush(self) -> None:
+        """Wait until everything is written; raises StoreError for what was not."""
+        start = perf_counter()
+        with self.turn:
+            while self.queued and self.workers:
+                self.turn.wait(0.1)
+            self.waited += perf_counter() - start
+            self._raise()
+
+    def stats(self) -> dict[str, Any]:
+        """Bytes put, written, read, ...; `disk` is what the file takes now, `waited` the seconds that callers waited."""
+        return {**self.counts, "memory": self.memory_now, "disk": self.file.used, "waited": self.waited}
+
+    # With the lock held ----------------------------------------------------------------------------
+
+    def _raise(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def _room(self, count: int) -> None:
+        """Wait until `count` more bytes fit below the bound, or nothing is left to wait for."""
+        self._shed(count)
+        start = None
+        while self.queued and self.queued + count + self.ahead > self.limit and self.workers:
+            start = perf_counter() if start is None else start
+            self.turn.wait(0.1)
+            self._sweep()
+            self._shed(count)
+        if start is not None:
+            self.waited += perf_counter() - start
+            self._raise()
+
+    def _shed(self, count: int) -> None:
+        """Forget what was read ahead, the latest first, where it stands in the way of `count` bytes."""
+        while self.aheads and self.queued + self.ahead + count > self.limit:
+            self._forget(self.aheads.pop())
+
+    def _forget(self, slot: Slot) -> None:
+        if slot.ahead is not None:
+            slot.ahead = None
+            self.ahead -= slot.nbytes
+
+    def _hire(self, more: bool) -> bool:
+        """Have a thread at work; one more, if there is `more` to do than those here take.  False where none can start."""
+        if self.workers and (self.idle or not more or self.workers >= self.threads):
+            return True
+        try:
+            self.workers += 1
+            threading.Thread(target=work, args=(self,), name="rushlight.stores", daemon=True).start()
+        except RuntimeError:  # the interpreter is ending
+            self.workers -= 1
+        return self.workers > 0
+
+    def _sweep(self) -> None:
+        """Release what was freed."""
+        while self.dead:
+            self._bury(self.dead.popleft())
+
+    def _bury(self, slot: Slot) -> None:
+        """Release the extent and the memory of a freed slot, unless a thread is at it: that one will."""
+        if slot.state == QUEUED:
+            self.queued -= slot.nbytes
+            slot.array = None
+            slot.state = WRITTEN
+            if slot in self.writes:
+                self.writes.remove(slot)
+        if slot.state == KEPT and slot.array is not None:
+            self.kept -= slot.nbytes
+            slot.array = None
+        if slot.ahead is not None:
+            self.aheads.remove(slot)
+            self._forget(slot)
+        if slot.busy == 0 and slot.state != WRITING and slot.offset >= 0:
+            self._settle(slot)
+            slot.file.release(slot.offset, slot.nbytes)
+            slot.offset = -1
+        self.turn.notify_all()
+
+    def _settle(self, slot: Slot) -> None:
+        if slot.fresh:
+            slot.fresh = False
+            slot.file.settled(slot.nbytes)
+
+    # Pieces ----------------------------------------------------------------------------------------
+
+    def _free(self, slot: Slot) -> None:
+        """Free a slot: also from a destructor, which may run while this very thread holds the lock."""
+        if not slot.dead:
+            slot.dead = True
+            self.dead.append(slot)
+        if self.turn.acquire(False):
+            try:
+                self._sweep()
+            finally:
+                self.turn.release()
+
+    def _take(self, slot: Slot, out: Any) -> Any:
+        """The array of a slot, from memory or from disk."""
+        if slot.dead:
+            raise StoreError("stores.disk: the piece was freed, its bytes are gone")
+        with self.turn:
+            self._sweep()
+            start = perf_counter()
+            while slot.wanted and slot.reading:
+                self.turn.wait(0.1)
+            self.waited += perf_counter() - start
+            slot.wanted = False
+            found = slot.array
+            if found is None and slot.ahead is not None:
+                found = slot.ahead
+                self.counts["read_ahead"] += slot.nbytes
+                self.aheads.remove(slot)
+                self._forget(slot)
+                self.turn.notify_all()
+            elif found is not None:
+                self.counts["from_memory"] += slot.nbytes
+            slot.busy += 1
+        try:
+            if found is None:
+                return self._read(slot, out)
+        finally:
+            self._leave(slot)
+        return found if out is None else filled(out, found)
+
+    def _leave(self, slot: Slot) -> None:
+        with self.turn:
+            slot.busy -= 1
+            if slot.dead:
+                self._bury(slot)
+
+    def _read(self, slot: Slot, out: Any = None) -> Any:
+        """The bytes of a slot from disk, verified."""
+        start = perf_counter()
+        data = np.empty(slot.nbytes, np.uint8) if out is None else flat_bytes(out)[: slot.nbytes]
+        try:
+            crc = slot.file.read(slot.offset, data)
+        except OSError as error:
+            raise io_error("read", slot.file.dir, slot.nbytes, error) from error
+        if self.verify and crc != slot.crc:
+            raise StoreError(
+                f"stores.disk: {slot.nbytes} bytes at {slot.offset} of the temporary file in {slot.file.dir} are not those "
+                f"that were written (checksum {crc:08x}, expected {slot.crc:08x}): the disk or another process changed them"
+            )
+        with self.turn:
+            self.counts["read"] += slot.nbytes
+            self.waited += perf_counter() - start
+        return data if out is None else out
+
+    def _prefetch(self, slot: Slot) -> bool:
+        with self.turn:
+            self._sweep()
+            if slot.array is not None or slot.ahead is not None or slot.wanted or slot.dead:
+                return True
+            coming = sum(s.nbytes for s in self.reads)
+            if self.queued + self.ahead + coming + slot.nbytes > self.limit or not self._hire(bool(self.reads)):
+                return False
+            slot.wanted = slot.reading = True
+            self.reads.append(slot)
+            self.turn.notify_all()
+            return True
+
+    # Threads ---------------------------------------------------------------------------------------
+
+    def _write(self, slot: Slot) -> None:
+        """Write a slot and drop its array; one that cannot be written stays in memory."""
+        failure = None
+        try:
+            crc = slot.file.write(slot.offset, flat_bytes(slot.array))
+        except OSError as error:
+            failure = io_error("write", slot.file.dir, slot.nbytes, error)
+        with self.turn:
+            self.queued -= slot.nbytes
+            self._settle(slot)
+            if failure is None:
+                slot.crc, slot.state, slot.array = crc, WRITTEN, None
+                self.counts["written"] += slot.nbytes
+            else:
+                slot.state, self.error = KEPT, failure
+                self.kept += slot.nbytes
+                self.counts["failed"] += slot.nbytes
+                slot.file.release(slot.offset, slot.nbytes)
+                slot.offset = -1
+            if slot.dead:
+                self._bury(slot)
+            self.turn.notify_all()
+
+    def _read_ahead(self, slot: Slot) -> None:
+        """Read a slot for a later `get`."""
+        data = None
+        try:
+            data = self._read(slot)
+        except StoreError:  # `get` will try again, and raise
+            pass
+        with self.turn:
+            slot.reading, slot.busy = False, slot.busy - 1
+            if slot.dead:
+                self._bury(slot)
+            elif slot.wanted and data is not None:
+                slot.ahead = data
+                self.ahead += slot.nbytes
+                self.aheads.append(slot)
+            slot.wanted = False
+            self.turn.notify_all()
+
+
+def filled(out: Any, data: Any) -> Any:
+    """`out`, its first bytes those of `data`."""
+    flat_bytes(out)[: data.nbytes] = flat_bytes(data)
+    return out
+
+
+def work(spill: Spill) -> None:
+    """What a thread does: reads before writes, and it ends when there was nothing for a while."""
+    while True:
+        with spill.turn:
+            spill._sweep()
+            if not (spill.reads or spill.writes):
+                spill.idle += 1
+                spill.turn.wait(IDLE)
+                spill.idle -= 1
+            if not (spill.reads or spill.writes):
+                spill._sweep()
+                spill.workers -= 1
+                return
+            reading = bool(spill.reads)
+            slot = spill.reads.popleft() if reading else spill.writes.popleft()
+            if reading:
+                slot.busy += 1
+            else:
+                slot.state = WRITING
+        (spill._read_ahead if reading else spill._write)(slot)
+        del slot
+
+
+def after_fork() -> None:
+    """In a forked child there are no threads, and the file is the parent's: read what is there, write to one's own."""
+    for spill in list(spills):
+        spill.turn = threading.Condition(threading.Lock())
+        spill.workers = spill.idle = 0
+        for slot in spill.writes:
+            slot.state = KEPT
+        spill.kept, spill.queued = spill.kept + spill.queued, 0
+        spill.writes, spill.reads = deque(), deque()
+        spill.file.foreign = True
+        spill.file = Unlinked(spill.file.dir)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
