@@ -45,6 +45,7 @@ from rushlight.engine.modes import (  # noqa: E402
     set_grad_enabled,
 )
 from rushlight.generator import Generator, default_generator  # noqa: E402
+from rushlight.kernels import allocator as _allocator  # noqa: E402
 from rushlight.ops.registry import NAMESPACES as _NAMESPACES  # noqa: E402
 from rushlight.size import Size  # noqa: E402
 from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
@@ -52,6 +53,7 @@ from rushlight.version import __version__  # noqa: E402
 
 globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
 globals().update(_NAMESPACES[""])
+_allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
 
 # Rooms that are loaded when they are first asked for.  `torch.backends` is not the room of that name.
 globals().pop("backends", None)

@@ -27,6 +27,8 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_stats",
+    "memory_summary",
     "profiler",
     "reset_peak_memory_stats",
     "set_device",
@@ -110,27 +112,52 @@ def manual_seed_all(seed: int) -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of tensors on CUDA devices: 0."""
-    return 0
+    """Bytes in use on the CUDA device: 0 without one, those of the CPU where it stands for one."""
+    return int(_memory("memory_allocated", 0))
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Peak bytes of tensors on CUDA devices: 0."""
-    return 0
+    """The most bytes in use at once: 0 without a CUDA device, those of the CPU where it stands for one."""
+    return int(_memory("max_memory_allocated", 0))
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that the allocator of CUDA devices holds: 0."""
-    return 0
+    """As `memory_allocated`: the C library does not say how much it keeps."""
+    return memory_allocated(device)
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Peak bytes that the allocator of CUDA devices held: 0."""
-    return 0
+    """As `max_memory_allocated`."""
+    return max_memory_allocated(device)
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The counters of the allocator by name: none without a CUDA device."""
+    return dict(_memory("memory_stats", {}))
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """A table of what is in use; refused with RuntimeError where there is no CUDA device."""
+    _needs_device("memory_summary")
+    return str(_memory("memory_summary", ""))
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the peaks anew: nothing to do."""
+    """Let the peaks be what is in use now."""
+    _memory("reset_peak_memory_stats", None)
+
+
+def _memory(name: str, otherwise: Any) -> Any:
+    """What the function of that name says of the CPU, where it stands for a CUDA device."""
+    return otherwise if devices.instead_of_cuda is None else getattr(__getattr__("memory"), name)()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "memory":
+        raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("rushlight.memory.cuda")
 
 
 def _needs_device(name: str) -> None:

@@ -8,6 +8,7 @@ kernels do.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,10 +19,10 @@ from rushlight.kernels.native import loader
 _SET, _DEFAULT = 304, 306  # places of PyDataMem_SetHandler and PyDataMem_DefaultHandler in NumPy's C API
 _PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_GetCode", "PyFrame_GetLasti", "Py_IncRef",
            "Py_DecRef", "PyGC_Disable", "PyGC_Enable")  # fmt: skip
-_p, _i, _n = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "reset_totals": (), "limit": (_n, _p),
-    "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_p, _i, _i),
+    "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
     "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p,), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
@@ -65,15 +66,23 @@ def install(build: bool = True) -> bool:
     global _library, _failure
     if _library is not None:
         return True
+    if os.environ.get("RUSHLIGHT_COUNT_MEMORY", "1").lower() in ("0", "false", "off", "no"):
+        _failure = "RUSHLIGHT_COUNT_MEMORY is off"
+        return False
     path = loader.library() if build or loader.built() else None
+    if _library is not None:  # done by what loaded the kernels
+        return True
     if path is None:
         status = loader.status()
         _failure = f"the native kernels are not there ({status['state']}: {status.get('error', 'not built yet')})"
         return False
-    library = Library(path)
-    _failure = _replace(library.handler(_huge_pages()))
+    try:
+        found = Library(path)
+        _failure = _replace(found.handler(_huge_pages()))
+    except Exception as error:  # an unknown NumPy: arithmetic goes on without
+        _failure = f"{type(error).__name__}: {error}"
     if not _failure:
-        _library = library
+        _library = found
     return not _failure
 
 
@@ -96,7 +105,8 @@ def installed() -> bool:
 def _huge_pages() -> bool:
     from numpy._core import multiarray
 
-    return bool(multiarray._get_madvise_hugepage())
+    ask: Any = multiarray.__dict__["_get_madvise_hugepage"]
+    return bool(ask())
 
 
 def _replace(handler: int) -> str:
@@ -105,7 +115,7 @@ def _replace(handler: int) -> str:
     NumPy's own function for it, PyDataMem_SetHandler, sets a context variable, which new threads and the cells of a
     notebook do not inherit.
     """
-    from numpy._core import _multiarray_umath
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     api = ctypes.pythonapi
     get, put, name = api.PyCapsule_GetPointer, api.PyCapsule_SetPointer, b"mem_handler"

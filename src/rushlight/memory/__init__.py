@@ -20,7 +20,7 @@ from rushlight.memory.account import (
     stats,
     trim,
 )
-from rushlight.memory.recorder import is_recording, mark, record_history, recording
+from rushlight.memory.recorder import dump, is_recording, mark, record_history, recording, snapshot
 from rushlight.memory.recording import Recording
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Recording",
     "Stats",
     "current",
+    "dump",
     "is_recording",
     "live",
     "mark",
@@ -40,6 +41,7 @@ __all__ = [
     "recording",
     "reset_peak",
     "reset_peak_memory_stats",
+    "snapshot",
     "stats",
     "trim",
 ]

@@ -52,12 +52,10 @@ class Recorder:
         before = places.distinct()
         self.zero = time_ns() - clock()
         self.library.record(self.capacity, self.depth)
-        total = allocator.totals().bytes
         for block in before.values():
             self.library.adopt(block.address, block.size, block.category)
-        del before
+        self.lump = allocator.totals().bytes
         self.library.mark(PHASE, FORWARD, 0)
-        self.lump = total
         self.handles = [
             nn_module.register_module_forward_pre_hook(self.enter),
             nn_module.register_module_forward_hook(self.leave, always_call=True),
@@ -119,7 +117,7 @@ class Recorder:
             array = array.base
             if not isinstance(array, np.ndarray):
                 return
-        self.library.category(array.__array_interface__["data"][0], category, keep)
+        self.library.category(array, category, keep)
 
     def enter_phase(self, phase: int, since: int = 0) -> None:
         """Note that the program does something else, from now on or since a time of the clock."""
@@ -193,7 +191,7 @@ class Recorder:
         made = self.label(start, name.removeprefix(STEP), "", TEMPORARY)
         for optimizer in inputs if made else ():
             for block in places.of_optimizer(optimizer):
-                self.library.category(block.address, OPTIMIZER_STATE, 1 << PARAMETER)
+                self.library.category(block.array, OPTIMIZER_STATE, 1 << PARAMETER)
         self.enter_phase(FORWARD if modes.run is None else BACKWARD)
 
     # The result ---------------------------------------------------------------------------------------
@@ -325,6 +323,20 @@ def recording() -> Recording:
     return _last.recording()
 
 
+def snapshot() -> dict[str, Any]:
+    """What was recorded, as the plain dictionary that PyTorch's memory viewer reads from a pickle."""
+    from rushlight.memory.snapshots import to_snapshot
+
+    return to_snapshot(recording())
+
+
+def dump(path: Any) -> None:
+    """Write `snapshot()` to a file."""
+    from rushlight.memory.snapshots import save
+
+    save(recording(), path)
+
+
 def is_recording() -> bool:
     """Whether allocations are being recorded."""
     return _active is not None
@@ -335,4 +347,3 @@ def mark(text: str) -> None:
     if _active is not None:
         _active.marks.append(str(text))
         _active.library.mark(MARK, len(_active.marks) - 1, 0)
-

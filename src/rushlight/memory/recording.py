@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CATEGORIES = ("unknown", "parameter", "gradient", "optimizer_state", "activation", "input", "temporary", "autograd_detail")
+CATEGORIES = (
+    "unknown",
+    "parameter",
+    "gradient",
+    "optimizer_state",
+    "activation",
+    "input",
+    "temporary",
+    "autograd_detail",
+)
 """What a block is for; the number of a category is its place here."""
 
 PHASES = ("", "forward", "backward", "optimizer")

@@ -1,6 +1,6 @@
 """Finds a C++ compiler, compiles the kernels once into a cache, loads them with ctypes.
 
-Nothing here runs on import; :func:`tables` does the work at the first kernel call and never raises: without a
+:func:`tables` does the work, on import if the kernels are compiled already, else at their first call, and never raises: without a
 compiler, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables and the callers take their
 NumPy references.  :func:`status` says what happened and why.
 
@@ -66,6 +66,10 @@ def tables() -> Tables:
         with _lock:
             if _tables is None:
                 _tables = _load()
+                if _tables:
+                    from rushlight.kernels import allocator  # which asks for the library, and finds it
+
+                    allocator.install()
     return _tables
 
 

@@ -409,8 +409,9 @@ RL_EXPORT int rl_memory_label(int64_t start, int label, int category) {
     return some;
 }
 
-// A block's category from now on: unless it is one of those whose bits are set in `keep`.
-RL_EXPORT void rl_memory_category(void *block, int category, int keep) {
+// The category of an array's block from now on: unless it is one of those whose bits are set in `keep`.
+RL_EXPORT void rl_memory_category(Array *array, int category, int keep) {
+    void *block = array->data;
     Recorder &r = *recorder;
     std::lock_guard<std::mutex> hold(r.lock);
     auto found = r.alive.find(block);
