@@ -32,9 +32,12 @@ def bytes_of(limit: int | str, name: str = "memory") -> int:
     text = str(limit).strip().lower().replace(" ", "").removesuffix("bytes")
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     try:
-        return int(float(digits) * units[text[len(digits) :]])
+        count = int(float(digits) * units[text[len(digits) :]])
     except (KeyError, ValueError, OverflowError):
-        raise ValueError(f'{name}: expected bytes, as 1048576 or "64 MiB", got {limit!r}') from None
+        count = -1
+    if count < 0:
+        raise ValueError(f'{name}: expected bytes, as 1048576 or "64 MiB", got {limit!r}')
+    return count
 
 
 def filesystem(path: str) -> str:
@@ -85,3 +88,12 @@ def space(dir: str) -> int | None:
     except (OSError, AttributeError):
         return None
     return int(found.f_bavail * found.f_frsize)
+
+
+def changed(slot: Any, crc: int) -> StoreError:
+    """The error for bytes that came back from disk as others."""
+    return StoreError(
+        f"stores.disk: {slot.nbytes} bytes at {slot.offset} of the temporary file in {slot.file.dir} "
+        f"({filesystem(slot.file.dir)}) are not those that were written (checksum {crc:08x}, expected {slot.crc:08x}): the "
+        "disk, or another process, changed them"
+    )

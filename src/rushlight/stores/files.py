@@ -1,7 +1,7 @@
 """Arrays on disk: writer threads behind a queue bounded in bytes, reading ahead, bytes verified on return.
 
     spill = Spill(dir, memory="64 MiB")
-    piece = spill.put(array)   # the caller gives the array away: it must not change until the piece is freed
+    piece = spill.put(array)   # the caller gives the array away: it must not change until it is written or freed
     piece.prefetch()           # begin to read it
     array = piece.get()        # as often as wanted
     piece.free()               # or drop the piece
@@ -12,7 +12,9 @@ stay below `spill.memory`, which can be set at any time.
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -21,28 +23,29 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.stores.errors import StoreError, bytes_of, io_error
+from rushlight.stores.errors import StoreError, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
 
 IDLE = 0.5  # seconds after which a thread without work ends
 QUEUED, WRITING, WRITTEN, KEPT = range(4)
 spills: weakref.WeakSet[Any] = weakref.WeakSet()
+ending = threading.Event()  # whether the interpreter ends: no more threads
 
 
 class Slot:
     """The state of one piece, shared with the threads."""
 
-    __slots__ = ("ahead", "array", "busy", "crc", "dead", "error", "file", "fresh", "nbytes", "offset", "reading",
-                 "state", "wanted")  # fmt: skip
+    __slots__ = ("ahead", "array", "busy", "crc", "dead", "file", "fresh", "nbytes", "offset", "reading", "reserved",
+                 "state")  # fmt: skip
 
     def __init__(self, array: Any, file: Unlinked, offset: int):
         self.array: Any = array  # until it is written
         self.ahead: Any = None  # what was read ahead
         self.file, self.offset, self.nbytes, self.crc = file, offset, array.nbytes, 0
         self.state, self.busy = QUEUED, 0  # busy: threads at the extent
-        self.dead = self.wanted = self.reading = False
+        self.dead = self.reading = False
+        self.reserved = False  # whether it counts among the bytes read ahead: from the request on
         self.fresh = True  # whether it counts among the bytes by which the file will grow
-        self.error: Any = None  # of reading ahead
 
 
 class Piece:
@@ -57,24 +60,22 @@ class Piece:
     @property
     def nbytes(self) -> int:
         """Bytes of the array."""
-        return self.slot.nbytes
+        return self.slot.nbytes  # type: ignore[no-any-return]
 
     def get(self, out: Any = None) -> Any:
         """The array: the very one that was put as long as that waits to be written, else one read from disk.
 
-        out: a C-contiguous array of as many bytes to read into; it is returned, its first bytes filled, with its own shape.
+        out: a C-contiguous array of at least as many bytes to read into; it is returned, with its own shape.
         Raises StoreError where reading fails or the bytes are not those that were written.
         """
         found = self.spill._take(self.slot, out)
-        if out is not None or self.slot.array is found:
-            return found
-        return self.laid_out(found)
+        return found if out is not None else self.laid_out(found)
 
     def laid_out(self, data: Any) -> Any:
-        """Bytes, or a memory-ordered array, as the array that was put."""
+        """Bytes, or elements in the order of memory, as the array that was put."""
         if data.dtype != self.dtype or data.ndim != len(self.shape) or self.axes is not None:
-            ordered = self.shape if self.axes is None else [self.shape[i] for i in self.axes]
-            data = data.view(self.dtype).reshape(ordered)
+            order = self.shape if self.axes is None else [self.shape[i] for i in self.axes]
+            data = data.view(self.dtype).reshape(order)
         return data if self.axes is None else data.transpose(np.argsort(self.axes))
 
     def prefetch(self) -> bool:
@@ -110,6 +111,12 @@ def flat_bytes(array: Any) -> Any:
     return array.reshape(-1).view(np.uint8)
 
 
+def filled(out: Any, data: Any) -> Any:
+    """`out`, its first bytes those of `data`."""
+    flat_bytes(out)[: data.nbytes] = flat_bytes(data)
+    return out
+
+
 class Spill:
     """A place on disk for arrays.
 
@@ -124,16 +131,18 @@ class Spill:
     def __init__(self, dir: Any = None, *, memory: int | str = 1 << 26, threads: int = 2, verify: bool = True):
         self.file, self.verify, self.threads = Unlinked(dir), verify, threads
         self.limit = bytes_of(memory)
-        self.queued = self.ahead = self.kept = self.writing = 0  # bytes
+        self.queued = self.ahead = self.kept = 0  # bytes
         self.writes: deque[Slot] = deque()
         self.reads: deque[Slot] = deque()
-        self.aheads: deque[Slot] = deque()  # slots that hold something read ahead, the oldest first
-        self.dead: deque[Slot] = deque()  # freed, for whoever has the lock next
+        self.aheads: deque[Slot] = deque()  # slots whose array was read ahead, the oldest first
+        self.active: set[Slot] = set()  # at which a thread reads or writes
+        self.dead: deque[Slot] = deque()  # freed by a destructor within one of the locked parts below
         self.error: StoreError | None = None
         self.workers = self.idle = 0
         self.counts = dict.fromkeys(("put", "written", "read", "from_memory", "read_ahead", "failed"), 0)
         self.waited = 0.0
-        self.turn = threading.Condition(threading.Lock())  # no reentrant lock: see `_free`
+        self.lock: Any = threading.RLock()
+        self.turn = threading.Condition(self.lock)
         spills.add(self)
 
     # The public part -------------------------------------------------------------------------------
@@ -148,26 +157,32 @@ class Spill:
             self._room(plain.nbytes)
             slot = Slot(plain, self.file, self.file.allocate(plain.nbytes))
             self.counts["put"] += plain.nbytes
-            direct = plain.nbytes > self.limit or not self._hire(bool(self.writes or self.reads))
-            slot.state = WRITING if direct else QUEUED
             self.queued += plain.nbytes
-            if not direct:
+            direct = plain.nbytes > self.limit or not self._hire(bool(self.writes or self.reads))
+            if direct:
+                slot.state = WRITING
+                self.active.add(slot)
+            else:
                 self.writes.append(slot)
                 self.turn.notify_all()
         piece = Piece(self, slot, array, axes)
         if direct:
-            self._write(slot)
-            self._raise()
+            try:
+                self._write(slot)
+                self._raise()
+            except BaseException:  # nobody gets the piece
+                piece.free()
+                raise
         return piece
 
     @property
     def memory_now(self) -> int:
-        """Bytes of arrays that wait to be written, were read ahead, or could not be written."""
+        """Bytes of arrays that wait to be written, are read ahead, or could not be written."""
         return self.queued + self.ahead + self.kept
 
     @property
     def memory(self) -> int:
-        """The bound on the bytes that wait to be written or were read ahead."""
+        """The bound on the bytes that wait to be written or are read ahead."""
         return self.limit
 
     @memory.setter
@@ -201,7 +216,7 @@ class Spill:
         """Wait until `count` more bytes fit below the bound, or nothing is left to wait for."""
         self._shed(count)
         start = None
-        while self.queued and self.queued + count + self.ahead > self.limit and self.workers:
+        while self.queued and self.queued + self.ahead + count > self.limit and (self.workers or self.active):
             start = perf_counter() if start is None else start
             self.turn.wait(0.1)
             self._sweep()
@@ -211,19 +226,23 @@ class Spill:
             self._raise()
 
     def _shed(self, count: int) -> None:
-        """Forget what was read ahead, the latest first, where it stands in the way of `count` bytes."""
-        while self.aheads and self.queued + self.ahead + count > self.limit:
-            self._forget(self.aheads.pop())
+        """Forget what was or is to be read ahead, the latest first, where it stands in the way of `count` bytes."""
+        while (self.reads or self.aheads) and self.queued + self.ahead + count > self.limit:
+            self._forget((self.reads or self.aheads).pop())
 
     def _forget(self, slot: Slot) -> None:
-        if slot.ahead is not None:
-            slot.ahead = None
+        """Drop what was read ahead, or the request."""
+        slot.ahead = None
+        if slot.reserved:
+            slot.reserved = slot.reading = False
             self.ahead -= slot.nbytes
 
     def _hire(self, more: bool) -> bool:
         """Have a thread at work; one more, if there is `more` to do than those here take.  False where none can start."""
         if self.workers and (self.idle or not more or self.workers >= self.threads):
             return True
+        if ending.is_set():
+            return False
         try:
             self.workers += 1
             threading.Thread(target=work, args=(self,), name="rushlight.stores", daemon=True).start()
@@ -240,39 +259,41 @@ class Spill:
         """Release the extent and the memory of a freed slot, unless a thread is at it: that one will."""
         if slot.state == QUEUED:
             self.queued -= slot.nbytes
-            slot.array = None
-            slot.state = WRITTEN
-            if slot in self.writes:
-                self.writes.remove(slot)
+            slot.array, slot.state = None, WRITTEN
+            self.writes.remove(slot)
         if slot.state == KEPT and slot.array is not None:
             self.kept -= slot.nbytes
             slot.array = None
         if slot.ahead is not None:
             self.aheads.remove(slot)
             self._forget(slot)
-        if slot.busy == 0 and slot.state != WRITING and slot.offset >= 0:
-            self._settle(slot)
-            slot.file.release(slot.offset, slot.nbytes)
-            slot.offset = -1
+        if slot in self.reads:
+            self.reads.remove(slot)
+            self._forget(slot)
+        if slot.busy == 0 and slot not in self.active:
+            self._give_back(slot)
         self.turn.notify_all()
 
-    def _settle(self, slot: Slot) -> None:
+    def _give_back(self, slot: Slot) -> None:
+        """Release the extent, once."""
         if slot.fresh:
             slot.fresh = False
             slot.file.settled(slot.nbytes)
+        if slot.offset >= 0:
+            slot.file.release(slot.offset, slot.nbytes)
+            slot.offset = -1
 
     # Pieces ----------------------------------------------------------------------------------------
 
     def _free(self, slot: Slot) -> None:
-        """Free a slot: also from a destructor, which may run while this very thread holds the lock."""
-        if not slot.dead:
-            slot.dead = True
-            self.dead.append(slot)
-        if self.turn.acquire(False):
-            try:
+        """Free a slot: also from a destructor, which may run within a locked part of this very thread."""
+        if slot.dead:
+            return
+        slot.dead = True
+        self.dead.append(slot)
+        if not self.lock._is_owned() and not sys.is_finalizing():
+            with self.turn:
                 self._sweep()
-            finally:
-                self.turn.release()
 
     def _take(self, slot: Slot, out: Any) -> Any:
         """The array of a slot, from memory or from disk."""
@@ -280,33 +301,37 @@ class Spill:
             raise StoreError("stores.disk: the piece was freed, its bytes are gone")
         with self.turn:
             self._sweep()
-            start = perf_counter()
-            while slot.wanted and slot.reading:
-                self.turn.wait(0.1)
-            self.waited += perf_counter() - start
-            slot.wanted = False
-            found = slot.array
-            if found is None and slot.ahead is not None:
-                found = slot.ahead
-                self.counts["read_ahead"] += slot.nbytes
-                self.aheads.remove(slot)
-                self._forget(slot)
-                self.turn.notify_all()
-            elif found is not None:
-                self.counts["from_memory"] += slot.nbytes
+            found = self._in_memory(slot)
             slot.busy += 1
         try:
             if found is None:
                 return self._read(slot, out)
         finally:
-            self._leave(slot)
+            with self.turn:
+                slot.busy -= 1
+                if slot.dead:
+                    self._bury(slot)
         return found if out is None else filled(out, found)
 
-    def _leave(self, slot: Slot) -> None:
-        with self.turn:
-            slot.busy -= 1
-            if slot.dead:
-                self._bury(slot)
+    def _in_memory(self, slot: Slot) -> Any:
+        """What memory has of a slot, after waiting for who reads it ahead; that is handed over."""
+        if slot in self.reads:  # nobody has begun: the caller reads it
+            self.reads.remove(slot)
+            self._forget(slot)
+        start = perf_counter()
+        while slot.reading and self.workers:
+            self.turn.wait(0.1)
+        self.waited += perf_counter() - start
+        if slot.array is not None:
+            self.counts["from_memory"] += slot.nbytes
+            return slot.array
+        found = slot.ahead
+        if found is not None:
+            self.counts["read_ahead"] += slot.nbytes
+            self.aheads.remove(slot)
+            self._forget(slot)
+            self.turn.notify_all()
+        return found
 
     def _read(self, slot: Slot, out: Any = None) -> Any:
         """The bytes of a slot from disk, verified."""
@@ -317,24 +342,22 @@ class Spill:
         except OSError as error:
             raise io_error("read", slot.file.dir, slot.nbytes, error) from error
         if self.verify and crc != slot.crc:
-            raise StoreError(
-                f"stores.disk: {slot.nbytes} bytes at {slot.offset} of the temporary file in {slot.file.dir} are not those "
-                f"that were written (checksum {crc:08x}, expected {slot.crc:08x}): the disk or another process changed them"
-            )
+            raise changed(slot, crc)
         with self.turn:
             self.counts["read"] += slot.nbytes
-            self.waited += perf_counter() - start
+            if slot not in self.active:
+                self.waited += perf_counter() - start
         return data if out is None else out
 
     def _prefetch(self, slot: Slot) -> bool:
         with self.turn:
             self._sweep()
-            if slot.array is not None or slot.ahead is not None or slot.wanted or slot.dead:
+            if slot.array is not None or slot.reserved or slot.dead:
                 return True
-            coming = sum(s.nbytes for s in self.reads)
-            if self.queued + self.ahead + coming + slot.nbytes > self.limit or not self._hire(bool(self.reads)):
+            if self.queued + self.ahead + slot.nbytes > self.limit or not self._hire(bool(self.reads)):
                 return False
-            slot.wanted = slot.reading = True
+            slot.reserved = slot.reading = True
+            self.ahead += slot.nbytes
             self.reads.append(slot)
             self.turn.notify_all()
             return True
@@ -343,50 +366,51 @@ class Spill:
 
     def _write(self, slot: Slot) -> None:
         """Write a slot and drop its array; one that cannot be written stays in memory."""
-        failure = None
+        failure: BaseException | None = None
         try:
-            crc = slot.file.write(slot.offset, flat_bytes(slot.array))
-        except OSError as error:
-            failure = io_error("write", slot.file.dir, slot.nbytes, error)
+            slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array))
+        except BaseException as error:
+            failure = error
         with self.turn:
+            self.active.discard(slot)
             self.queued -= slot.nbytes
-            self._settle(slot)
             if failure is None:
-                slot.crc, slot.state, slot.array = crc, WRITTEN, None
+                slot.state, slot.array = WRITTEN, None
                 self.counts["written"] += slot.nbytes
+                if slot.fresh:
+                    slot.fresh = False
+                    slot.file.settled(slot.nbytes)
             else:
-                slot.state, self.error = KEPT, failure
+                slot.state = KEPT
                 self.kept += slot.nbytes
                 self.counts["failed"] += slot.nbytes
-                slot.file.release(slot.offset, slot.nbytes)
-                slot.offset = -1
+                self._give_back(slot)
+                if isinstance(failure, OSError):
+                    self.error, failure = io_error("write", slot.file.dir, slot.nbytes, failure), None
             if slot.dead:
                 self._bury(slot)
             self.turn.notify_all()
+        if failure is not None:
+            raise failure
 
     def _read_ahead(self, slot: Slot) -> None:
-        """Read a slot for a later `get`."""
+        """Read a slot for a later `get`, which tries again where this fails."""
         data = None
         try:
             data = self._read(slot)
-        except StoreError:  # `get` will try again, and raise
+        except (StoreError, MemoryError):
             pass
         with self.turn:
-            slot.reading, slot.busy = False, slot.busy - 1
+            self.active.discard(slot)
+            slot.reading = False
+            if data is None or slot.dead:
+                self._forget(slot)
+            else:
+                slot.ahead = data
+                self.aheads.append(slot)
             if slot.dead:
                 self._bury(slot)
-            elif slot.wanted and data is not None:
-                slot.ahead = data
-                self.ahead += slot.nbytes
-                self.aheads.append(slot)
-            slot.wanted = False
             self.turn.notify_all()
-
-
-def filled(out: Any, data: Any) -> Any:
-    """`out`, its first bytes those of `data`."""
-    flat_bytes(out)[: data.nbytes] = flat_bytes(data)
-    return out
 
 
 def work(spill: Spill) -> None:
@@ -394,33 +418,52 @@ def work(spill: Spill) -> None:
     while True:
         with spill.turn:
             spill._sweep()
-            if not (spill.reads or spill.writes):
+            if not (spill.reads or spill.writes or ending.is_set()):
                 spill.idle += 1
                 spill.turn.wait(IDLE)
                 spill.idle -= 1
-            if not (spill.reads or spill.writes):
                 spill._sweep()
+            if ending.is_set() or not (spill.reads or spill.writes):
                 spill.workers -= 1
+                spill.turn.notify_all()
                 return
             reading = bool(spill.reads)
             slot = spill.reads.popleft() if reading else spill.writes.popleft()
-            if reading:
-                slot.busy += 1
-            else:
+            spill.active.add(slot)
+            if not reading:
                 slot.state = WRITING
         (spill._read_ahead if reading else spill._write)(slot)
         del slot
 
 
+def at_exit() -> None:
+    """End the threads: one that the interpreter stops at its end may hold a lock that a destructor then waits for."""
+    ending.set()
+    for spill in list(spills):
+        with spill.turn:
+            spill.turn.notify_all()
+            while spill.workers:
+                spill.turn.wait(0.1)
+
+
+atexit.register(at_exit)
+
+
 def after_fork() -> None:
     """In a forked child there are no threads, and the file is the parent's: read what is there, write to one's own."""
     for spill in list(spills):
-        spill.turn = threading.Condition(threading.Lock())
+        spill.lock = threading.RLock()
+        spill.turn = threading.Condition(spill.lock)
         spill.workers = spill.idle = 0
-        for slot in spill.writes:
-            slot.state = KEPT
-        spill.kept, spill.queued = spill.kept + spill.queued, 0
-        spill.writes, spill.reads = deque(), deque()
+        for slot in (*spill.writes, *spill.active, *spill.reads):
+            if slot.state in (QUEUED, WRITING):
+                slot.state = KEPT
+                spill.kept += slot.nbytes
+            else:
+                spill._forget(slot)
+            slot.busy = 0
+        spill.queued = 0
+        spill.writes, spill.reads, spill.active = deque(), deque(), set()
         spill.file.foreign = True
         spill.file = Unlinked(spill.file.dir)
 

@@ -15,6 +15,11 @@ ALIGN = 4096  # extents begin at pages
 CHUNK = 1 << 20  # bytes that are summed and written at a time, while they are in the cache
 
 
+def pages(count: int) -> int:
+    """The bytes of whole pages that hold `count`."""
+    return max(1, -(-count // ALIGN)) * ALIGN
+
+
 def opened(dir: str) -> int:
     """A new file in `dir` that no directory names.  Raises OSError."""
     flag = getattr(os, "O_TMPFILE", None)
@@ -50,7 +55,7 @@ class Unlinked:
                 self.fd = opened(self.dir)
             except OSError as error:
                 raise io_error("open", self.dir, count, error) from error
-        need = -(-count // ALIGN) * ALIGN
+        need = pages(count)
         best = min((h for h in self.holes if h[1] >= need), key=lambda h: h[1], default=None)
         if best is not None:
             self.holes.remove(best)
@@ -72,13 +77,13 @@ class Unlinked:
 
     def settled(self, count: int) -> None:
         """Note that `count` new bytes were written, or will not be."""
-        self.pending = max(0, self.pending - -(-count // ALIGN) * ALIGN)
+        self.pending = max(0, self.pending - pages(count))
 
     def release(self, offset: int, count: int) -> None:
         """Free an extent."""
         if self.foreign:
             return
-        need = -(-count // ALIGN) * ALIGN
+        need = pages(count)
         self.used -= need
         if self.used == 0:
             self.empty()
