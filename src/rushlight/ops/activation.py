@@ -50,6 +50,9 @@ def _(g: Any, input: Any, approximate: Any) -> Any:
     return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * cube) + 1) * (0.5 * scale))
 
 
+gelu.op.cheap = True
+
+
 # silu, mish -------------------------------------------------------------------------------------------------
 
 

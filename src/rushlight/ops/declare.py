@@ -26,6 +26,8 @@ class Op:
 
     backend = backend
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
+    cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
+    heavy = False  # whether it costs so much more than its inputs' making that they may be
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
     into: Any = (
         None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input

@@ -13,6 +13,7 @@ from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
 from rushlight.engine.saved import Constant, SavedOutput
 from rushlight.engine.views import make_view
+from rushlight.ops import rebuilt
 from rushlight.ops.call import (
     OPERANDS,
     aliases,
@@ -87,7 +88,7 @@ def record(op: Any, table: Any, t: Tensor, inputs: tuple[Any, ...], statics: tup
     node.aux = aux if plan.save_aux else None
     node.shapes = tuple([shape_of(x) for x in inputs]) if plan.needs_shapes else None
     if plan.save_inputs:
-        keep_inputs(node, inputs, plan.save_inputs)
+        (rebuilt.keep_inputs if op.heavy else keep_inputs)(node, inputs, plan.save_inputs)
     else:
         node.saved = NOTHING[: len(inputs)]
     if plan.save_outs:

@@ -86,6 +86,9 @@ def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 
+linear_op.op.heavy = True
+
+
 def _count(shape: tuple[int, ...]) -> int:
     n = 1
     for size in shape[:-1]:

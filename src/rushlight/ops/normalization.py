@@ -49,7 +49,10 @@ def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | Non
     return out.reshape(input.shape), mean, rstd
 
 
-def _layer_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, k: int, needs: Any) -> Any:
+def _layer_norm_raw(
+    be: Any, g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any
+) -> Any:
+    # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
     gx, gw, gb = be.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
@@ -70,6 +73,9 @@ def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
     t = g if weight is None else g * weight
     gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
     return gx, g * hat if needs[1] else None, g
+
+
+layer_norm_op.op.cheap = True
 
 
 def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:

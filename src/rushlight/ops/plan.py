@@ -18,6 +18,7 @@ import numpy as np
 
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
+from rushlight.ops.rebuilt import Rebuilt
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
@@ -101,6 +102,8 @@ def input_array(node: OpNode, i: int) -> Any:
     """The saved input at position `i`, its version checked."""
     x = node.saved[i]
     storage = x._storage
+    if x.__class__ is Rebuilt:
+        return x.array(node, i)
     if storage is not None:
         expected = 0 if node.versions is None else node.versions[i]
         if storage.version != expected:
@@ -117,6 +120,8 @@ def input_tensor(node: OpNode, i: int) -> Any:
             raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is "
                                "not supported, please use out-of-place `.detach()` instead")  # fmt: skip
         return x
+    if x.__class__ is Rebuilt:
+        input_array(node, i)
     return x._array if isinstance(x, Constant) else x.tensor(node.edges[i])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, freed
 from rushlight.ops.plan import OpNode, fetch
+from rushlight.ops.rebuilt import Rebuilt
 from rushlight.tensor import Tensor, wrap
 
 # PyTorch's names of saved arguments where ours differ.
@@ -129,7 +130,9 @@ class SavedTensor:
             return None
         if name in op.tensors:
             kept = node.saved[op.tensors.index(name)]
-            return kept if isinstance(kept, (Tensor, Packed)) else None
+            return (
+                kept.tensor(None) if kept.__class__ is Rebuilt else kept if isinstance(kept, (Tensor, Packed)) else None
+            )
         if name in op.out_names:
             return node.outs[op.out_names.index(name)]
         found = (node.aux.items if isinstance(node.aux, PackedResults) else node.aux)[op.aux.index(name)]

@@ -1,0 +1,78 @@
+"""Saved inputs that are computed again: gradients, memory, changes in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.ops import rebuilt
+from rushlight.ops.rebuilt import Rebuilt
+
+F = torch.nn.functional
+
+
+def made(kind: str, x: Any, weight: Any, bias: Any) -> Any:
+    if kind == "layer_norm":
+        return F.layer_norm(x, (x.shape[-1],), weight, bias)
+    return F.gelu(x, approximate=kind)
+
+
+@pytest.mark.parametrize("kind", ["layer_norm", "none", "tanh"])
+@pytest.mark.parametrize("view", [False, True])
+def test_gradients_of_any_order_are_those_of_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, kind: str, view: bool
+) -> None:
+    def gradients(large: int) -> list[Any]:
+        monkeypatch.setattr(rebuilt, "LARGE", large)
+        torch.manual_seed(0)
+        x, w, b, v = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((3, 5, 8), (8,), (8,), (4, 8)))
+        h = made(kind, x, w, b)
+        y = F.linear(h.transpose(0, 1) if view else h, v)
+        assert isinstance(y.grad_fn.saved[0], Rebuilt) == (large == 0)
+        first = torch.autograd.grad(y.sin().sum(), (x, v), create_graph=True)
+        second = torch.autograd.grad(sum((g * g).sum() for g in first), (x, v))
+        return [g.detach().numpy() for g in (*first, *second)]
+
+    for kept, again in zip(gradients(1 << 30), gradients(0), strict=True):
+        np.testing.assert_array_equal(kept, again)
+
+
+def test_the_result_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(300, 400, requires_grad=True)
+    w = torch.randn(5, 400, requires_grad=True)
+    h = F.gelu(x)
+    y = F.linear(h, w)
+    kept = y.grad_fn.saved[0]
+    assert kept.saved[0] is x
+    np.testing.assert_array_equal(y.grad_fn._saved_input.detach().numpy(), h.detach().numpy())
+
+
+def test_changes_in_place_are_found() -> None:
+    x = torch.randn(300, 400, requires_grad=True)
+    w = torch.randn(5, 400, requires_grad=True)
+    h = F.gelu(x)
+    y = F.linear(h, w)
+    h.mul_(2)
+    with pytest.raises(RuntimeError, match="LinearBackward0 saved as argument 'input', is at version 1"):
+        y.sum().backward()
+    h = F.gelu(x)
+    y = F.linear(h, w)
+    del h
+    with torch.no_grad():
+        x.mul_(2)
+    with pytest.raises(RuntimeError, match="which gelu makes of its 'input'"):
+        y.sum().backward()
+
+
+def test_freed_by_its_own_node_alone() -> None:
+    """Freeing the node of the cheap operator in another run takes nothing from the product."""
+    x = torch.randn(300, 400, requires_grad=True)
+    w = torch.randn(5, 400, requires_grad=True)
+    h = F.gelu(x)
+    y = F.linear(h, w)
+    want = torch.autograd.grad(y.sum(), w, retain_graph=True)[0]
+    h.sum().backward()
+    np.testing.assert_array_equal(torch.autograd.grad(y.sum(), w)[0].numpy(), want.numpy())
