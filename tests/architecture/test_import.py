@@ -1,8 +1,10 @@
 """``import rushlight`` is light: nothing heavy comes with it, and it does not take long."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +55,8 @@ def test_is_not_imported(report: dict, module: str) -> None:
     assert module not in report["modules"]
 
 
-def test_nothing_is_compiled() -> None:
-    """The native kernels are compiled at their first use, not by the import."""
+def test_nothing_is_compiled(tmp_path: Path) -> None:
+    """The native kernels are compiled at their first use, not by the import, which loads those that are compiled."""
     program = "import rushlight.kernels as k; import sys; sys.exit(k.native_status()['state'] != 'not loaded yet')"
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    environment = {**os.environ, "RUSHLIGHT_CACHE": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0
