@@ -15,6 +15,7 @@ KEEP = 1 << 30  # bytes free at the end of the heap from which on they are given
 _LARGEST = KEEP // 2  # blocks from this size on come from the system one by one
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _done = False
+_exact = False
 
 
 def users_choice() -> bool:
@@ -36,6 +37,27 @@ def keep_freed() -> bool:
         return False
     _done = bool(libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST) and libc.mallopt(_M_TRIM_THRESHOLD, KEEP))
     return _done
+
+
+EXACT = 1 << 17  # bytes from which on, in exact mode, a block is given back to the system as soon as it is freed
+
+
+def exact(on: bool) -> bool:
+    """Have the process take no more memory than what is allocated, at the price of asking for it again and again.
+
+    Returns whether it was so before. What is free is given back at once.
+    """
+    global _exact
+    former, _exact = _exact, on
+    if on != former and (_done or not users_choice()) and sys.platform.startswith("linux"):
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "mallopt") and hasattr(libc, "gnu_get_libc_version"):
+            libc.mallopt(_M_MMAP_THRESHOLD, EXACT if on else _LARGEST)
+            libc.mallopt(_M_TRIM_THRESHOLD, EXACT if on else KEEP)
+            give_back()
+    return former
 
 
 def give_back() -> bool:

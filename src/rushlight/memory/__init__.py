@@ -20,13 +20,17 @@ from rushlight.memory.account import (
     stats,
     trim,
 )
+from rushlight.memory.budget import BudgetError, BudgetReport, budget
 from rushlight.memory.recorder import dump, is_recording, mark, record_history, recording, snapshot
 from rushlight.memory.recording import Recording
 
 __all__ = [
+    "BudgetError",
+    "BudgetReport",
     "Live",
     "Recording",
     "Stats",
+    "budget",
     "current",
     "dump",
     "is_recording",
