@@ -21,7 +21,7 @@ _PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_Ge
            "Py_DecRef", "PyGC_Disable", "PyGC_Enable")  # fmt: skip
 _p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "reset_totals": (), "limit": (_n, _p),
+    "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "exact": (_i,), "limit": (_n, _p),
     "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
     "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p,), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip

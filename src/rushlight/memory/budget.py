@@ -94,6 +94,7 @@ class budget:
         self.handles = [optimizers.register_optimizer_step_post_hook(lambda o, args, kwargs: pager.adopt_state(o))]
         self.fused = [_fused(o) for o in self.optimizers]
         self.malloc = heap.exact(True)
+        allocator.library().exact(True)
         self.start = perf_counter()
         pager.scan()
         self.room = allocator.limit(self.limit, pager.make_room)
@@ -109,6 +110,7 @@ class budget:
         allocator.limit(0, None)
         for handle in (*self.handles, *self.fused):
             handle.remove()
+        allocator.library().exact(self.malloc)
         heap.exact(self.malloc)
         self.pager.release()
         if isinstance(error, MemoryError) and (self.pager.least or self.pager.error):

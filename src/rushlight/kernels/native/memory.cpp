@@ -34,7 +34,7 @@ struct Totals {
     std::atomic<int64_t> bytes{0}, peak{0}, count{0}, born{0}, born_bytes{0}, refused{0};
 } totals;
 
-enum Flags { kRecording = 1, kLimited = 2 };
+enum Flags { kRecording = 1, kLimited = 2, kExact = 4 };
 std::atomic<int> flags{0};
 constexpr size_t kLarge = 32768;  // bytes from which on a block is in the table also when nothing is recorded
 
@@ -224,6 +224,15 @@ void advise(void *block, size_t bytes) {
 #endif
 }
 
+// Give the pages within a block back now: the C library keeps what lies between others.
+void discard(void *block, size_t bytes) {
+#ifdef __linux__
+    uintptr_t first = (reinterpret_cast<uintptr_t>(block) + 4095) & ~uintptr_t(4095);
+    uintptr_t last = (reinterpret_cast<uintptr_t>(block) + bytes) & ~uintptr_t(4095);
+    if (last > first) madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
+#endif
+}
+
 bool refused(size_t bytes) { return is(kLimited) && !within(bytes); }
 
 void *allocate(void *, size_t bytes) {
@@ -273,6 +282,7 @@ void *resize(void *, void *block, size_t bytes) {
 void release(void *, void *block, size_t bytes) {
     if (!block) return;
     died(block, bytes);
+    if (is(kExact) && bytes >= kLarge) discard(block, bytes);
     std::free(block);
 }
 
@@ -326,9 +336,10 @@ RL_EXPORT void rl_memory_totals(int64_t *out) {
 
 RL_EXPORT void rl_memory_reset_peak() { totals.peak.store(totals.bytes.load()); }
 
-RL_EXPORT void rl_memory_reset_totals() {
-    totals.born.store(0);
-    totals.born_bytes.store(0);
+// Whether the process shall take no more memory than what is allocated.
+RL_EXPORT void rl_memory_exact(int on) {
+    if (on) flags |= kExact;
+    else flags &= ~kExact;
 }
 
 // most: bytes, 0 for no limit; room: called with the bytes that are too many
