@@ -41,6 +41,8 @@ NEIGHBOURS = {
     ("optim", "utils"): "parameters are keys of weak dictionaries",
     ("optim", "nn"): "an averaged model is a module",
     ("nn", "utils"): "containers use the tree and data helpers",
+    ("stores", "nn"): "stores wrap modules, and follow which of them run",
+    ("stores", "checkpoint"): "a module wrapped in stores.recompute is checkpointed",
     ("utils", "checkpoint"): "torch.utils.checkpoint is its public name",
     ("utils", "data"): "torch.utils.data is its public name",
     ("cli", "models"): "the demo trains a model",

@@ -7,13 +7,15 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
+from numpy import ndarray
+
 from rushlight.autograd.mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.run import GradientEdge, get_gradient_edge
 from rushlight.engine.node import Node
 from rushlight.handles import RemovableHandle
 from rushlight.state import modes, set_mode
 from rushlight.storage import bump
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 class saved_tensors_hooks:
@@ -46,6 +48,11 @@ class saved_tensors_hooks:
         set_mode("saved_hooks", modes.saved_hooks[:-1])
 
 
+def copied_to_host(array: Any) -> Any:
+    """A copy of an array in host memory, of the same layout if that has no gaps."""
+    return array.copy(order="K")
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors in host memory while active; they return to their device for backward.
 
@@ -54,7 +61,8 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
         def pack(tensor: Any) -> Any:
-            return tensor.device, tensor.clone()
+            array = tensor._array
+            return tensor.device, wrap(copied_to_host(array)) if array.__class__ is ndarray else tensor.clone()
 
         def unpack(packed: Any) -> Any:
             where, tensor = packed

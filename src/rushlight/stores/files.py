@@ -35,8 +35,8 @@ ending = threading.Event()  # whether the interpreter ends: no more threads
 class Slot:
     """The state of one piece, shared with the threads."""
 
-    __slots__ = ("ahead", "array", "busy", "crc", "dead", "file", "fresh", "nbytes", "offset", "reading", "reserved",
-                 "state")  # fmt: skip
+    __slots__ = ("ahead", "array", "busy", "crc", "dead", "file", "fresh", "guard", "nbytes", "offset", "reading",
+                 "reserved", "spoiled", "state")  # fmt: skip
 
     def __init__(self, array: Any, file: Unlinked, offset: int):
         self.array: Any = array  # until it is written
@@ -44,6 +44,8 @@ class Slot:
         self.file, self.offset, self.nbytes, self.crc = file, offset, array.nbytes, 0
         self.state, self.busy = QUEUED, 0  # busy: threads at the extent
         self.dead = self.reading = False
+        self.guard: Any = None  # tells whether the array is unchanged
+        self.spoiled = False  # whether it was changed before it was written
         self.reserved = False  # whether it counts among the bytes read ahead: from the request on
         self.fresh = True  # whether it counts among the bytes by which the file will grow
 
@@ -147,15 +149,19 @@ class Spill:
 
     # The public part -------------------------------------------------------------------------------
 
-    def put(self, array: Any) -> Piece:
+    def put(self, array: Any, guard: Any = None) -> Piece:
         """Take an array.  Waits while the bound on memory is reached; raises StoreError for a full disk, and for what went
-        wrong with earlier arrays since."""
+        wrong with earlier arrays since.
+
+        guard: called after the array was written: whether it was left unchanged until then. Else `get` raises.
+        """
         plain, axes = ordered(array)
         with self.turn:
             self._sweep()
             self._raise()
             self._room(plain.nbytes)
             slot = Slot(plain, self.file, self.file.allocate(plain.nbytes))
+            slot.guard = guard
             self.counts["put"] += plain.nbytes
             self.queued += plain.nbytes
             direct = plain.nbytes > self.limit or not self._hire(bool(self.writes or self.reads))
@@ -199,6 +205,11 @@ class Spill:
             while self.queued and self.workers:
                 self.turn.wait(0.1)
             self.waited += perf_counter() - start
+            self._raise()
+
+    def check(self) -> None:
+        """Raise StoreError if something could not be written since this was asked last."""
+        with self.turn:
             self._raise()
 
     def stats(self) -> dict[str, Any]:
@@ -259,11 +270,11 @@ class Spill:
         """Release the extent and the memory of a freed slot, unless a thread is at it: that one will."""
         if slot.state == QUEUED:
             self.queued -= slot.nbytes
-            slot.array, slot.state = None, WRITTEN
+            slot.array, slot.guard, slot.state = None, None, WRITTEN
             self.writes.remove(slot)
         if slot.state == KEPT and slot.array is not None:
             self.kept -= slot.nbytes
-            slot.array = None
+            slot.array = slot.guard = None
         if slot.ahead is not None:
             self.aheads.remove(slot)
             self._forget(slot)
@@ -299,6 +310,11 @@ class Spill:
         """The array of a slot, from memory or from disk."""
         if slot.dead:
             raise StoreError("stores.disk: the piece was freed, its bytes are gone")
+        if slot.spoiled:
+            raise StoreError(
+                f"stores.disk: a saved tensor of {slot.nbytes} bytes has been modified by an inplace operation before it was "
+                "written: its gradient cannot be computed. Use the out-of-place form of the operation, or clone() the tensor"
+            )
         with self.turn:
             self._sweep()
             found = self._in_memory(slot)
@@ -369,13 +385,14 @@ class Spill:
         failure: BaseException | None = None
         try:
             slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array))
+            slot.spoiled = slot.guard is not None and not slot.guard()
         except BaseException as error:
             failure = error
         with self.turn:
             self.active.discard(slot)
             self.queued -= slot.nbytes
             if failure is None:
-                slot.state, slot.array = WRITTEN, None
+                slot.state, slot.array, slot.guard = WRITTEN, None, None
                 self.counts["written"] += slot.nbytes
                 if slot.fresh:
                     slot.fresh = False

@@ -1,0 +1,81 @@
+"""How a tensor lies in the memory that it shares: which stretch of it, and how to make the tensor from that again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight.storage import root_of
+
+
+class Layout(NamedTuple):
+    """A stretch of memory, [start, stop) in bytes of the owning array, and a view of it.
+
+    compact: the view has gaps and is small beside its owner, so that a copy of its elements stands for the stretch.
+    """
+
+    start: int
+    stop: int
+    offset: int  # of the view's first element, from `start`
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+    compact: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are stored."""
+        return math.prod(self.shape) * int(self.dtype.itemsize) if self.compact else self.stop - self.start
+
+    def within(self, start: int) -> Layout:
+        """The same view of a stretch that begins at `start`."""
+        return self._replace(start=start, offset=self.offset + self.start - start)
+
+
+def extremes(array: Any) -> tuple[int, int]:
+    """Bytes from the first element of an array down to its lowest, and up to the end of its highest."""
+    low = high = 0
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (n - 1) * stride
+        else:
+            high += (n - 1) * stride
+    return low, high + array.itemsize
+
+
+def layout_of(array: Any) -> Layout:
+    """The layout of an array in its owner: the stretch that it spans; of a view with gaps, all of the owner, unless it is
+    less than a quarter of that: then the view's elements alone, as a copy.
+
+    What a view of all of a stretch shares with others is stored once; what is broadcast, as few times as memory has it.
+    """
+    root, shape, dtype = root_of(array), array.shape, array.dtype
+    if array.size == 0:
+        return Layout(0, 0, 0, shape, array.strides, dtype, True)
+    low, high = extremes(array)
+    first = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    start, stop = first + low, first + high
+    dense = root.flags.forc and (stop - start) % dtype.itemsize == 0
+    if dense and stop - start <= array.nbytes:
+        return Layout(start, stop, -low, shape, array.strides, dtype)
+    if dense and 4 * array.nbytes >= root.nbytes and root.dtype == dtype:
+        return Layout(0, root.nbytes, first, shape, array.strides, dtype)
+    return Layout(start, stop, 0, shape, array.strides, dtype, True)
+
+
+def stretch(array: Any, layout: Layout) -> Any:
+    """The memory of a layout as a flat array of its dtype: no copy, unless the layout is compact."""
+    if layout.compact:
+        return np.ascontiguousarray(array).reshape(-1)
+    root = root_of(array)
+    whole = (root if root.flags.c_contiguous else root.T).reshape(-1).view(np.uint8)
+    return whole[layout.start : layout.stop].view(layout.dtype)
+
+
+def viewed(flat: Any, layout: Layout) -> Any:
+    """The view that a layout describes, of the flat array of its stretch."""
+    if layout.compact:
+        return flat.reshape(layout.shape)
+    return np.ndarray(layout.shape, layout.dtype, flat.view(np.uint8), layout.offset, layout.strides)

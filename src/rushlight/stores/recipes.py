@@ -1,0 +1,206 @@
+"""How a tensor can be computed again: the operator that made it, and where its inputs can be had."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.compute import compute
+from rushlight.storage import root_of, storage_of
+from rushlight.stores.chain import is_parameter
+from rushlight.stores.layout import Layout, layout_of, stretch, viewed
+from rushlight.stores.region import Region, Watch
+from rushlight.tensor import Tensor
+
+# Deterministic operators that cost little beside a matrix product or a convolution; so are all elementwise ones.
+CHEAP = frozenset(
+    "_to_copy clone elu falling_elu falling_leaky_relu feature_dropout flip fused_rms_norm gelu glu hardshrink hardtanh "
+    "leaky_relu log_softmax masked_fill masked_fill_tensor native_batch_norm native_batch_norm_eval native_dropout "
+    "native_group_norm native_layer_norm prelu_kernel rrelu_with_noise scaled softmax softplus softshrink threshold tril "
+    "triu alpha_dropout".split()
+)
+SMALL = 16  # an input of at most this part of the result's bytes is copied
+
+
+def is_cheap(op: Any) -> bool:
+    """Whether an operator may run again."""
+    return (op.elementwise or op.name in CHEAP) and op.sequence is None and not op.view
+
+
+class Source:
+    """An input of an operator, without the memory: where to look for it when its result is saved."""
+
+    __slots__ = ("dtype", "nbytes", "offset", "parameter", "recipe", "region", "shape", "storage", "strides", "version")
+
+    def __init__(self, tensor: Any, store: Any):
+        array, storage = tensor._array, storage_of(tensor)
+        root = root_of(array)
+        self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        self.shape, self.strides, self.dtype, self.nbytes = array.shape, array.strides, array.dtype, array.nbytes
+        self.storage, self.version = weakref.ref(storage), storage.version
+        self.parameter = tensor if is_parameter(tensor) else None
+        self.region = store.region(storage, self.version)
+        self.recipe = None if self.kept() is not None else store.recipe(storage, self.version)
+
+    def kept(self) -> Any:
+        """The region that has it, if that lives."""
+        return None if self.region is None else self.region()
+
+    def look(self, store: Any) -> None:
+        """Look for its region while its storage lives: the operator itself may have had it saved."""
+        storage = self.storage()
+        if storage is not None and self.kept() is None:
+            self.region = store.region(storage, self.version)
+
+    @property
+    def cost(self) -> int:
+        """How many operators run to have it."""
+        kept = self.kept()
+        return kept.cost if kept is not None else 0 if self.recipe is None else self.recipe.cost
+
+    def resolved(self, store: Any, small: int) -> Any:
+        """Something to take it from when the time comes, None if there is nothing.  small: bytes that may be copied."""
+        storage = self.storage()
+        self.look(store)
+        region = self.kept()
+        if storage is not None and storage.version != self.version:
+            storage = None  # it has other values now
+        if self.parameter is None and region is not None and region.start <= self.offset:
+            return FromRegion(self, region)
+        if storage is not None and self.nbytes <= small:
+            return Copied(self.view_of(storage.root).copy(order="K"))
+        if storage is not None and self.parameter is not None:
+            return FromTensor(self.parameter, Watch(storage, self.version, ("stores.recompute", "an input")))
+        if self.recipe is not None:
+            found = self.recipe.resolved(store)
+            return None if found is None else FromRegion(self, Region(found, self.recipe.layout, found.cost))
+        return None
+
+    def view_of(self, root: Any, start: int = 0) -> Any:
+        """The input, given the memory from byte `start` on."""
+        flat = root if root.flags.c_contiguous else root.T
+        data = flat.reshape(-1).view(np.uint8)
+        return np.ndarray(self.shape, self.dtype, data, self.offset - start, self.strides)
+
+
+class FromRegion:
+    """An input that stores keep, or that is computed again itself."""
+
+    __slots__ = ("region", "source")
+
+    def __init__(self, source: Source, region: Region):
+        self.source, self.region = source, region
+
+    @property
+    def cost(self) -> int:
+        """How many operators run to have it."""
+        return self.region.cost
+
+    def array(self) -> Any:
+        """The input; raises RuntimeError if it was changed since, which the region may not have noticed."""
+        if self.region.watch is not None:
+            self.region.watch.check(self.source.shape)
+        return self.source.view_of(self.region.array(), self.region.start)
+
+    def walk(self) -> Any:
+        """What is encoded of it."""
+        return self.region.walk()
+
+
+class FromTensor:
+    """An input that somebody else keeps."""
+
+    __slots__ = ("tensor", "watch")
+    cost = 0
+
+    def __init__(self, tensor: Any, watch: Watch):
+        self.tensor, self.watch = tensor, watch
+
+    def array(self) -> Any:
+        """The input; raises RuntimeError if it was changed since."""
+        self.watch.check(self.tensor._array.shape)
+        return self.tensor._array
+
+    def walk(self) -> Any:
+        """Nothing is encoded."""
+        return ()
+
+
+class Copied(FromTensor):
+    """A small input, or a number."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def array(self) -> Any:
+        return self.value
+
+
+class Recipe:
+    """The operator call that made a tensor."""
+
+    __slots__ = ("cost", "inputs", "layout", "op", "statics")
+
+    def __init__(self, op: Any, statics: Any, inputs: list[Any], layout: Layout):
+        self.op, self.statics, self.inputs, self.layout = op, statics, inputs, layout
+        self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
+
+    def resolved(self, store: Any) -> Any:
+        """What computes it again, None if an input cannot be had."""
+        found = []
+        for x in self.inputs:
+            source = x.resolved(store, self.layout.nbytes // SMALL) if x.__class__ is Source else Copied(x)
+            if source is None:
+                return None
+            found.append(source)
+        again = Again(self, found)
+        return again if again.cost <= store.limit else None
+
+
+class Again:
+    """Computes a tensor again: what a region keeps instead of it."""
+
+    __slots__ = ("cost", "dtype", "inputs", "layout", "op", "size", "statics")
+
+    def __init__(self, recipe: Recipe, inputs: list[Any]):
+        self.op, self.statics, self.inputs, self.layout = recipe.op, recipe.statics, inputs, recipe.layout
+        self.cost = 1 + sum(x.cost for x in inputs)
+        self.dtype, self.size = self.layout.dtype, self.layout.nbytes // self.layout.dtype.itemsize
+
+    def decoded(self) -> Any:
+        """The tensor's memory, flat."""
+        outs, _ = compute(self.op, [x.array() for x in self.inputs], self.statics)
+        out, layout = outs[0], self.layout
+        if out.dtype != layout.dtype or out.strides != layout.strides or layout_of(out) != layout:
+            flat = np.empty(self.size, layout.dtype)
+            viewed(flat, layout)[...] = out
+            return flat
+        return stretch(out, layout)
+
+    def walk(self) -> Any:
+        """What is encoded of the inputs."""
+        for x in self.inputs:
+            yield from x.walk()
+
+    def arrays(self) -> Any:
+        """The small inputs, which are kept in memory."""
+        return [x.value for x in self.inputs if x.__class__ is Copied and isinstance(x.value, np.ndarray)]
+
+
+def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, store: Any) -> Any:
+    """The inputs of a cheap operator as sources and constants; None where they are not such that it can run again."""
+    found: list[Any] = []
+    for x in inputs:
+        if isinstance(x, Tensor):
+            if x._array.__class__ is not np.ndarray or x._inference or x._array.size == 0:
+                return None
+            found.append(Source(x, store))
+        elif x is None or isinstance(x, (int, float, complex, np.generic)):
+            found.append(x)
+        else:
+            return None
+    return found

@@ -1,0 +1,184 @@
+"""What stores keep in the place of saved tensors: regions of memory, shared by the tensors that lie in them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.saved import stale
+from rushlight.storage import root_of
+from rushlight.stores.layout import Layout, viewed
+from rushlight.tensor import wrap
+
+
+class Coded:
+    """An array as a store encoded it: arrays, each of which the next store may have encoded, and a note of the store's."""
+
+    __slots__ = ("dtype", "note", "parts", "size", "store")
+
+    def __init__(self, store: Any, parts: list[Any], note: Any, array: Any):
+        self.store, self.parts, self.note = store, parts, note
+        self.size, self.dtype = array.size, array.dtype
+
+    def decoded(self) -> Any:
+        """The array: flat, of the dtype and size that it had."""
+        parts = [part.decoded() if part.__class__ is Coded else part for part in self.parts]
+        return self.store.decode(parts, self.note, self.size, self.dtype)
+
+    def walk(self) -> Any:
+        """This and what is encoded within it."""
+        yield self
+        for part in self.parts:
+            if part.__class__ is Coded:
+                yield from part.walk()
+
+    def arrays(self) -> Any:
+        """The arrays that are in memory."""
+        for coded in self.walk():
+            yield from (part for part in coded.parts if part.__class__ is not Coded)
+
+
+def encoded(stages: tuple[Any, ...], array: Any, guard: Any = None) -> Any:
+    """A flat array as a row of stores keeps it; the first encodes, the next ones encode what that made.
+
+    guard: tells whether the array is still as it was, to a store that reads it later.
+    """
+    if not stages:
+        return array
+    parts, note = stages[0].encode(array, guard)
+    rest = stages[1:]
+    kept = [encoded(tuple(s for s in rest if part.nbytes >= s.min_bytes), part) for part in parts]
+    return Coded(stages[0], kept, note, array)
+
+
+class Region:
+    """A stretch of memory as stores keep it.  While anybody uses what it was restored to, that is used again.
+
+    cost: how many operators run to restore it. order: that which reads ahead, and of its handles the numbers there.
+    """
+
+    __slots__ = ("__weakref__", "cost", "kept", "lock", "numbers", "order", "root", "start", "stop", "watch")
+
+    def __init__(self, kept: Any, layout: Layout, cost: int = 0, watch: Any = None):
+        self.kept, self.start, self.stop, self.cost = kept, layout.start, layout.stop, cost
+        self.lock: Any = threading.RLock()
+        self.watch = watch  # the version of the memory that it was made of
+        self.root: Any = None  # weak: the array that owns what was restored last
+        self.order: Any = None
+        self.numbers: list[int] = []
+
+    def array(self) -> Any:
+        """The stretch, flat."""
+        with self.lock:
+            if self.kept.__class__ is np.ndarray:
+                return self.kept
+            root = None if self.root is None else self.root()
+            if root is not None:
+                return root.reshape(-1).view(np.uint8)[: self.nbytes].view(self.kept.dtype)
+            found = self.kept.decoded()
+            root = root_of(found)
+            if root.flags.c_contiguous and root.__array_interface__["data"] == found.__array_interface__["data"]:
+                self.root = weakref.ref(root)
+                if self.order is not None:
+                    self.order.restored(self, root)
+            return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is restored."""
+        return int(self.kept.size * self.kept.dtype.itemsize)
+
+    def walk(self) -> Any:
+        """Everything encoded that it is restored from."""
+        return () if self.kept.__class__ is np.ndarray else self.kept.walk()
+
+
+class Saver:
+    """Who saved a tensor, as error messages ask."""
+
+    extra = None
+
+    def __init__(self, where: Any):
+        self.where = where or ("an operator", "a tensor")
+
+    def name(self) -> str:
+        """The name in messages."""
+        return str(self.where[0])
+
+
+class Watch:
+    """The version of a tensor's memory when it was saved."""
+
+    __slots__ = ("storage", "version", "where")
+
+    def __init__(self, storage: Any, version: int, where: Any):
+        self.storage, self.version, self.where = weakref.ref(storage), version, where
+
+    def check(self, shape: Any) -> None:
+        """Raise RuntimeError if the memory was changed since, as where nothing packs tensors."""
+        storage = self.storage()
+        if storage is not None and storage.version != self.version:
+            saver = Saver(self.where)
+            stale(saver, f"{saver.where[1]!r}", shape, storage.version, self.version, storage)
+
+
+class Handle:
+    """What a node keeps in the place of a tensor: a view of a region."""
+
+    __slots__ = ("__weakref__", "layout", "number", "order", "region", "watch")
+
+    def __init__(self, region: Region, layout: Layout, watch: Any):
+        self.region, self.layout, self.watch = region, layout, watch
+        self.order: Any = None  # that reads ahead, where there is one, and this handle's number in it
+        self.number = 0
+
+    def tensor(self) -> Any:
+        """The tensor again."""
+        if self.watch is not None:
+            self.watch.check(self.layout.shape)
+        if self.order is None:
+            return wrap(viewed(self.region.array(), self.layout))
+        self.order.wanted(self.number)
+        try:
+            return wrap(viewed(self.region.array(), self.layout))
+        finally:
+            self.order.ahead(self.number)
+
+    def arrays(self) -> Any:
+        """The arrays in memory that this keeps alive."""
+        kept = self.region.kept
+        return [kept] if kept.__class__ is np.ndarray else list(kept.arrays())
+
+    def __del__(self) -> None:
+        order = getattr(self, "order", None)
+        if order is not None:
+            order.gone(self.number)
+
+
+class Passed:
+    """Beside a tensor that no store took: the check that its memory did not change."""
+
+    __slots__ = ("watch",)
+
+    def __init__(self, watch: Watch):
+        self.watch = watch
+
+
+class Exposed:
+    """Beside the tensors that a store made of one, for hooks around it that are no stores: how to decode them."""
+
+    __slots__ = ("coded", "layout", "watch")
+
+    def __init__(self, coded: Any, layout: Layout, watch: Any):
+        self.coded, self.layout, self.watch = coded, layout, watch
+
+    def tensor(self, tensors: Any) -> Any:
+        """The tensor again."""
+        if self.watch is not None:
+            self.watch.check(self.layout.shape)
+        coded = self.coded
+        arrays = [t._array.reshape(-1) for t in tensors]
+        return wrap(viewed(coded.store.decode(arrays, coded.note, coded.size, coded.dtype), self.layout))
