@@ -1,0 +1,252 @@
+"""A training step on stand-ins: the model's own forward, the engine's backward, the optimizer's state; no arithmetic."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from rushlight.engine.node import edge_of
+from rushlight.generator import default_generator
+from rushlight.memory.dry import DryLevel
+from rushlight.memory.dry_run import DryRun
+from rushlight.memory.places import INPUT, OPTIMIZER_STATE, PARAMETER
+from rushlight.memory.recorder import BACKWARD, FORWARD, OPTIMIZER
+from rushlight.memory.standins import Tally, like, standin
+from rushlight.nn.modules import module as nn_module
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.optim.optimizer import Optimizer
+from rushlight.state import Setting, modes
+from rushlight.storage import root_of
+from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tree import tree_flatten, tree_unflatten
+
+PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions
+
+
+class Rehearsal:
+    """A model under a `DryLevel`, with stand-ins in place of its parameters and buffers, until it is left."""
+
+    def __init__(self, model: Any, optimizer: Any = None):
+        """model: a module or a function that builds one; optimizer: an optimizer, or a function of the parameters."""
+        self.tally = Tally()
+        self.level = DryLevel(self.tally)
+        self.given, self.optimizer = model, optimizer
+        self.in_backward = False
+        self.states: dict[Any, list[Any]] = {}  # of each parameter, the arrays of its optimizer state
+        self.shapes: dict[Any, Any] = {}
+        self.level.on_step = self.keep_state
+
+    def __enter__(self) -> Rehearsal:
+        with ExitStack() as stack:
+            stack.enter_context(Setting("levels", (*modes.levels, self.level)))
+            stack.enter_context(kept_generator())
+            self.model = self.given if isinstance(self.given, Module) else self.given()
+            if not isinstance(self.model, Module):
+                raise TypeError(
+                    f"estimate: expected a Module or a function that builds one, got {type(self.model).__name__}"
+                )
+            stack.enter_context(replaced(self.model))
+            stack.enter_context(self.named())
+            if self.optimizer is not None and not isinstance(self.optimizer, Optimizer):
+                self.optimizer = self.optimizer(self.model.parameters())
+            for tensor in (*self.model.parameters(), *self.model.buffers()):
+                self.tally.add(tensor._array, "", PARAMETER)
+                self.tally.categorize(tensor._array, PARAMETER)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.states.clear()
+        self.stack.close()
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Tell the tally which module runs."""
+        names = {id(m): n or type(m).__name__ for n, m in self.model.named_modules()}
+        stack: list[str] = []
+
+        def enter(module: Any, args: Any) -> None:
+            stack.append(names.get(id(module), type(module).__name__))
+            self.tally.module = stack[-1]
+
+        def leave(module: Any, args: Any, output: Any) -> None:
+            if stack:
+                stack.pop()
+            self.tally.module = stack[-1] if stack else ""
+
+        handles = [nn_module.register_module_forward_pre_hook(enter),
+                   nn_module.register_module_forward_hook(leave, always_call=True)]  # fmt: skip
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    # One step ---------------------------------------------------------------------------------------
+
+    def inputs(self, sample: Any) -> Any:
+        """Stand-ins for the tensors in a sample."""
+        leaves, spec = tree_flatten(sample)
+        made = [self.input(x) if isinstance(x, Tensor) else x for x in leaves]
+        return tree_unflatten(made, spec)
+
+    def input(self, x: Tensor) -> Tensor:
+        t = wrap(like(x._array))
+        t._edge = LEAF if x._edge is LEAF else None
+        self.tally.add(t._array, "", INPUT)
+        return t
+
+    def forward(self, sample: Any, loss: Any = None) -> Any:
+        """The loss, a tensor of one element; without gradients, whatever the model returns."""
+        self.tally.enter(FORWARD)
+        if isinstance(sample, dict):
+            out = self.model(**sample)
+        else:
+            out = self.model(*sample) if isinstance(sample, (tuple, list)) else self.model(sample)
+        return out if not modes.grad else scalar_of(out, sample, loss)
+
+    def step(self, sample: Any, loss: Any = None) -> None:
+        """Forward, backward and the optimizer's step."""
+        for p in self.model.parameters():
+            p._grad = None
+        value = self.forward(sample, loss)
+        self.tally.enter(BACKWARD)
+        edge = edge_of(value)
+        if edge is None:
+            raise RuntimeError("estimate: the loss does not require grad: no parameter that it depends on is trained")
+        run = DryRun(self.level)
+        run.accumulated = self.stepped if self.in_backward else None
+        run.execute([(edge, wrap(np.ones(value._array.shape, value._array.dtype)))])
+        self.tally.enter(OPTIMIZER)
+        if self.optimizer is not None:
+            self.level.stepped(self.optimizer)
+
+    def stepped(self, p: Tensor) -> None:
+        """The optimizer's step of one parameter, inside backward."""
+        self.keep_state(self.optimizer, p)
+        p._grad = None
+
+    # Optimizer state --------------------------------------------------------------------------------
+
+    def keep_state(self, optimizer: Any, p: Tensor) -> None:
+        """Make the state of a parameter, if it was not made yet."""
+        if optimizer is None or id(p) in self.states:
+            return
+        group = next((g for g in optimizer.param_groups if any(q is p for q in g["params"])), None)
+        if group is None:
+            return
+        key = type(optimizer), kind_of(group), len(p._array.shape), p._array.dtype
+        if key not in self.shapes:
+            with Setting("levels", ()):
+                self.shapes[key] = state_shapes(optimizer, group, p)
+        made = []
+        for shape, dtype in self.shapes[key]:
+            array = standin(scaled(shape, p._array.shape), dtype or p._array.dtype)
+            self.tally.add(array, type(optimizer).__name__, OPTIMIZER_STATE)
+            made.append(array)
+        self.states[id(p)] = made
+
+
+@contextmanager
+def kept_generator() -> Iterator[None]:
+    """Leave the default generator as it is found."""
+    former = default_generator.get_state()
+    try:
+        yield
+    finally:
+        default_generator.set_state(former)
+
+
+@contextmanager
+def replaced(model: Any) -> Iterator[None]:
+    """Stand-ins for the memory of a model's parameters and buffers, and no gradients; afterwards all as it was."""
+    former, roots = [], {}
+    tensors = {id(t): t for t in (*model.parameters(), *model.buffers())}
+    for t in tensors.values():
+        former.append((t, t._array, t._storage, t._view, t._grad, t._edge))
+        root = root_of(t._array)
+        if id(root) not in roots:
+            roots[id(root)] = like(root)
+        t._array, t._storage, t._view, t._grad = view_on(roots[id(root)], t._array, root), None, None, None
+    del roots
+    try:
+        yield
+    finally:
+        for t, array, storage, view, grad, edge in former:
+            t._array, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
+
+
+def view_on(made: Any, array: Any, root: Any) -> Any:
+    """What `array` is of its `root`, of the stand-in `made` for that."""
+    if array is root or (array.shape == root.shape and array.strides == root.strides):
+        return made
+    offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, made, offset, array.strides)
+
+
+def scalar_of(out: Any, sample: Any, loss: Any) -> Tensor:
+    """The loss of a model's output: what `loss` makes of it, its own loss, or the sum of all that can be trained."""
+    if loss is not None:
+        count = getattr(getattr(loss, "__code__", None), "co_argcount", 1)
+        found = loss(out, sample) if count == 2 else loss(out)
+        if not isinstance(found, Tensor) or found.numel() != 1:
+            raise TypeError(
+                f"estimate: loss must return a tensor of one element, got {getattr(found, 'shape', type(found))}"
+            )
+        return found
+    leaves = [x for x in tree_flatten(out)[0] if isinstance(x, Tensor) and x.requires_grad]
+    if not leaves:
+        raise RuntimeError("estimate: the model's output does not require grad: pass train=False to estimate inference")
+    own = next((x for x in leaves if x.numel() == 1), None)
+    return own if own is not None else sum_of(leaves)
+
+
+def sum_of(leaves: list[Tensor]) -> Tensor:
+    """The sum of the elements of tensors."""
+    total: Tensor = leaves[0].sum()
+    for x in leaves[1:]:
+        total = total + x.sum()
+    return total
+
+
+def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tuple[Any, Any]]:
+    """Shapes and dtypes of an optimizer's state of a parameter with as many dimensions, in terms of `PRIMES`.
+
+    One step of a small parameter says it, whatever the optimizer.
+    """
+    p = Parameter(wrap(np.ones(PRIMES[: like._array.ndim], like._array.dtype)))
+    p.grad = wrap(np.ones_like(p._array))
+    probe = copy.copy(optimizer)
+    probe.state, probe.param_groups = defaultdict(dict), [{**group, "params": [p]}]
+    for name in [name for name in probe.__dict__ if name.endswith("_hooks")]:
+        probe.__dict__[name] = type(probe.__dict__[name])()
+    with Setting("grad", True):
+        probe.step(lambda: 0.0) if needs_closure(probe) else probe.step()
+    leaves = tree_flatten(probe.state.get(p, {}))[0]
+    return [(x._array.shape, None if x._array.dtype == like._array.dtype else x._array.dtype)
+            for x in leaves if isinstance(x, Tensor)]  # fmt: skip
+
+
+def kind_of(group: dict[str, Any]) -> str:
+    """What decides the state of a group's parameters: its options."""
+    return repr(sorted((k, repr(v)) for k, v in group.items() if k not in ("params", "param_names")))
+
+
+def needs_closure(optimizer: Any) -> bool:
+    """Whether `step` evaluates the model itself."""
+    return type(optimizer).__name__ == "LBFGS"
+
+
+def scaled(shape: Any, actual: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape in terms of `PRIMES` for a parameter of shape `actual`."""
+    sizes = dict(zip(PRIMES, actual, strict=False)) | {math.prod(PRIMES[: len(actual)]): math.prod(actual)}
+    if len(actual) == 1:
+        sizes = {PRIMES[0]: actual[0]}
+    return tuple(sizes.get(n, n) for n in shape)
