@@ -9,6 +9,7 @@ from rushlight.memory.account import (
     Live,
     Stats,
     current,
+    is_counted,
     live,
     max_memory_allocated,
     memory_allocated,
@@ -21,18 +22,22 @@ from rushlight.memory.account import (
     trim,
 )
 from rushlight.memory.budget import BudgetError, BudgetReport, budget
+from rushlight.memory.estimates import Estimate, estimate
 from rushlight.memory.recorder import dump, is_recording, mark, record_history, recording, snapshot
 from rushlight.memory.recording import Recording
 
 __all__ = [
     "BudgetError",
     "BudgetReport",
+    "Estimate",
     "Live",
     "Recording",
     "Stats",
     "budget",
     "current",
     "dump",
+    "estimate",
+    "is_counted",
     "is_recording",
     "live",
     "mark",

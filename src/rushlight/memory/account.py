@@ -76,6 +76,11 @@ def process_memory() -> tuple[int, int]:
     return found["VmRSS"], found["VmHWM"]
 
 
+def is_counted() -> bool:
+    """Whether memory is counted: it is where the native kernels can be compiled."""
+    return allocator.install()
+
+
 def current() -> int:
     """Bytes in use now."""
     return allocator.totals().bytes

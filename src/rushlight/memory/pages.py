@@ -92,6 +92,9 @@ class PagedTensor(_Paged, Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return settled(self).__reduce_ex__(protocol)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copied(self, memo)
+
 
 class PagedParameter(_Paged, Parameter):
     """A parameter whose array may be on disk."""
@@ -100,6 +103,9 @@ class PagedParameter(_Paged, Parameter):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return settled(self).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copied(self, memo)
 
 
 PAGED: dict[Any, Any] = {Tensor: PagedTensor, Parameter: PagedParameter}
@@ -113,6 +119,13 @@ def settled(tensor: Any) -> Any:
     plain._array, plain._edge, plain._view = tensor._array, tensor._edge, None
     plain._storage = None
     return plain
+
+
+def copied(tensor: Any, memo: dict[int, Any]) -> Any:
+    """What `copy.deepcopy` makes of a paged tensor: an ordinary one."""
+    if id(tensor) not in memo:
+        memo[id(tensor)] = settled(tensor).__deepcopy__(memo)
+    return memo[id(tensor)]
 
 
 def adopt(tensor: Any, kind: str, pager: Any) -> Page | None:

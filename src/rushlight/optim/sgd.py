@@ -27,6 +27,9 @@ def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
     return buffer is None or (buffer.dtype is have and buffer.flags.c_contiguous)
 
 
+TOGETHER = 1 << 18  # bytes up to which parameters step in one call: they are all in memory then
+
+
 class SGD(Stepper):
     """Stochastic gradient descent, with momentum if asked for.
 
@@ -108,7 +111,7 @@ class SGD(Stepper):
                 bump(buffer)
             bump(p)
             a, g, b = p._array, grad._array, None if buffer is None else buffer._array
-            if a.ndim and gapless(a, g, b, dtype):
+            if a.ndim and a.nbytes <= TOGETHER and gapless(a, g, b, dtype):
                 dtype = a.dtype
                 triples += (a, g, b)
             else:

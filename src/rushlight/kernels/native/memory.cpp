@@ -98,7 +98,14 @@ struct Hash {
 
 struct Recorder {
     std::mutex lock;
-    std::vector<Event> ring;
+    Event *ring = nullptr;  // zeroed by the system: what is never written takes no memory
+    uint64_t room = 0;      // events in it
+
+    void resize(uint64_t events) {
+        std::free(ring);
+        ring = events ? static_cast<Event *>(std::calloc(events, sizeof(Event))) : nullptr;
+        room = ring ? events : 0;
+    }
     uint64_t written = 0;  // events so far; the ring holds the last of them
     int64_t numbers = 0;   // blocks so far
     std::unordered_map<void *, Block> alive;
@@ -151,9 +158,10 @@ int32_t stack(Recorder &r) {
 }
 
 void push(Recorder &r, Event e) {
+    if (!r.room) return;
     e.time = e.time ? e.time : now();
     e.thread = this_thread(r);
-    r.ring[r.written++ % r.ring.size()] = e;
+    r.ring[r.written++ % r.room] = e;
 }
 
 void push_birth(Recorder &r, void *block, Block &b) {
@@ -370,15 +378,15 @@ RL_EXPORT void rl_memory_record(int64_t events, int depth) {
             ++at;
         }
     r.depth = depth;
-    r.ring.assign(size_t(events), Event{});
-    flags |= kRecording;
+    r.resize(uint64_t(events));
+    if (r.room) flags |= kRecording;
 }
 
 // Drop the events.
 RL_EXPORT void rl_memory_forget() {
     rl_memory_record(1, 0);
     flags &= ~kRecording;
-    std::vector<Event>().swap(recorder->ring);
+    recorder->resize(0);
 }
 
 // A block that was alive before, of whose category Python knows; counted if it was not.
@@ -400,11 +408,11 @@ RL_EXPORT void rl_memory_adopt(void *block, int64_t bytes, int category) {
 RL_EXPORT int rl_memory_label(int64_t start, int label, int category) {
     Recorder &r = *recorder;
     std::lock_guard<std::mutex> hold(r.lock);
-    uint64_t oldest = r.written > r.ring.size() ? r.written - r.ring.size() : 0;
+    uint64_t oldest = r.written > r.room ? r.written - r.room : 0;
     uint32_t thread = this_thread(r);
     int some = 0;
     for (uint64_t i = r.written; i > oldest; --i) {
-        Event &e = r.ring[(i - 1) % r.ring.size()];
+        Event &e = r.ring[(i - 1) % r.room];
         if (e.action > kFree) continue;
         if (e.time < start) break;
         if (e.thread != thread || e.label != -1) continue;
@@ -443,7 +451,7 @@ RL_EXPORT void rl_memory_mark(int action, int64_t value, int64_t since) {
 // events kept, events dropped, blocks alive, stacks
 RL_EXPORT void rl_memory_sizes(int64_t *out) {
     Recorder &r = *recorder;
-    uint64_t kept = std::min<uint64_t>(r.written, r.ring.size());
+    uint64_t kept = std::min<uint64_t>(r.written, r.room);
     out[0] = int64_t(kept);
     out[1] = int64_t(r.written - kept);
     out[2] = int64_t(r.alive.size());
@@ -454,8 +462,8 @@ RL_EXPORT void rl_memory_sizes(int64_t *out) {
 RL_EXPORT void rl_memory_events(Event *out) {
     Recorder &r = *recorder;
     std::lock_guard<std::mutex> hold(r.lock);
-    uint64_t kept = std::min<uint64_t>(r.written, r.ring.size());
-    for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.ring.size()];
+    uint64_t kept = std::min<uint64_t>(r.written, r.room);
+    for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.room];
     for (auto &[block, b] : r.alive)
         *out++ = {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kAlloc, b.category, {}};
 }

@@ -1,0 +1,143 @@
+"""The allocator under NumPy's arrays: what it counts, what it records, the limit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushlight.kernels import allocator
+
+pytestmark = pytest.mark.skipif(not allocator.install(), reason="the native kernels cannot be built here")
+
+
+def used() -> int:
+    return allocator.totals().bytes
+
+
+@pytest.mark.parametrize("size", [1, 100, 5_000, 40_000, 5_000_000])
+def test_every_way_to_make_an_array_is_counted(size: int) -> None:
+    before = used()
+    made = [np.empty(size, np.uint8), np.zeros(size, np.uint8), np.arange(size), np.ones(size).copy()]
+    assert used() - before == sum(a.nbytes for a in made)
+    made[0].resize(2 * size, refcheck=False)
+    assert abs(used() - before - sum(a.nbytes for a in made)) < 4096  # NumPy does not say how large it was
+    del made
+    assert abs(used() - before) < 4096
+
+
+def test_views_and_foreign_memory_are_not() -> None:
+    a = np.ones(100_000)
+    before = used()
+    views = [a[1:], a.reshape(10, -1), np.frombuffer(bytes(100_000), np.uint8)]
+    assert used() == before
+    del views
+
+
+def test_other_threads_are_counted() -> None:
+    before, made = used(), []
+    thread = threading.Thread(target=lambda: made.append(np.ones(1 << 20)))
+    thread.start()
+    thread.join()
+    assert used() - before == 8 << 20
+
+
+def test_peak() -> None:
+    allocator.library().reset_peak()
+    base = allocator.totals().peak
+    a = np.ones(1 << 20)
+    del a
+    assert abs(allocator.totals().peak - base - (8 << 20)) < 1000  # small arrays of before may have died meanwhile
+    allocator.library().reset_peak()
+    assert allocator.totals().peak == used()
+
+
+def test_what_is_older_than_the_allocator_is_not_counted_when_it_dies() -> None:
+    program = """
+import numpy as np
+old, small = np.ones(1 << 20), np.ones(8)
+import rushlight
+from rushlight.kernels import allocator
+assert allocator.install()
+del old
+print(allocator.totals().bytes >= 0)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "True"
+
+
+def test_the_limit_asks_for_room_and_refuses_without() -> None:
+    asked: list[int] = []
+    held: list[Any] = [np.ones(1 << 20)]
+
+    def room(over: int) -> None:
+        asked.append(over)
+        held.clear()
+
+    keep = allocator.limit(used() + (1 << 20), room)
+    try:
+        fits = np.ones(1 << 20)  # once there is room
+        assert asked == [7 << 20] and not held
+        with pytest.raises(MemoryError):
+            np.ones(1 << 20)
+        with pytest.raises(MemoryError):
+            np.zeros((1 << 10, 1 << 10))
+    finally:
+        allocator.limit(0, None)
+    del fits, keep
+    np.ones(1 << 20)
+
+
+def test_events_tell_of_births_deaths_and_lines() -> None:
+    library = allocator.library()
+    before = np.ones(10_000)
+    library.record(1000, 8)
+
+    def work() -> Any:
+        kept = np.ones(20_000)
+        np.zeros(30_000)
+        return kept
+
+    kept = work()
+    address = before.__array_interface__["data"][0]
+    del before
+    library.record(0, 0)
+    events, dropped, alive, stacks = allocator.read()
+    told = events[np.isin(events["size"], [80_000, 160_000, 240_000])]
+    assert dropped == 0 and told["action"].tolist() == [0, 0, 1, 1]
+    assert told["size"].tolist() == [160_000, 240_000, 240_000, 80_000] and told["address"][3] == address
+    assert {stacks[s][1 if stacks[s][0][0].co_name == "ones" else 0][0].co_name for s in told["stack"][:2]} == {"work"}
+    assert kept.__array_interface__["data"][0] in alive["address"]
+    library.forget()
+
+
+def test_the_ring_drops_the_oldest() -> None:
+    library = allocator.library()
+    library.record(10, 0)
+    for size in range(1, 21):
+        np.empty(size, np.uint8)
+    library.record(0, 0)
+    events, dropped, _, stacks = allocator.read()
+    assert len(events) == 10 and dropped >= 30 and stacks == []
+    assert events["size"].tolist() == [n for n in range(16, 21) for _ in "ab"]
+    library.forget()
+
+
+def test_it_can_be_switched_off() -> None:
+    program = """
+import os
+os.environ["RUSHLIGHT_COUNT_MEMORY"] = "0"
+import numpy as np, rushlight
+from rushlight import memory
+rushlight.ones(1000).exp()
+try:
+    memory.peak()
+except RuntimeError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "RUSHLIGHT_COUNT_MEMORY is off" in run.stdout

@@ -1,0 +1,166 @@
+"""A budget in bytes: kept, with the results that there are without; refused where it cannot be."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import memory
+from rushlight.memory.pages import PagedTensor
+
+pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
+
+
+def model_of(kind: str) -> Any:
+    nn = torch.nn
+    torch.manual_seed(0)
+    if kind == "convolution":
+        layers = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(6)]
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(16 * 32 * 32, 8)), torch.randn(8, 16, 32, 32)
+    if kind == "attention":
+        layer = [nn.TransformerEncoderLayer(256, 4, 512, batch_first=True, dropout=0.1) for _ in range(4)]
+        return nn.Sequential(*layer), torch.randn(4, 128, 256)
+    blocks = [nn.Sequential(nn.Linear(512, 512), nn.GELU(), nn.LayerNorm(512)) for _ in range(6)]
+    return nn.Sequential(*blocks), torch.randn(512, 512)
+
+
+def train(kind: str, limit: int | None, make: Any) -> tuple[list[float], dict[str, Any], Any, int]:
+    model, x = model_of(kind)
+    optimizer = make(model.parameters())
+    losses: list[float] = []
+
+    def steps() -> None:
+        torch.manual_seed(1)
+        for _ in range(3):
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+
+    memory.reset_peak()
+    start, report = memory.current(), None
+    if limit is None:
+        steps()
+    else:
+        with memory.budget(limit) as b:
+            steps()
+        report = b.report()
+    return losses, model.state_dict(), report, memory.peak() - start
+
+
+@pytest.mark.parametrize("kind", ["linear", "convolution", "attention"])
+@pytest.mark.parametrize("make", [torch.optim.Adam, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)])
+def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any) -> None:
+    losses, state, _, growth = train(kind, None, make)
+    limit = memory.current() + growth // 2
+    again, other, report, _ = train(kind, limit, make)
+    assert again == losses
+    assert report.peak <= limit and report.without > limit and sum(report.moved_out.values()) > 0
+    for name, value in state.items():
+        np.testing.assert_array_equal(value.numpy(), other[name].numpy())
+    assert "peak without the budget" in str(report)
+
+
+def test_too_little_says_how_much_would_do() -> None:
+    model, x = model_of("linear")
+    limit = memory.current() - 4_000_000
+    with pytest.raises(memory.BudgetError, match=r"at least .* are needed") as caught, memory.budget(limit):
+        model(x).sum().backward()
+    assert caught.value.least > limit and isinstance(caught.value, MemoryError)
+    model(x).sum().backward()  # the library is as it was
+    assert model[0][0].weight.grad is not None and type(model[0][0].weight) is torch.nn.Parameter
+
+
+def test_tensors_are_ordinary_to_their_users() -> None:
+    model, x = model_of("linear")
+    weight = model[0][0].weight
+    before = weight.detach().numpy().copy()
+    with memory.budget(memory.current() + 5_000_000) as b:
+        model(x).sum().backward()
+        assert isinstance(weight, PagedTensor.__mro__[1]) and sum(b.report().moved_out.values()) > 0
+        assert isinstance(weight, torch.nn.Parameter) and weight.shape == (512, 512)
+        np.testing.assert_array_equal(weight.detach().numpy(), before)
+        for other in (copy.deepcopy(weight), pickle.loads(pickle.dumps(weight))):
+            assert type(other) is torch.nn.Parameter
+            np.testing.assert_array_equal(other.detach().numpy(), before)
+        with torch.no_grad():
+            weight.mul_(2)
+        state = model.state_dict()
+    np.testing.assert_array_equal(weight.detach().numpy(), before * 2)
+    np.testing.assert_array_equal(state["0.0.weight"].numpy(), before * 2)
+    assert type(weight) is torch.nn.Parameter and type(weight.grad) is torch.Tensor
+
+
+def test_changes_in_place_of_what_was_saved_are_found() -> None:
+    with memory.budget(memory.current() + 50_000_000):
+        x = torch.randn(300, 300, requires_grad=True)
+        y = x.exp()
+        z = y * y
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+def test_views_of_one_array_are_one_page() -> None:
+    x = torch.randn(400, 1200, requires_grad=True)
+    want = torch.autograd.grad(sum((p * p).sum() for p in (x * 1).chunk(3, 1)), x)[0].numpy()
+    with memory.budget(memory.current() + 7_000_000):
+        parts = (x * 1).chunk(3, 1)
+        loss = sum((p * p).sum() for p in parts)
+        del parts
+        others = [torch.zeros(400, 400) for _ in range(4)]
+        got = torch.autograd.grad(loss, x)[0]
+    np.testing.assert_array_equal(got.numpy(), want)
+    del others
+
+
+def test_what_the_user_holds_stays() -> None:
+    with memory.budget(memory.current() + 4_000_000):
+        held = torch.ones(500, 500)
+        view = held[10:]
+        for _ in range(20):
+            torch.ones(500, 500).exp()
+        assert float(view.sum()) == 490 * 500
+
+
+def test_nothing_is_left_on_disk(tmp_path: Any) -> None:
+    model, x = model_of("linear")
+    with memory.budget(memory.current() + 5_000_000, spill=tmp_path):
+        model(x).sum().backward()
+        assert os.listdir(tmp_path) == []  # files without a name
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_directory_that_is_none_and_bytes_that_are_none() -> None:
+    with pytest.raises(ValueError, match="expected bytes"):
+        memory.budget("many")
+    with pytest.raises(RuntimeError, match="is no directory"), memory.budget("1 GiB", spill="/no/such/place"):
+        pass
+    torch.ones(10)
+
+
+def test_a_disk_without_room_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+
+    def full(*args: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    model, x = model_of("linear")
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(memory.BudgetError, match="No space left"), memory.budget(memory.current() + 4_000_000):
+        model(x).sum().backward()
+    monkeypatch.undo()
+    model(x).sum().backward()
+    assert all(np.isfinite(p.grad.numpy()).all() for p in model.parameters())
+
+
+def test_exceptions_pass() -> None:
+    with pytest.raises(KeyError), memory.budget("1 GiB"):
+        raise KeyError("mine")
