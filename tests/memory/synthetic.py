@@ -46,7 +46,9 @@ class Writer:
         self.initial.append(CATEGORIES.index(category))
         return self.block(size, "", module, ())
 
-    def alloc(self, size: int, category: str, operator: str = "", module: str = "", stack: tuple[Frame, ...] = ()) -> int:
+    def alloc(
+        self, size: int, category: str, operator: str = "", module: str = "", stack: tuple[Frame, ...] = ()
+    ) -> int:
         number = self.block(size, operator, module, stack)
         self.event(ALLOC, number, CATEGORIES.index(category))
         return number
@@ -120,7 +122,9 @@ class Training:
     def run(self) -> Recording:
         w = self.writer
         w.before(3 * MB, "unknown")
-        self.weights = [w.before(self.size, "parameter", f"layers.{i}.{part}") for i in range(self.layers) for part in PARTS]
+        self.weights = [
+            w.before(self.size, "parameter", f"layers.{i}.{part}") for i in range(self.layers) for part in PARTS
+        ]
         self.state: dict[int, list[int]] = {}
         self.grads: dict[int, int] = {}
         self.leaked: list[int] = []
@@ -204,6 +208,7 @@ class Training:
 
     def update(self, weight: int) -> None:
         w = self.writer
+        w.now += 60  # it also computes
         if weight not in self.state and self.states:
             made = [w.alloc(self.size, "temporary", "Adam.step", "", self.main(47)) for _ in range(self.states)]
             for block in made:
@@ -225,3 +230,36 @@ def large(events: int = 1_000_000) -> Recording:
     """A recording of about so many events: many steps of many layers."""
     each = len(training(steps=2, layers=24).time) - len(training(steps=1, layers=24).time)
     return training(steps=-(-events // each), layers=24, size=4 * MB, activation=6 * MB)
+
+
+def irregular(events: int = 1_000_000, seed: int = 0) -> Recording:
+    """A recording in which nothing repeats: sizes, lives, makers and times at random."""
+    random = np.random.default_rng(seed)
+    births = events // 2
+    sizes = np.exp(random.normal(11, 2.5, births)).astype(np.int64) + 1
+    spans = np.exp(random.normal(4, 2, births)).astype(np.int64) + 1
+    slot = np.concatenate([np.arange(births) * 2, (np.arange(births) + spans) * 2 + 1])
+    order = np.argsort(slot, kind="stable")
+    order = order[slot[order] < births * 2]
+    action = np.where(order < births, ALLOC, FREE).astype(np.uint8)
+    block = order % births
+    count = len(CATEGORIES)
+    value = np.where(action == ALLOC, random.integers(0, count, births)[block], 0)
+    frames = [
+        line(int(n), f"function_{n % 97}", f"/home/me/lib/file_{n % 41}.py") for n in random.integers(1, 4000, 3000)
+    ]
+    stacks = [tuple(frames[j] for j in random.integers(0, 3000, 12)) for _ in range(2000)]
+    return Recording(
+        time=START + np.cumsum(random.integers(0, 9, len(order))),
+        action=action,
+        block=block.astype(np.int64),
+        value=value.astype(np.int64),
+        address=np.cumsum(sizes),
+        size=sizes,
+        stack=random.integers(-1, len(stacks), births).astype(np.int32),
+        operator=random.integers(-1, 60, births).astype(np.int32),
+        module=random.integers(-1, 300, births).astype(np.int32),
+        stacks=stacks,
+        operators=[f"operator_{i}" for i in range(60)],
+        modules=[f"layers.{i // 6}.part_{i % 6}" for i in range(300)],
+    )

@@ -5,6 +5,9 @@ Bytes are those of NumPy's arrays and of the kernels' working memory in this pro
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rushlight.memory.account import (
     Live,
     Stats,
@@ -26,7 +29,25 @@ from rushlight.memory.estimates import Estimate, estimate
 from rushlight.memory.recorder import dump, is_recording, mark, record_history, recording, snapshot
 from rushlight.memory.recording import Recording
 
+if TYPE_CHECKING:
+    from rushlight.memory.advisor import Advice, advise
+    from rushlight.memory.reports import report
+    from rushlight.memory.snapshots import SnapshotError, from_snapshot, load, load_snapshot, save, to_snapshot
+    from rushlight.memory.terminal import text_report
+    from rushlight.memory.validation import validate
+
 __all__ = [
+    "Advice",
+    "SnapshotError",
+    "advise",
+    "from_snapshot",
+    "load",
+    "load_snapshot",
+    "report",
+    "save",
+    "text_report",
+    "to_snapshot",
+    "validate",
     "BudgetError",
     "BudgetReport",
     "Estimate",
@@ -54,3 +75,25 @@ __all__ = [
     "stats",
     "trim",
 ]
+
+# What only files and reports need is imported when it is asked for.
+_LATER = {
+    "Advice": "advisor",
+    "SnapshotError": "snapshots",
+    "advise": "advisor",
+    "from_snapshot": "snapshots",
+    "load": "snapshots",
+    "load_snapshot": "snapshots",
+    "report": "reports",
+    "save": "snapshots",
+    "text_report": "terminal",
+    "to_snapshot": "snapshots",
+    "validate": "validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return value

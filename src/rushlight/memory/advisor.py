@@ -1,0 +1,173 @@
+"""Advice on one run: what would lower its peak, by how many bytes, found by replaying the recording with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.memory import techniques
+from rushlight.memory.recording import Recording
+from rushlight.memory.techniques import Applied
+from rushlight.memory.units import share, size
+from rushlight.memory.whatif import Outcome, Run, joined
+
+__all__ = ["Advice", "advise"]
+
+WORTH = 0.01  # of the peak
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, and what it gives in this run.  before, after: the peak, in bytes; categories: of the new peak."""
+
+    name: str
+    title: str
+    text: str
+    code: str
+    before: int
+    after: int
+    categories: dict[str, int]
+
+    @property
+    def saves(self) -> int:
+        """Bytes by which the peak falls."""
+        return self.before - self.after
+
+    def __str__(self) -> str:
+        return f"{self.title}: -{size(self.saves)}. {self.text}"
+
+
+def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
+    """What would lower the peak of a recording, the most first.
+
+    Each figure is a replay of the recording with what the technique removes; `worth` is the part of the peak that a piece
+    of advice must save to be given.
+
+    >>> import rushlight as torch
+    >>> from rushlight import memory
+    >>> memory.record_history()
+    >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8)))
+    >>> optimizer = torch.optim.Adam(model.parameters())
+    >>> for _ in range(2):
+    ...     model(torch.ones(4, 64)).sum().backward()
+    ...     optimizer.step()
+    ...     optimizer.zero_grad()
+    >>> memory.record_history(None)
+    >>> all(advice.after < advice.before for advice in memory.advise(memory.recording()))
+    True
+    """
+    run = Run(recording)
+    if not len(recording.time) or run.actual.peak <= 0:
+        return []
+    found: list[Advice] = []
+    applied: dict[str, Applied] = {}
+    for name, (technique, _, _, _) in TECHNIQUES.items():
+        what = technique(run)
+        if what is not None:
+            applied[name] = what
+            found += told(run, name, what, worth)
+    found += together(run, applied, found, worth)
+    return sorted(found, key=lambda advice: advice.after)
+
+
+def told(run: Run, name: str, what: Applied, worth: float) -> list[Advice]:
+    """The advice on a technique, if it is worth it."""
+    outcome = run.replay(what.changes)
+    before = run.actual.peak
+    if before - outcome.peak < worth * before:
+        return []
+    _, title, text, code = TECHNIQUES[name]
+    values = {"bytes": size(what.bytes), "share": share(what.bytes, before), "what": what.what, "count": what.count}
+    sentence = f"{text.format(**values)} {consequence(outcome, before)}"
+    return [
+        Advice(name, title.format(**values), sentence, code.format(**values), before, outcome.peak, outcome.categories)
+    ]
+
+
+def consequence(outcome: Outcome, before: int) -> str:
+    """What the peak would be, and what it would then be made of."""
+    name, most = next(iter(outcome.categories.items()), ("nothing", 0))
+    return (
+        f"The peak falls by {size(before - outcome.peak)} to {size(outcome.peak)}; "
+        f"{PLURAL.get(name, name)} then dominate: {size(most)}, {share(most, outcome.peak)}."
+    )
+
+
+def together(run: Run, applied: dict[str, Applied], found: list[Advice], worth: float) -> list[Advice]:
+    """Those that do not get in each other's way, at once."""
+    given = {advice.name for advice in found}
+    gradients = next((n for n in ("in_backward", "zero_grad") if n in given), None)
+    activations = min((a for a in found if a.name in ("checkpoint", "disk")), key=lambda a: a.after, default=None)
+    if gradients is None:
+        gradients = "in_backward" if "in_backward" in applied else None
+    activations_name = (
+        activations.name if activations else next((n for n in ("checkpoint", "disk") if n in applied), None)
+    )
+    if gradients is None or activations_name is None:
+        return []
+    both = joined(applied[gradients].changes, applied[activations_name].changes)
+    outcome, before = run.replay(both), run.actual.peak
+    alone = min((a.after for a in found if a.name in (gradients, activations_name)), default=before)
+    if alone - outcome.peak < worth * before:
+        return []
+    titles = [TECHNIQUES[n][1].format(what=applied[n].what) for n in (gradients, activations_name)]
+    text = f"{titles[0]}, and {titles[1][0].lower()}{titles[1][1:]}. {consequence(outcome, before)}"
+    return [Advice("together", "Both together", text, "", before, outcome.peak, outcome.categories)]
+
+
+PLURAL = {
+    "parameter": "parameters", "gradient": "gradients", "optimizer_state": "optimizer states", "activation": "activations",
+    "input": "inputs", "temporary": "temporaries", "autograd_detail": "backward's own buffers", "unknown": "other blocks",
+}  # fmt: skip
+
+Technique = Callable[[Run], Applied | None]
+TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
+    "in_backward": (
+        techniques.optimizer_in_backward,
+        "Let the optimizer step in backward",
+        "Gradients are {share} of the peak ({bytes}): each can be used and freed as soon as it is complete.",
+        "optim.in_backward(optimizer)  # once, after making it",
+    ),
+    "zero_grad": (
+        techniques.zero_grad_early,
+        "Clear gradients right after the step",
+        "Gradients stay until the next forward; calling zero_grad() after step() frees them before it.",
+        "optimizer.step()\noptimizer.zero_grad()",
+    ),
+    "checkpoint": (
+        techniques.checkpointed,
+        "Recompute {what} in backward",
+        "What {what} saves ({bytes}, {share} of the peak) can be computed again, in {count} parts, for about a third more time.",
+        "x = checkpoint(part, x, use_reentrant=False)  # torch.utils.checkpoint",
+    ),
+    "disk": (
+        techniques.offloaded,
+        "Keep saved activations on disk",
+        "Saved activations are {share} of the peak ({bytes}); a store writes them out and reads them back in time.",
+        'with stores.disk("/path/to/folder"):  # from rushlight import stores\n    loss = model(x)',
+    ),
+    "batch": (
+        techniques.half_the_batch,
+        "Halve the batch",
+        "What grows with the batch is {share} of the peak ({bytes}); two half batches, accumulated, compute the same gradient.",
+        "",
+    ),
+    "state": (
+        techniques.without_state,
+        "Keep the optimizer's state elsewhere",
+        "Optimizer state is {share} of the peak ({bytes}). A budget pages it out between steps; plain SGD has none.",
+        'with memory.budget("2 GiB", spill="/path/to/folder"):  # from rushlight import memory\n    train()',
+    ),
+    "leak": (
+        techniques.leaked,
+        "Free what every step leaves behind",
+        "Each step leaves {bytes} that no later step frees, most of it from {what}: a list that keeps losses with their graph?",
+        "losses.append(loss.item())  # the number, not the tensor with its graph",
+    ),
+    "temporaries": (
+        techniques.repeated_temporaries,
+        "Write temporaries in place",
+        "{count} temporaries of one size ({bytes}) from {what} are alive at once.",
+        "",
+    ),
+}

@@ -1,0 +1,204 @@
+// The recording: columns unpacked, replayed once, and answered from.
+// A moment is the number of an event: the state after it; -1 is the beginning.
+"use strict";
+const ALLOC = 0, FREE = 1, CATEGORY = 2, BUCKET = 32;
+
+async function unpack(text) {
+  const raw = atob(text.trim()), bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+class Data {
+  constructor(meta, buffer) {
+    this.meta = meta;
+    let at = 0;
+    const take = (type, count) => {
+      const found = new type(buffer, at, count);
+      at += count * type.BYTES_PER_ELEMENT;
+      return found;
+    };
+    const [n, blocks, makers, refs] = [meta.events, meta.blocks, meta.makers, meta.refs];
+    this.n = n;
+    this.blocks = blocks;
+    this.categories = meta.categories.length;
+    this.makerSize = take(Float64Array, makers);
+    this.makerStack = take(Int32Array, makers);
+    this.makerOperator = take(Int32Array, makers);
+    this.makerModule = take(Int32Array, makers);
+    this.maker = take(Uint32Array, blocks);
+    const dt = take(Uint32Array, n), ref = take(Uint32Array, refs);
+    const code = take(Uint8Array, n), first = take(Uint8Array, meta.initial);
+    this.place(dt);
+    this.replay(code, ref, first);
+    this.phases = this.spans(meta.phases);
+  }
+
+  place(dt) {  // microseconds since the first event
+    this.time = new Float64Array(this.n);
+    let now = 0;
+    for (let i = 0; i < this.n; i++) this.time[i] = now += dt[i];
+    this.duration = Math.max(now, this.meta.last);
+  }
+
+  replay(code, ref, first) {
+    const { n, blocks, categories: C, meta } = this;
+    const buckets = Math.ceil(n / BUCKET) + 1;
+    this.action = new Uint8Array(n);
+    this.value = new Uint8Array(n);
+    this.was = new Uint8Array(n);
+    this.block = new Int32Array(n);
+    this.birth = new Int32Array(blocks).fill(-1);
+    this.death = new Int32Array(blocks).fill(n);
+    this.born = new Uint8Array(blocks);  // category at birth
+    this.changed = new Int32Array(blocks).fill(-1);  // last change of category, as an event
+    this.earlier = new Int32Array(n).fill(-1);  // the change before a change
+    this.start = new Float64Array(buckets * C);  // state before each bucket
+    this.best = new Int32Array(buckets);  // the event of most bytes in each bucket
+    this.most = new Float64Array(buckets);
+    this.least = new Float64Array(buckets);
+    const state = new Float64Array(C), now = new Uint8Array(blocks);
+    for (let b = 0; b < meta.initial; b++) {
+      this.born[b] = now[b] = first[b];
+      state[first[b]] += this.size(b);
+    }
+    let total = state.reduce((a, b) => a + b, 0), next = meta.initial, r = 0;
+    this.initial = state.slice();
+    this.peak = total;
+    this.peakAt = -1;
+    for (let e = 0; e < n; e++) {
+      const k = e / BUCKET | 0;
+      if (e % BUCKET === 0) {
+        this.start.set(state, k * C);
+        this.most[k] = -1;
+        this.least[k] = Infinity;
+      }
+      const action = code[e] & 3, value = code[e] >> 2;
+      const b = action === ALLOC ? next++ : next - ref[r++], size = this.size(b);
+      this.action[e] = action;
+      this.value[e] = value;
+      this.block[e] = b;
+      this.was[e] = now[b];
+      if (action === ALLOC) {
+        this.birth[b] = e;
+        this.born[b] = now[b] = value;
+        state[value] += size;
+        total += size;
+      } else if (action === FREE) {
+        this.death[b] = e;
+        state[now[b]] -= size;
+        total -= size;
+      } else {
+        state[now[b]] -= size;
+        state[value] += size;
+        now[b] = value;
+        this.earlier[e] = this.changed[b];
+        this.changed[b] = e;
+      }
+      if (total > this.most[k]) { this.most[k] = total; this.best[k] = e; }
+      if (total < this.least[k]) this.least[k] = total;
+      if (total > this.peak) { this.peak = total; this.peakAt = e; }
+    }
+    this.end = total;
+  }
+
+  spans(list) {  // runs of one phase: [event, next event, number, time, time of the next]
+    const found = [], close = [this.n, 0, this.duration];
+    list.forEach(([at, phase, time], i) => {
+      const [stop, , until] = list[i + 1] || close;
+      if (phase && (stop > at || until > time)) found.push([at, stop, phase, Math.max(time, 0), until]);
+    });
+    return found;
+  }
+
+  size(b) { return this.makerSize[this.maker[b]]; }
+
+  add(state, e) {  // one event's change
+    const size = this.size(this.block[e]);
+    if (this.action[e] !== ALLOC) state[this.was[e]] -= size;
+    if (this.action[e] !== FREE) state[this.value[e]] += size;
+  }
+
+  at(moment, state = new Float64Array(this.categories)) {  // bytes by category
+    if (moment < 0) { state.set(this.initial); return state; }
+    const k = moment / BUCKET | 0, C = this.categories;
+    for (let c = 0; c < C; c++) state[c] = this.start[k * C + c];
+    for (let e = k * BUCKET; e <= moment; e++) this.add(state, e);
+    return state;
+  }
+
+  total(moment) {
+    let sum = 0;
+    const state = this.at(moment);
+    for (let c = 0; c < state.length; c++) sum += state[c];
+    return sum;
+  }
+
+  // The moment of most bytes among events from <= e < to, and the least bytes there.
+  extremes(from, to, found) {
+    found.most = -1; found.least = Infinity; found.best = from;
+    let e = from;
+    while (e < to) {
+      if (e % BUCKET === 0 && e + BUCKET <= to) {
+        const k = e / BUCKET;
+        if (this.most[k] > found.most) { found.most = this.most[k]; found.best = this.best[k]; }
+        if (this.least[k] < found.least) found.least = this.least[k];
+        e += BUCKET;
+        continue;
+      }
+      const stop = Math.min(to, (e / BUCKET | 0) * BUCKET + BUCKET);
+      let total = this.total(e - 1);
+      for (; e < stop; e++) {
+        const size = this.size(this.block[e]);
+        total += this.action[e] === ALLOC ? size : this.action[e] === FREE ? -size : 0;
+        if (total > found.most) { found.most = total; found.best = e; }
+        if (total < found.least) found.least = total;
+      }
+    }
+    return found;
+  }
+
+  category(b, moment) {  // of a block at a moment
+    let e = this.changed[b];
+    while (e > moment) e = this.earlier[e];
+    return e < 0 ? this.born[b] : this.value[e];
+  }
+
+  bornUntil(moment) {  // blocks with a birth at or before the moment: they are numbered by birth
+    let low = this.meta.initial, high = this.blocks;
+    while (low < high) {
+      const middle = low + high >> 1;
+      if (this.birth[middle] <= moment) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  alive(moment) {
+    const found = [], stop = this.bornUntil(moment), { death } = this;
+    for (let b = 0; b < stop; b++) if (death[b] > moment) found.push(b);
+    return found;
+  }
+
+  // The block at so many bytes above the floor of its category.
+  pick(moment, category, height) {
+    const stop = this.bornUntil(moment), { death } = this;
+    let sum = 0;
+    for (let b = 0; b < stop; b++) {
+      if (death[b] > moment && this.category(b, moment) === category && (sum += this.size(b)) > height) return b;
+    }
+    return -1;
+  }
+
+  phase(moment) {
+    for (const [from, to, phase] of this.phases) if (moment >= from && moment < to) return phase;
+    return 0;
+  }
+
+  operator(b) { const i = this.makerOperator[this.maker[b]]; return i < 0 ? "" : this.meta.operators[i]; }
+  module(b) { const i = this.makerModule[this.maker[b]]; return i < 0 ? "" : this.meta.modules[i]; }
+  stack(b) {  // frames [file, line, name], innermost first
+    const i = this.makerStack[this.maker[b]];
+    return i < 0 ? [] : this.meta.stacks[i].map(f => { const [file, line, name] = this.meta.frames[f]; return [this.meta.files[file], line, name]; });
+  }
+}
