@@ -185,3 +185,21 @@ def test_weights_option(run) -> None:
     assert "--weights random" in failed.stderr.splitlines()[-1]
     done = run("--weights", "random", "train.py")
     assert done.stdout == "1000\n" and "random weights" in done.stderr
+
+
+def test_a_memory_budget(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(500, 500) for _ in range(6)])\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "model(torch.randn(64, 500)).sum().backward()\n"
+        "optimizer.step()\n"
+    )
+    command = [sys.executable, "-m", "rushlight", "run", "--memory-budget"]
+    done = subprocess.run([*command, "8MB", "--spill", str(tmp_path), str(script)], capture_output=True, text=True)
+    assert done.returncode == 0 and "peak, measured" in done.stderr and "optimizer_state" in done.stderr
+    tight = subprocess.run([*command, "900kB", str(script)], capture_output=True, text=True)
+    assert tight.returncode == 1 and "are too few: at least" in tight.stderr
+    wrong = subprocess.run([*command, "lots", str(script)], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "expected bytes" in wrong.stderr

@@ -19,6 +19,7 @@ EPILOG = """examples:
   rushlight run -m package.train
   rushlight run -c "import torch; print(torch.rand(3))"
   rushlight run --weights ~/resnet18-f37072fd.pth classify.py
+  rushlight run --memory-budget 2GiB --spill /scratch train.py
 
 `import torch` and `from torchvision import models` find rushlight. Without a GPU, `.cuda()` and "cuda"
 devices mean the CPU, with one line of warning. What rushlight does not have fails with an error that
@@ -40,14 +41,16 @@ def main(argv: Sequence[str]) -> int:
         return 2
     imports.install()
     devices.stay_on_cpu()
-    start = {"script": _run_script, "-m": _run_module, "-c": _run_code}[mode]
+    start: Callable[[str, list[str]], None] = {"script": _run_script, "-m": _run_module, "-c": _run_code}[mode]
+    if options.memory_budget is not None:
+        start = _within(options.memory_budget, options.spill, start)
     return _guarded(start, target, rest)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rushlight run",
-        usage="rushlight run [--weights random|PATH] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT ...]",
+        usage="rushlight run [--weights random|PATH] [--memory-budget BYTES] [--spill DIR] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Run an unmodified PyTorch script on rushlight.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,7 +60,36 @@ def _parser() -> argparse.ArgumentParser:
         metavar="random|PATH",
         help="where models with weights=... get them: a file, a folder of files, or the word random",
     )
+    parser.add_argument(
+        "--memory-budget",
+        metavar="BYTES",
+        type=_bytes,
+        help='keep all arrays of the process below so many bytes: "2GiB", "500MB"; a report follows the run',
+    )
+    parser.add_argument("--spill", metavar="DIR", help="where what does not fit goes: temporary files by default")
     return parser
+
+
+def _bytes(text: str) -> int:
+    from rushlight.stores.errors import bytes_of
+
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("memory: ")) from None
+
+
+def _within(limit: int, spill: str | None, start: Callable[[str, list[str]], None]) -> Callable[[str, list[str]], None]:
+    """`start` within a budget of memory, with a report at the end."""
+
+    def bounded(target: str, rest: list[str]) -> None:
+        from rushlight import memory
+
+        with memory.budget(limit, spill) as used:
+            start(target, rest)
+        print(f"\n{used.report()}", file=sys.stderr)
+
+    return bounded
 
 
 def _split(argv: list[str]) -> tuple[list[str], str, str | None, list[str]]:
@@ -71,7 +103,7 @@ def _split(argv: list[str]) -> tuple[list[str], str, str | None, list[str]]:
             return argv[:index], word, argv[index + 1], argv[index + 2 :]
         if not word.startswith("-"):
             return argv[:index], "script", word, argv[index + 1 :]
-        index += 2 if word == "--weights" else 1
+        index += 2 if word in ("--weights", "--memory-budget", "--spill") else 1
     return argv, "script", None, []
 
 

@@ -31,7 +31,8 @@ class Page:
 
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
         self.array, self.kind, self.mutable, self.pager = array, kind, mutable, pager
-        self.nbytes, self.piece = array.nbytes, None
+        self.nbytes = array.nbytes
+        self.piece: Any = None
         pager.add(self)
 
     def get(self) -> Any:
@@ -152,7 +153,7 @@ def release(tensor: Any) -> None:
     storage = tensor._storage
     if type(storage) is PagedStorage:
         array = storage.root
-        storage.__class__ = Storage
+        storage.__class__ = Storage  # type: ignore[assignment]
         storage.root = array
     if held.__class__ is Page:
         _ARRAY.__set__(tensor, held.get())
