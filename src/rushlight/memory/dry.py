@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,13 @@ class DryLevel(Level):
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
         return True
+
+    def blank(self, make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A new array of zeros, ones or anything: a stand-in where it is large."""
+        large = math.prod(shape) * dtype.itemsize >= LARGE
+        array = standin(shape, dtype) if large else make(shape, dtype)
+        self.tally.add(array, make.__name__)
+        return array
 
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer's `step` does: the state of its parameters comes into being."""

@@ -52,7 +52,8 @@ class Rehearsal:
                 raise TypeError(
                     f"estimate: expected a Module or a function that builds one, got {type(self.model).__name__}"
                 )
-            stack.enter_context(replaced(self.model))
+            if self.model is self.given:
+                stack.enter_context(replaced(self.model))
             stack.enter_context(self.named())
             if self.optimizer is not None and not isinstance(self.optimizer, Optimizer):
                 self.optimizer = self.optimizer(self.model.parameters())

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.formats import empty_in_format
-from rushlight.ops.options import check_options, filled, made, numpy_dtype, size_of
+from rushlight.ops.options import blank, check_options, filled, made, numpy_dtype, size_of
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
@@ -27,7 +27,7 @@ def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     """
     check_options("zeros", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("zeros", dtype)
-    return filled("zeros", out, made(np.zeros(size_of("zeros", args, size), kind), requires_grad))
+    return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind), requires_grad))
 
 
 @function()
@@ -36,7 +36,7 @@ def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layou
     """A tensor of ones of the size given as ints or one sequence."""
     check_options("ones", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("ones", dtype)
-    return filled("ones", out, made(np.ones(size_of("ones", args, size), kind), requires_grad))
+    return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind), requires_grad))
 
 
 @function()
@@ -46,7 +46,7 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
     check_options("empty", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("empty", dtype)
-    array = np.empty(size_of("empty", args, size), kind)
+    array = blank(np.empty, size_of("empty", args, size), kind)
     if memory_format is not None:
         array = empty_in_format(array, kind, memory_format)
     return filled("empty", out, made(array, requires_grad))

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight import dtypes
 from rushlight.devices import CPU
 from rushlight.devices import device as device_class
-from rushlight.state import modes
+from rushlight.state import modes, special
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
 
@@ -48,6 +48,15 @@ def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:
     if dtype in (float, int, bool, complex):
         return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dtype].numpy
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def blank(make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """`make(shape, dtype)`, a function of NumPy, or while memory is estimated what stands in its place."""
+    if special.count:
+        for level in modes.levels:
+            if getattr(level, "dry", False):
+                return level.blank(make, shape, dtype)  # type: ignore[attr-defined]
+    return make(shape, dtype)
 
 
 def check_device(device: Any) -> Any:
