@@ -96,11 +96,12 @@ class Packer:
         watch = Watch(storage, version, where) if modes.mutation is None else None
         saved = Saved(tensor, storage, version, layout, watch)
         stages = [s for s in self.stores if s.accepts(layout.nbytes, where, parameter)]
-        while stages and stages[0].recomputes:
-            region = stages.pop(0).recomputed(saved)
+        dropping = [s for s in stages if s.recomputes]  # first, wherever they stand: what they drop nobody need keep
+        stages = [s for s in stages if not s.recomputes]
+        for store in dropping:
+            region = store.recomputed(saved)
             if region is not None:
                 return self.handle(region, saved, stages)
-        stages = [s for s in stages if not s.recomputes]
         if not stages:
             return self.passed(saved, parameter)
         return self.exposed(tuple(stages), saved) if self.exposes else self.kept(tuple(stages), saved)

@@ -466,9 +466,29 @@ def at_exit() -> None:
 atexit.register(at_exit)
 
 
-def after_fork() -> None:
-    """In a forked child there are no threads, and the file is the parent's: read what is there, write to one's own."""
-    for spill in list(spills):
+forking: list[Spill] = []  # whose locks are held while this process forks
+
+
+def before_fork() -> None:
+    """No thread frees anything while the process forks."""
+    forking[:] = list(spills)
+    for spill in forking:
+        spill.lock.acquire()
+
+
+def in_parent() -> None:
+    """What is in the file now stays there as long as the child may ask for it: later arrays go to a new one."""
+    for spill in forking:
+        if spill.file.used:
+            spill.file.shared = True
+            spill.file = Unlinked(spill.file.dir)
+        spill.lock.release()
+    forking.clear()
+
+
+def in_child() -> None:
+    """Here are no threads, and the file is the parent's: read what is there, write to one's own."""
+    for spill in forking:
         spill.lock = threading.RLock()
         spill.turn = threading.Condition(spill.lock)
         spill.workers = spill.idle = 0
@@ -481,9 +501,10 @@ def after_fork() -> None:
             slot.busy = 0
         spill.queued = 0
         spill.writes, spill.reads, spill.active = deque(), deque(), set()
-        spill.file.foreign = True
+        spill.file.shared = True
         spill.file = Unlinked(spill.file.dir)
+    forking.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork)
+    os.register_at_fork(before=before_fork, after_in_parent=in_parent, after_in_child=in_child)

@@ -31,8 +31,8 @@ class RecomputeStore(Store):
 
     Cheap are elementwise operators, activations, normalisations, softmax, dropout (its draws are not repeated) and copies:
     so of a convolution, a batch norm and a relu, the input of the norm is kept, and the relu's result, which the next
-    convolution saves, is not. Gradients are bit for bit the same. It stores nothing itself: other stores around it get what
-    it does not drop, and what it needs is taken from them.
+    convolution saves, is not. Gradients are bit for bit the same. It stores nothing itself: other stores, inside or
+    around it, get what it does not drop, and what it needs is taken from them.
 
     As a wrapper of a module it is a checkpoint instead (`torch.utils.checkpoint`, `use_reentrant=False`): the module's inputs
     alone are kept, and its forward runs again in backward.

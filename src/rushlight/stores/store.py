@@ -27,7 +27,8 @@ class Store:
     As a context manager it takes what operators save inside; called with a module (`store(module)`, `store.wrap(module)`)
     it gives that module with a forward that runs inside; called with a function, that function. One object may be active
     in several threads, and again and again. Active inside each other, the innermost packs first, and what it makes of
-    a tensor goes to the next: `with stores.disk(), stores.compress("bf16")` writes bfloat16 to disk.
+    a tensor goes to the next: `with stores.disk(), stores.compress("bf16")` writes bfloat16 to disk. `recompute` comes first
+    wherever it stands.
 
     Filters: `min_bytes` (smaller tensors stay as they are), `operator` and `argument` (who saves, under which name: names,
     patterns or predicates), `module` (the module that runs: name, pattern, class, object or predicate), `parameters`
@@ -36,6 +37,13 @@ class Store:
 
     kind = ""
     recomputes = on_disk = False
+
+    made_with: Any  # the arguments of the constructor
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls)
+        made.made_with = (args, kwargs)
+        return made
 
     def __init__(self, *, min_bytes: int | str = 1024, operator: Any = None, argument: Any = None, module: Any = None,
                  parameters: bool = False):  # fmt: skip
@@ -177,5 +185,13 @@ class Store:
         state = f"{c['tensors']} tensors, {size(c['bytes'])}" if c["tensors"] else "nothing stored yet"
         return f"<stores.{self.kind}({', '.join(self.arguments())}): {state}>"
 
+    def __reduce__(self) -> Any:
+        return rebuilt, (type(self), *self.made_with)
+
     def __deepcopy__(self, memo: Any) -> Any:
         return self
+
+
+def rebuilt(cls: Any, args: Any, kwargs: Any) -> Any:
+    """A store as it was made, from a pickle: what it kept stays with its process."""
+    return cls(*args, **kwargs)

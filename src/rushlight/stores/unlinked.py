@@ -46,7 +46,7 @@ class Unlinked:
             raise StoreError(f"stores.disk: {self.dir} is no directory: create it, or give another")
         self.fd, self.end, self.used, self.pending = -1, 0, 0, 0
         self.holes: list[tuple[int, int]] = []  # (offset, bytes), by offset
-        self.foreign = False  # whether it belongs to the process that this one was forked from
+        self.shared = False  # with a process that was forked: nothing in it may change any more
 
     def allocate(self, count: int) -> int:
         """The offset of `count` bytes.  Raises StoreError where the file system has no room for them."""
@@ -81,7 +81,7 @@ class Unlinked:
 
     def release(self, offset: int, count: int) -> None:
         """Free an extent."""
-        if self.foreign:
+        if self.shared:
             return
         need = pages(count)
         self.used -= need
