@@ -45,6 +45,12 @@ class DryLevel(Level):
         self.tally.add(array, make.__name__)
         return array
 
+    def recurrent(self, plan: Any) -> Any:
+        """A recurrent layer by shapes."""
+        from rushlight.memory.dry_recurrent import DryPlan
+
+        return DryPlan(plan, self.tally)
+
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer's `step` does: the state of its parameters comes into being."""
         for group in optimizer.param_groups:

@@ -10,10 +10,10 @@ import numpy as np
 
 from rushlight.engine.accumulate import after, gone, hooked, is_dense, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
-from rushlight.engine.run import Run
+from rushlight.engine.run import Run, count_contributions
 from rushlight.engine.saved import freed
 from rushlight.memory.dry import DryLevel
-from rushlight.memory.places import GRADIENT
+from rushlight.memory.places import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.standins import order_of, owns, standin
 from rushlight.ops.plan import fetch
 from rushlight.ops.rebuilt import Rebuilt
@@ -51,9 +51,17 @@ class DryRun(Run):
         super().__init__(False, False, None, True)
         self.level, self.tally = level, level.tally
 
-    def made(self, shape: Any, dtype: Any, operator: str, order: Any = None) -> Any:
+    def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
+        """Send gradients through the graph; what custom functions saved is known by then."""
+        for node in count_contributions([edge for edge, _ in roots]):
+            for array in () if isinstance(node, Tensor) else saved_arrays(node):
+                self.tally.add(array)
+                self.tally.categorize(array, ACTIVATION)
+        return super().execute(roots)
+
+    def made(self, shape: Any, dtype: Any, operator: str, order: Any = None, category: int = TEMPORARY) -> Any:
         array = standin(shape, dtype, order)
-        self.tally.add(array, operator)
+        self.tally.add(array, operator, category)
         return array
 
     # Nodes ------------------------------------------------------------------------------------------
@@ -147,8 +155,9 @@ class DryRun(Run):
     def gradient_for(self, node: Any, i: int, order: Any = None) -> Any:
         """A gradient of the shape of input `i`."""
         edge = node.edges[i]
-        like = edge._array if isinstance(edge, Tensor) else edge
-        return self.made(like.shape, like.dtype, node.plan.op.name, order)
+        leaf = isinstance(edge, Tensor)
+        like = edge._array if leaf else edge
+        return self.made(like.shape, like.dtype, node.plan.op.name, order, GRADIENT if leaf else TEMPORARY)
 
     # Gradients on their way -------------------------------------------------------------------------
 

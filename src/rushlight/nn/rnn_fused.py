@@ -15,6 +15,7 @@ from rushlight.autograd import Function
 from rushlight.engine.modes import enable_grad, is_grad_enabled
 from rushlight.nn import recurrent
 from rushlight.nn import rnn_kernels as kernels
+from rushlight.state import modes
 from rushlight.tensor import wrap
 
 
@@ -78,6 +79,11 @@ class Plan:
         grads = [dw_hh, *((db_ih, db_hh.copy()) if db_hh is not None else ()), *(() if dw_hr is None else (dw_hr,))]
         return d_gates, grads, d_state
 
+    def products(self, d_gates: Any, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+        """On arrays: gradients of the inputs and of w_ih."""
+        dx = d_gates @ w_ih if needs[0] else None
+        return dx, d_gates.T @ np.ascontiguousarray(x) if needs[1] else None
+
     def recorded(self, x: Any, state: Any, parts: Any) -> tuple[Any, Any]:
         """The same from operators, on tensors: outputs and last state."""
         w = Weights(parts, self.bias, self.projected)
@@ -113,8 +119,7 @@ class _Layer(Function):
         d_out, *d_last = (g._array for g in grads)
         d_gates, d_weights, d_state = plan.backward(d_out, d_last, kept, out._array, state, w)
         needs = ctx.needs_input_grad[2:]
-        dx = d_gates @ w.w_ih if needs[0] else None
-        dw_ih = d_gates.T @ np.ascontiguousarray(x) if needs[1 + n] else None
+        dx, dw_ih = plan.products(d_gates, x, w.w_ih, (needs[0], needs[1 + n]))
         found = [dx, *d_state, dw_ih, *d_weights]
         return (None, None, *(wrap(g) if g is not None and need else None for g, need in zip(found, needs)))
 
@@ -134,10 +139,12 @@ def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
 
 def usable(tensors: Any) -> bool:
     """Whether the kernels can run: NumPy arrays of one single or double precision dtype, no functional level active."""
-    from rushlight.state import modes
-
     kind = getattr(tensors[0], "_array", None)
-    if modes.levels or not isinstance(kind, np.ndarray) or kind.dtype not in (np.float32, np.float64):
+    if (
+        any(not getattr(level, "dry", False) for level in modes.levels)
+        or not isinstance(kind, np.ndarray)
+        or kind.dtype not in (np.float32, np.float64)
+    ):
         return False
     return all(isinstance(t._array, np.ndarray) and t._array.dtype == kind.dtype for t in tensors)
 
@@ -149,6 +156,8 @@ def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: 
     PyTorch's order; sizes: rows of each step.  Returns outputs (total, P) and the last state.
     """
     plan = Plan(mode, sizes, reverse, bias, len(parts) > (4 if bias else 2))
+    if modes.levels and getattr(modes.levels[-1], "dry", False):  # an estimate: arrays have shapes only
+        plan = modes.levels[-1].recurrent(plan)
     tensors = (x, *state, *parts)
     if not usable(tensors):
         return plan.recorded(x, state, parts)

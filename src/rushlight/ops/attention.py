@@ -240,7 +240,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    if dropout_p > 0 and special.count and modes.levels:
+    if dropout_p > 0 and special.count and any(not getattr(level, "dry", False) for level in modes.levels):
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
     drop = (float(dropout_p), draw()) if dropout_p > 0 else None

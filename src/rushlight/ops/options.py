@@ -55,7 +55,7 @@ def blank(make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if special.count:
         for level in modes.levels:
             if getattr(level, "dry", False):
-                return level.blank(make, shape, dtype)  # type: ignore[attr-defined]
+                return level.blank(make, shape, dtype)
     return make(shape, dtype)
 
 
