@@ -15,6 +15,7 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": "train a vision transformer on real digits in three ways and measure its memory",
     "run": "run an unmodified PyTorch script on rushlight",
+    "memory": "show where memory goes: a report on a recording or a script, advice in bytes",
     "doctor": "say what this machine offers, what is in use, and what it measured",
     "info": "print the versions in use, for a bug report",
 }
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   rushlight demo                             train three ways; a table and rushlight-demo.svg
   rushlight run train.py --epochs 3          `import torch` in train.py finds rushlight
   rushlight run --weights random infer.py    pretrained models start untrained
+  rushlight memory report train.py           where its memory goes, as a page: report.html
   rushlight doctor                           which BLAS, which kernels, how fast
   rushlight COMMAND --help                   the options of one command
 """

@@ -137,7 +137,7 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
     "checkpoint": (
         techniques.checkpointed,
         "Recompute {what} in backward",
-        "What {what} saves ({bytes}, {share} of the peak) can be computed again, in {count} parts, for about a third more time.",
+        "What is saved in {what} ({bytes}, {share} of the peak) can be computed again, in {count} parts, for about a third more time.",
         "x = checkpoint(part, x, use_reentrant=False)  # torch.utils.checkpoint",
     ),
     "disk": (

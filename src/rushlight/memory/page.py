@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.memory.columns import shared_stacks
-from rushlight.memory.recording import ALLOC, CATEGORIES, CATEGORY, FREE, MARK, PHASE, Recording
-
-MOVES = (ALLOC, FREE, CATEGORY)
+from rushlight.memory.recording import ALLOC, CATEGORIES, FREE, MARK, PHASE, Recording
 
 
 def encode(recording: Recording, name: str) -> tuple[str, str]:
-    """The tables as JSON, and the columns as base64 of compressed bytes."""
-    at = np.flatnonzero(recording.action <= CATEGORY)  # events of blocks: the others are few, and go into the JSON
+    """The tables as JSON, and the columns as base64 of compressed bytes, of a recording that is `settled`."""
+    at = np.flatnonzero(recording.action <= FREE)  # events of blocks: the others are few, and go into the JSON
     number, order = by_birth(recording)
     makers, maker = tables(recording, order)
     action, block = recording.action[at], number[recording.block[at]]

@@ -5,6 +5,7 @@ Letters: E events, B blocks, C categories.  A moment is the number of an event: 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,6 +85,22 @@ def most_telling(recording: Recording) -> np.ndarray:
     told = (recording.action == ALLOC) | (recording.action == CATEGORY)
     np.maximum.at(best, recording.block[told], rank[recording.value[told]])
     return np.argsort(rank).astype(np.uint8)[best]
+
+
+def settled(recording: Recording) -> Recording:
+    """The same in hindsight: each block is from birth what it is remembered as, and no category changes.
+
+    Of what a moment later turns out to be a gradient, a picture says gradient from the start.
+    """
+    telling = most_telling(recording)
+    stays = recording.action != CATEGORY
+    action, block = recording.action[stays], recording.block[stays]
+    value = recording.value[stays].copy()
+    value[action == ALLOC] = telling[block[action == ALLOC]]
+    return replace(
+        recording, time=recording.time[stays], action=action, block=block, value=value,
+        initial_category=telling[: recording.initial],
+    )  # fmt: skip
 
 
 def alive_at(recording: Recording, moment: int, found: Lives | None = None) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight.memory import advisor, page, snapshots
 from rushlight.memory.recording import CATEGORIES, Recording
-from rushlight.memory.replay import Breakdown, breakdown, phases
+from rushlight.memory.replay import Breakdown, breakdown, phases, settled
 from rushlight.memory.units import duration, share, size
 from rushlight.version import __version__
 
@@ -29,6 +29,7 @@ def report(
     out: str | os.PathLike[str] = "report.html",
     compare: Source | None = None,
     title: str | None = None,
+    other_title: str | None = None,
 ) -> str:
     """Write a report on a recording, and return its path.
 
@@ -40,7 +41,7 @@ def report(
         recording: a `Recording`, or the path of a snapshot: ours or PyTorch's.
         out: the page.
         compare: another recording, shown beside the first.
-        title: the page's title; by default the file's name.
+        title, other_title: names of the two; by default those of the files.
 
     Raises FileNotFoundError, and SnapshotError for a file that is no snapshot.
 
@@ -52,17 +53,17 @@ def report(
     >>> os.path.getsize(path) > 10_000
     True
     """
-    other = "the other" if isinstance(compare, Recording) else None
-    text = render(*named(recording, title), *(named(compare, other) if compare is not None else ()))
+    other = named(compare, other_title, "the other") if compare is not None else ()
+    text = render(*named(recording, title), *other)
     with open(out, "w", encoding="utf-8") as file:
         file.write(text)
     return str(out)
 
 
-def named(source: Source, title: str | None) -> tuple[Recording, str]:
+def named(source: Source, title: str | None, default: str = "this run") -> tuple[Recording, str]:
     """A recording and its name."""
     if isinstance(source, Recording):
-        return snapshots.as_arrays(source), title or "this run"
+        return snapshots.as_arrays(source), title or default
     return snapshots.load(source), title or os.path.basename(os.fspath(source))
 
 
@@ -70,6 +71,8 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
     """The page as text."""
     if other is not None and name == other_name:
         name, other_name = name + " (A)", other_name + " (B)"
+    advised = advice(recording)
+    recording, other = settled(recording), settled(other) if other is not None else None
     at_peak = breakdown(recording)
     values = {
         "title": html.escape(f"{name}: peak {size(at_peak.total)}"),
@@ -78,7 +81,7 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
         "described": html.escape(described(recording, at_peak)),
         "events": f"{len(recording.time):,}",
         "tiles": tiles(recording, at_peak),
-        "advice": advice(recording),
+        "advice": advised,
         "comparison": comparison(recording, name, other, other_name),
         "version": html.escape(__version__),
         "data": embedded(recording, name, "a") + (embedded(other, other_name, "b") if other is not None else ""),
@@ -130,7 +133,7 @@ def tiles(recording: Recording, at_peak: Breakdown) -> str:
             html.escape(largest.replace("_", " ")),
             f"{size(most)}, {share(most, at_peak.total)} of the peak",
         ),
-        ("at the beginning", counted(recording.initial_bytes()), f"{recording.initial:,} blocks"),
+        ("at the beginning", counted(recording.initial_bytes()), f"{recording.initial:,} block{'s' * (recording.initial != 1)}"),
         ("at the end", counted(end), difference(end - recording.initial_bytes())),
     ]
     return "\n".join(f'<div class="tile"><span>{a}</span><b>{b}</b><i>{html.escape(c)}</i></div>' for a, b, c in rows)
@@ -220,7 +223,7 @@ def swatch(category: str) -> str:
 def compared(name: str, one: int, two: int) -> str:
     """A row of two figures and their difference."""
     kind, sign = ("less", "−") if two < one else ("greater", "+") if two > one else ("", "")
-    change = f"{sign}{size(abs(two - one))}" + (f" ({sign}{share(abs(two - one), one)})" if one and two != one else "")
+    change = f"{sign}{size(abs(two - one))}" + (f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else "")
     return (
         f'<tr><td class="name">{name}</td><td class="n">{size(one)}</td><td class="n">{size(two)}</td>'
         f'<td class="n {kind}">{change}</td></tr>'

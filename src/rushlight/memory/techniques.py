@@ -211,7 +211,8 @@ def recomputed(run: Run, blocks: np.ndarray, members: np.ndarray, pattern: str) 
     back = np.where((back > last) & (back <= first), back, first)
     stays = birth[chosen] == last[group]  # a part's output
     gone = changes(chosen[~stays], last[group][~stays] + 1, back[group][~stays], run.size[chosen[~stays]])
-    return Applied(gone, at_peak(run, chosen), pattern, len(np.unique(places)))
+    what = "the model's parts" if pattern == "*" else pattern
+    return Applied(gone, at_peak(run, chosen), what, len(np.unique(places)))
 
 
 def half_the_batch(run: Run) -> Applied | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.memory import advisor
 from rushlight.memory.recording import CATEGORIES, Recording
-from rushlight.memory.replay import Breakdown, breakdown, phases, timeline
+from rushlight.memory.replay import Breakdown, breakdown, phases, settled, timeline
 from rushlight.memory.reports import COLORS, Source, difference, named, subtitle, when
 from rushlight.memory.units import duration, share, size
 
@@ -27,6 +27,8 @@ def text_report(
     width: int | None = None,
     color: bool | None = None,
     compare: Source | None = None,
+    title: str | None = None,
+    other_title: str | None = None,
     file: IO[str] | None = None,
 ) -> str:
     """A report as text for a terminal, a log or a pipe.
@@ -36,6 +38,7 @@ def text_report(
         width: columns; by default the terminal's, at most 120.
         color: whether to colour; by default when `file` is a terminal and NO_COLOR is not set.
         compare: another recording, whose figures stand beside the first's.
+        title, other_title: names of the two; by default those of the files.
         file: where the text will go, to know whether it is a terminal; standard output by default.
 
     Raises as `load` does.
@@ -46,22 +49,22 @@ def text_report(
     >>> "peak" in memory.text_report(memory.recording(), width=80)
     True
     """
-    one, name = named(recording, None)
+    one, name = named(recording, title)
     wide = width or min(shutil.get_terminal_size((100, 24)).columns, 120)
     stream = file or sys.stdout
     paint = Paint(color if color is not None else stream.isatty() and not os.environ.get("NO_COLOR"))
-    two, other = (
-        named(compare, "the other" if isinstance(compare, Recording) else None) if compare is not None else (None, "")
-    )
+    two, other = named(compare, other_title, "the other") if compare is not None else (None, "")
+    advised = suggestions(one, wide, paint)
+    one = settled(one)
     at_peak = breakdown(one)
-    against = breakdown(two) if two is not None else None
+    against = breakdown(settled(two)) if two is not None else None
     parts = [
         [paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"), subtitle(one), ends(one)],
         chart(one, max(wide, 40), paint),
         categories(at_peak, against, (name, other), wide, paint),
         places("module", at_peak.modules, at_peak.total, wide),
         places("line", at_peak.lines, at_peak.total, wide),
-        suggestions(one, wide, paint),
+        advised,
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 

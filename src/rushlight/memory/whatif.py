@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.memory.recording import ALLOC, CATEGORIES, CATEGORY, Recording
-from rushlight.memory.replay import Lives, categories_at, lives, most_telling, phases
+from rushlight.memory.replay import Lives, lives, most_telling, phases
 
 UNKNOWN, PARAMETER, GRADIENT, OPTIMIZER_STATE, ACTIVATION, INPUT, TEMPORARY, DETAIL = range(len(CATEGORIES))
 
 
 class Changes(NamedTuple):
-    """Bytes of `block` that are away from moment `start` to moment `stop`, without it.  (N) int64 each
+    """Bytes of `block` that are away from moment `start` until moment `stop`; negative ones are there in addition.
 
-    Negative bytes are there in addition, as `category`.
+    (N) int64 each.
     """
 
     block: np.ndarray
@@ -136,13 +136,11 @@ class Run:
         return Outcome(int(live[moment + 1]), moment, self.categories(what, moment))
 
     def categories(self, what: Changes, moment: int) -> dict[str, int]:
-        """Bytes by category at a moment with changes made, the largest first."""
+        """Bytes by what blocks are remembered as, at a moment with changes made, the largest first."""
         birth, death = self.lives
-        now = categories_at(self.recording, moment)
         there = (birth <= moment) & (death > moment)
-        found = np.bincount(now[there], self.size[there], len(CATEGORIES))
+        found = np.bincount(self.telling[there], self.size[there], len(CATEGORIES))
         at = (what.start <= moment) & (what.stop > moment)
-        named = np.where(what.bytes[at] > 0, now[what.block[at]], self.telling[what.block[at]])
-        np.subtract.at(found, named, what.bytes[at])
+        np.subtract.at(found, self.telling[what.block[at]], what.bytes[at])
         pairs = [(name, int(n)) for name, n in zip(CATEGORIES, found.tolist(), strict=True) if n > 0]
         return dict(sorted(pairs, key=lambda pair: -pair[1]))

@@ -357,7 +357,7 @@ class Chart {
     const { data } = this, stop = data.bornUntil(moment);
     let sum = floor;
     for (let b = 0; b < stop; b++) {
-      if (data.death[b] > moment && data.category(b, moment) === category) {
+      if (data.death[b] > moment && data.category[b] === category) {
         const size = data.size(b);
         if (sum + size > height) return { moment, category, block: b, y0: this.y(sum), y1: this.y(sum + size) };
         sum += size;

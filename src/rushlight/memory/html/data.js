@@ -1,7 +1,7 @@
 // The recording: columns unpacked, replayed once, and answered from.
 // A moment is the number of an event: the state after it; -1 is the beginning.
 "use strict";
-const ALLOC = 0, FREE = 1, CATEGORY = 2, BUCKET = 32;
+const ALLOC = 0, FREE = 1, BUCKET = 32;
 
 async function unpack(text) {
   const raw = atob(text.trim()), bytes = new Uint8Array(raw.length);
@@ -46,21 +46,17 @@ class Data {
     const { n, blocks, categories: C, meta } = this;
     const buckets = Math.ceil(n / BUCKET) + 1;
     this.action = new Uint8Array(n);
-    this.value = new Uint8Array(n);
-    this.was = new Uint8Array(n);
     this.block = new Int32Array(n);
     this.birth = new Int32Array(blocks).fill(-1);
     this.death = new Int32Array(blocks).fill(n);
-    this.born = new Uint8Array(blocks);  // category at birth
-    this.changed = new Int32Array(blocks).fill(-1);  // last change of category, as an event
-    this.earlier = new Int32Array(n).fill(-1);  // the change before a change
+    this.category = new Uint8Array(blocks);
     this.start = new Float64Array(buckets * C);  // state before each bucket
     this.best = new Int32Array(buckets);  // the event of most bytes in each bucket
     this.most = new Float64Array(buckets);
     this.least = new Float64Array(buckets);
-    const state = new Float64Array(C), now = new Uint8Array(blocks);
+    const state = new Float64Array(C);
     for (let b = 0; b < meta.initial; b++) {
-      this.born[b] = now[b] = first[b];
+      this.category[b] = first[b];
       state[first[b]] += this.size(b);
     }
     let total = state.reduce((a, b) => a + b, 0), next = meta.initial, r = 0;
@@ -77,24 +73,16 @@ class Data {
       const action = code[e] & 3, value = code[e] >> 2;
       const b = action === ALLOC ? next++ : next - ref[r++], size = this.size(b);
       this.action[e] = action;
-      this.value[e] = value;
       this.block[e] = b;
-      this.was[e] = now[b];
       if (action === ALLOC) {
         this.birth[b] = e;
-        this.born[b] = now[b] = value;
+        this.category[b] = value;
         state[value] += size;
         total += size;
-      } else if (action === FREE) {
-        this.death[b] = e;
-        state[now[b]] -= size;
-        total -= size;
       } else {
-        state[now[b]] -= size;
-        state[value] += size;
-        now[b] = value;
-        this.earlier[e] = this.changed[b];
-        this.changed[b] = e;
+        this.death[b] = e;
+        state[this.category[b]] -= size;
+        total -= size;
       }
       if (total > this.most[k]) { this.most[k] = total; this.best[k] = e; }
       if (total < this.least[k]) this.least[k] = total;
@@ -114,17 +102,16 @@ class Data {
 
   size(b) { return this.makerSize[this.maker[b]]; }
 
-  add(state, e) {  // one event's change
+  change(e) {  // bytes that an event adds or takes
     const size = this.size(this.block[e]);
-    if (this.action[e] !== ALLOC) state[this.was[e]] -= size;
-    if (this.action[e] !== FREE) state[this.value[e]] += size;
+    return this.action[e] === ALLOC ? size : -size;
   }
 
   at(moment, state = new Float64Array(this.categories)) {  // bytes by category
     if (moment < 0) { state.set(this.initial); return state; }
     const k = moment / BUCKET | 0, C = this.categories;
     for (let c = 0; c < C; c++) state[c] = this.start[k * C + c];
-    for (let e = k * BUCKET; e <= moment; e++) this.add(state, e);
+    for (let e = k * BUCKET; e <= moment; e++) state[this.category[this.block[e]]] += this.change(e);
     return state;
   }
 
@@ -150,19 +137,12 @@ class Data {
       const stop = Math.min(to, (e / BUCKET | 0) * BUCKET + BUCKET);
       let total = this.total(e - 1);
       for (; e < stop; e++) {
-        const size = this.size(this.block[e]);
-        total += this.action[e] === ALLOC ? size : this.action[e] === FREE ? -size : 0;
+        total += this.change(e);
         if (total > found.most) { found.most = total; found.best = e; }
         if (total < found.least) found.least = total;
       }
     }
     return found;
-  }
-
-  category(b, moment) {  // of a block at a moment
-    let e = this.changed[b];
-    while (e > moment) e = this.earlier[e];
-    return e < 0 ? this.born[b] : this.value[e];
   }
 
   bornUntil(moment) {  // blocks with a birth at or before the moment: they are numbered by birth
@@ -178,16 +158,6 @@ class Data {
     const found = [], stop = this.bornUntil(moment), { death } = this;
     for (let b = 0; b < stop; b++) if (death[b] > moment) found.push(b);
     return found;
-  }
-
-  // The block at so many bytes above the floor of its category.
-  pick(moment, category, height) {
-    const stop = this.bornUntil(moment), { death } = this;
-    let sum = 0;
-    for (let b = 0; b < stop; b++) {
-      if (death[b] > moment && this.category(b, moment) === category && (sum += this.size(b)) > height) return b;
-    }
-    return -1;
   }
 
   phase(moment) {

@@ -210,8 +210,7 @@ async function begin() {
   for (const node of document.querySelectorAll("script[data-recording]")) {
     const data = new Data(JSON.parse(document.getElementById(node.dataset.recording).textContent), await unpack(node.textContent));
     data.used = new Uint8Array(data.categories);
-    for (let c = 0; c < data.categories; c++) data.used[c] = data.initial[c] > 0 ? 1 : 0;
-    for (let e = 0; e < data.n; e++) if (data.action[e] !== FREE) data.used[data.value[e]] = 1;
+    for (let b = 0; b < data.blocks; b++) data.used[data.category[b]] = 1;
     recordings.push(data);
   }
   $("#wait").remove();

@@ -10,7 +10,7 @@ function summed(data, alive, moment, key) {
     if (!row) found.set(name, row = { name, total: 0, count: 0, state: new Float64Array(data.categories) });
     row.total += size;
     row.count++;
-    row.state[data.category(b, moment)] += size;
+    row.state[data.category[b]] += size;
   }
   return [...found.values()].sort((a, b) => b.total - a.total);
 }
@@ -46,7 +46,7 @@ function fill(selector, rows, limit, total, first) {
 }
 
 function byCategory(data, alive, moment, total) {
-  const rows = summed(data, alive, moment, b => data.category(b, moment)), whole = rows.length ? rows[0].total : 1;
+  const rows = summed(data, alive, moment, b => data.category[b]), whole = rows.length ? rows[0].total : 1;
   fill("#by-category", rows.map(item => {
     const name = data.meta.categories[item.name];
     return row(data, item, total, whole, [make("span", { class: "dot", style: { background: COLORS[name], marginRight: "8px" } }),
@@ -106,7 +106,7 @@ function byLine(data, alive, moment, total) {
 function byOperator(data, alive, moment, total) {
   const rows = summed(data, alive, moment, b => data.operator(b)), whole = rows.length ? rows[0].total : 1;
   fill("#by-operator", rows.map(item => row(data, item, total, whole,
-    item.name || make("span", { class: "more" }, "before the recording, or not recorded"))), 8, total, "operator");
+    item.name || make("span", { class: "more" }, "(outside operators)"))), 8, total, "operator");
 }
 
 const frames = list => make("ol", {}, list.map(([file, line, name]) => make("li", { title: file }, `${shorten(file)}:${line}  ${name}`)));
@@ -119,7 +119,7 @@ function life(data, b) {
 }
 
 function block(data, b, moment) {
-  const category = data.meta.categories[data.category(b, moment)], stack = data.stack(b);
+  const category = data.meta.categories[data.category[b]], stack = data.stack(b);
   const who = [data.operator(b), data.module(b), stack.length ? place(stack[0]) : ""].filter(Boolean).join(" · ");
   return make("details", { class: "block" }, make("summary", {}, make("span", { class: "bytes" }, bytes(data.size(b))),
     make("span", { class: "cat" }, make("span", { class: "dot", style: { background: COLORS[category] } }), words(category)),
