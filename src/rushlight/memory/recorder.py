@@ -19,6 +19,7 @@ from rushlight.memory import places
 from rushlight.memory.places import ACTIVATION, AUTOGRAD_DETAIL, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from rushlight.memory.recording import ALLOC, MARK, PHASE, PHASES, Frame, Recording
 from rushlight.nn.modules import module as nn_module
+from rushlight.nn.parameter import Parameter
 from rushlight.state import modes
 from rushlight.tensor import Tensor
 
@@ -163,7 +164,9 @@ class Recorder:
         if modes.run is None and self.phase != FORWARD:
             self.enter_phase(FORWARD, start)
         for x in inputs:
-            if isinstance(x, Tensor) and x._edge is None:
+            if isinstance(x, Parameter):
+                self.categorize(x._array, PARAMETER, 0)
+            elif isinstance(x, Tensor) and x._edge is None:
                 self.categorize(x._array, INPUT, ~1)
         first = result[0] if isinstance(result, (tuple, list)) and result else result
         edge = getattr(first, "_edge", None)
