@@ -15,14 +15,16 @@ class _Special:
     """How many (thread, mode) pairs differ from their default.
 
     observing: how many of them are observers (see `events`); everywhere: the observers of all threads.
+    launcher: what starts backward runs in the place of `Run.execute` while optimizers step inside them, else None.
     """
 
-    __slots__ = ("count", "everywhere", "lock", "observing")
+    __slots__ = ("count", "everywhere", "launcher", "lock", "observing")
 
     def __init__(self) -> None:
         self.count = 0
         self.observing = 0
         self.everywhere: tuple[Any, ...] = ()
+        self.launcher: Any = None
         self.lock = threading.Lock()
 
     def add(self, n: int) -> None:

@@ -78,6 +78,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         _switched_off("GradScaler", device, enabled)
+        self._asked_for = enabled
 
     def is_enabled(self) -> bool:
         """Whether losses are scaled: no."""
@@ -93,10 +94,21 @@ class GradScaler:
 
     def unscale_(self, optimizer: Any) -> None:
         """Nothing was scaled."""
+        self._check(optimizer)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step."""
+        self._check(optimizer)
         return optimizer.step(*args, **kwargs)
+
+    def _check(self, optimizer: Any) -> None:
+        """Raises RuntimeError for an optimizer that steps inside backward, unless ``enabled=False`` was passed."""
+        if self._asked_for and getattr(optimizer, "_in_backward", None) is not None:
+            raise RuntimeError(
+                f"GradScaler: this {type(optimizer).__name__} steps inside backward (optim.in_backward), and loss scaling has "
+                "to see all gradients before any parameter is stepped: it looks for infinite ones, divides by the scale, and "
+                "may skip the step. Train in float32 or bfloat16 and pass enabled=False, or step after backward."
+            )
 
     def update(self, new_scale: Any = None) -> None:
         """There is no factor to change."""

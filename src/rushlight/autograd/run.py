@@ -145,9 +145,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     keep = create_graph if retain_graph is None else retain_graph
     if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
         array = tensors._array
-        Run(keep, create_graph, None, True).execute(
-            [(edge_of(tensors), wrap(np.array(1, array.dtype, ndmin=array.ndim)))]
-        )
+        run, one = Run(keep, create_graph, None, True), wrap(np.array(1, array.dtype, ndmin=array.ndim))
+        if special.launcher is None:
+            run.execute([(edge_of(tensors), one)])
+        else:
+            special.launcher(run, [(edge_of(tensors), one)])
         return
     outputs = as_tuple(tensors)
     if grad_variables is not None:
@@ -158,7 +160,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = roots_of(outputs, initial(outputs, given))
     targets: Any = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
-    found = Run(keep, create_graph, targets, True).execute(roots)
+    run = Run(keep, create_graph, targets, True)
+    found = run.execute(roots) if special.launcher is None else special.launcher(run, roots)
     if wanted is not None:
         accumulate_non_leaves(wanted, found, create_graph)
 

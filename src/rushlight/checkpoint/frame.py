@@ -162,6 +162,7 @@ class Frame:
                     stack.enter_context(Setting(name, value))
                 stack.enter_context(Setting("saved_hooks", (Anything((recall.pack, lambda x: x)),)))
                 stack.enter_context(Random(self.rng))
+                stack.enter_context(guarded(recall))
                 stack.enter_context(self.contexts[1])
                 stack.enter_context(logging(log))
                 try:
@@ -204,6 +205,12 @@ class Recall:
         if self.waiting == 0 and (early or not frame.complete):
             raise Stop(frame)
         return value
+
+
+def guarded(recall: Any = None) -> Any:
+    """A context that objects where a second run would not repeat the first: parameters have been stepped meanwhile."""
+    guard = getattr(modes.run, "recomputing", None)
+    return contextlib.nullcontext() if guard is None else guard(recall)
 
 
 def unpack(holder: Holder) -> Any:

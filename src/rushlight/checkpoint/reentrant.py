@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.autograd.function import Function
 from rushlight.autograd.run import backward as run_backward
 from rushlight.checkpoint.devices import detach_variable
-from rushlight.checkpoint.frame import Random
+from rushlight.checkpoint.frame import Random, guarded
 from rushlight.generator import default_generator
 from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
@@ -15,6 +15,8 @@ from rushlight.tensor import Tensor
 
 class CheckpointFunction(Function):
     """`apply(function, preserve_rng_state, *args)` runs `function` without recording it."""
+
+    runs_backward = True  # optimizers that step inside backward wait for its end
 
     @staticmethod
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
@@ -39,7 +41,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         again = detach_variable(tuple(inputs))
-        with Random(ctx.rng), Setting("grad", True):
+        with Random(ctx.rng), Setting("grad", True), guarded():
             outputs = ctx.run_function(*again)
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]

@@ -32,7 +32,7 @@ def before_node(run: Any, node: Node, g: Any) -> Any:
                 result = call_hook(hook, node, f"the gradient of output {nr} of", grads[nr])
                 if result is not None:
                     grads[nr] = check_hook_result(result, grads[nr], hook)
-    for nr, ref in extra.retained.items():
+    for nr, ref in extra.retained.items() if not run.dry else ():
         retain(ref(), grads[nr])
     for hook in tuple((extra.pre_hooks or {}).values()):
         result = call_hook(hook, node, "the pre-hook of", tuple(grads))

@@ -68,6 +68,7 @@ class Run:
 
     observes = False  # whether observers are told of every node: see `observed`
     record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
+    dry = False  # whether it only looks at gradients, and another run on the same graph follows
 
     def __init__(self, keep_graph: bool, create_graph: bool, targets: dict[Any, list[int]] | None, into_grad: bool):
         self.keep, self.create, self.targets, self.into_grad = keep_graph, create_graph, targets, into_grad

@@ -13,6 +13,7 @@ from rushlight.optim.adagrad import Adagrad
 from rushlight.optim.adam import Adam, AdamW
 from rushlight.optim.adamax import Adamax
 from rushlight.optim.asgd import ASGD
+from rushlight.optim.fusing import InBackward, in_backward
 from rushlight.optim.lbfgs import LBFGS
 from rushlight.optim.muon import Muon
 from rushlight.optim.nadam import NAdam
@@ -32,12 +33,14 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "InBackward",
     "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
     "Rprop",
+    "in_backward",
     "lr_scheduler",
     "swa_utils",
 ]

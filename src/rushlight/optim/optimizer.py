@@ -7,7 +7,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from rushlight.events import MARK, observed
 from rushlight.handles import Hooks, RemovableHandle
@@ -67,6 +67,8 @@ def _with_hooks(step: Any) -> Any:
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
+        if self._in_backward is not None:
+            return self._in_backward.step_called(step, args, kwargs)
         if not (
             self._optimizer_step_pre_hooks
             or self._optimizer_step_post_hooks
@@ -89,9 +91,23 @@ def _between_hooks(step: Any, self: Any, args: Any, kwargs: Any) -> Any:
     """Run `step` and the hooks around it."""
     args, kwargs = _before(step, self, args, kwargs)
     result = step(*args, **kwargs)
-    for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-        hook(self, args, kwargs)
+    run_post_hooks(self, args, kwargs)
     return result
+
+
+def run_post_hooks(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
+    """Run what is to run after a step."""
+    args, kwargs = (optimizer,) if args is None else args, {} if kwargs is None else kwargs
+    for hook in [*optimizer._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+        hook(optimizer, args, kwargs)
+
+
+def run_pre_hooks(optimizer: Any) -> None:
+    """Run what is to run before a step that backward takes.  Raises RuntimeError for other arguments of the step."""
+    for hook in [*_global_optimizer_pre_hooks.values(), *optimizer._optimizer_step_pre_hooks.values()]:
+        if hook(optimizer, (optimizer,), {}) is not None:
+            raise RuntimeError(f"in_backward: the step hook {hook!r} returned other arguments for the step; a step inside "
+                               "backward has none: return None")  # fmt: skip
 
 
 def _before(step: Any, self: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -118,6 +134,8 @@ class Optimizer:
     empty list, tensors that are not leaves, and parameters that occur in two groups.
     """
 
+    refused_in_backward: ClassVar[str | None] = None  # why a step cannot be taken one parameter at a time
+    _in_backward: Any = None  # how this optimizer steps inside backward: see `optim.in_backward`
     state: Any
     param_groups: list[dict[str, Any]]
     _optimizer_step_pre_hooks: Hooks
@@ -208,6 +226,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or, with `set_to_none=False`, fill them with zeros."""
+        if self._in_backward is not None:
+            self._in_backward.cleared()
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
@@ -219,6 +239,18 @@ class Optimizer:
         """Change the parameters once.  closure: evaluates the model again and returns the loss."""
         raise NotImplementedError(f"{type(self).__name__} does not define step()")
 
+    def step_param(self, param: Tensor, group: dict[str, Any]) -> None:
+        """Change one parameter, of a group, by its gradient, as `step` does: what a step inside backward is made of.
+
+        Here by the class's own `step`, which is shown this parameter alone.
+        """
+        step, groups = type(self).step, self.param_groups
+        self.param_groups = [OneParam(group, param)]
+        try:
+            getattr(step, "__wrapped__", step)(self)  # without the hooks of a whole step
+        finally:
+            self.param_groups = groups
+
     # Checkpoints -----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -226,6 +258,8 @@ class Optimizer:
 
         Returns {"state": {number: {name: value}}, "param_groups": [{option: value, "params": [numbers]}]}.
         """
+        if self._in_backward is not None:
+            self._in_backward.check_state_dict(self)
         for pre_hook in list(self._optimizer_state_dict_pre_hooks.values()):
             pre_hook(self)
         numbers: dict[int, int] = {}
@@ -262,6 +296,8 @@ class Optimizer:
                 state[key] = value
         merged = [_merged_group(own, group) for own, group in zip(groups, saved, strict=True)]
         self.__setstate__({"state": state, "param_groups": merged})
+        if self._in_backward is not None:
+            self._in_backward.loaded()
         for post_hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             post_hook(self)
 
@@ -294,6 +330,20 @@ class Optimizer:
     def _hooks(self, what: str) -> Hooks:
         hooks: Hooks = getattr(self, f"_optimizer_{what}_hooks")
         return hooks
+
+
+class OneParam(dict[str, Any]):
+    """A parameter group as seen by a step of one of its parameters: what it keeps for all of them cannot be changed."""
+
+    def __init__(self, group: dict[str, Any], param: Tensor):
+        super().__init__(group)
+        super().__setitem__("params", [param])
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise RuntimeError(
+            f"in_backward: the optimizer's step sets {key!r} of a parameter group, which parameters that are stepped one "
+            "after the other would share: keep it in the state of each parameter, or step after backward"
+        )
 
 
 def _order(group: dict[str, Any]) -> None:

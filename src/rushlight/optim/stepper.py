@@ -50,6 +50,14 @@ class Stepper(Optimizer):
             self._step_group(group)
         return loss
 
+    def step_param(self, param: Tensor, group: dict[str, Any]) -> None:
+        """Change one parameter, of a group, by its gradient, as `step` does."""
+        step = type(self).step
+        if getattr(step, "__wrapped__", step) is Stepper.step:
+            self._step_group({**group, "params": (param,)})
+        else:
+            super().step_param(param, group)
+
     def _step_group(self, group: dict[str, Any]) -> None:
         if group.get("capturable"):
             _refuse_capturable(group)

@@ -9,6 +9,7 @@ from typing import Any
 from rushlight import ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
+from rushlight.state import special
 from rushlight.tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -16,7 +17,13 @@ __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_
 
 def _gradients(parameters: Any) -> list[Any]:
     """The gradients of one parameter or of an iterable of them, those that exist."""
-    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if special.launcher is not None and special.launcher.owner_of(listed) is not None:
+        raise RuntimeError(
+            "clipping the gradients of parameters that have been stepped: their optimizer steps inside backward "
+            "(optim.in_backward), which leaves no gradients. Pass clip_grad_norm or clip_grad_value to in_backward, and read "
+            "the norm from `grad_norm` of its handle."
+        )
     return [p.grad for p in listed if p.grad is not None]
 
 
