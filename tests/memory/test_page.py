@@ -1,0 +1,230 @@
+"""The report in a browser: what it shows is what was recorded, it answers quickly and asks the network for nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushlight import memory
+from rushlight.memory import page, replay
+from rushlight.memory.recording import CATEGORIES, Recording
+from tests.memory import synthetic
+from tests.memory.browser import PROGRAM, Browser
+
+needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
+
+
+def written(folder: Path, recording: Recording, **options: Any) -> Path:
+    return Path(memory.report(recording, folder / "report.html", **options))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as found:
+        yield found
+
+
+def exposed(browser: Browser, expression: str) -> Any:
+    return browser.js(f"(({{chart, recordings, pin}}) => {expression})(window.__rushlight)")
+
+
+# What the page holds ------------------------------------------------------------------------------------
+
+
+def test_one_file_that_asks_for_nothing(tmp_path: Path) -> None:
+    text = written(tmp_path, synthetic.training(), compare=synthetic.training(fused=True)).read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!data:)""", text)
+    assert not re.search(r"@import|url\((?!data:)|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script><!--"
+    w = synthetic.Writer()
+    w.mark(hostile)
+    w.alloc(1000, "activation", hostile, hostile, (synthetic.line(1, hostile, hostile),))
+    text = written(tmp_path, w.done(), title=hostile).read_text(encoding="utf-8")
+    assert "<script>alert" not in text and "<!--" not in text
+    assert text.count("</script>") == 3
+
+
+@pytest.mark.parametrize("make", [synthetic.training, lambda: synthetic.irregular(2000), lambda: synthetic.Writer().done()])
+def test_encoding_refers_only_to_what_is_there(make: Any) -> None:
+    recording = replay.settled(make())
+    meta = json.loads(page.encode(recording, "x")[0])
+    assert meta["blocks"] == len(recording.size)
+    assert meta["events"] + len(meta["phases"]) + len(meta["marks"]) == len(recording.time)
+
+
+# What the browser shows ---------------------------------------------------------------------------------
+
+
+@needs_browser
+@pytest.mark.parametrize("make", [synthetic.training, lambda: synthetic.irregular(5000, seed=3)])
+def test_the_page_knows_every_moment(browser: Browser, tmp_path: Path, make: Any) -> None:
+    recording = replay.settled(make())
+    browser.open(written(tmp_path, recording))
+    bytes_of = replay.timeline(recording)[:, 1:][:, recording.action <= 1]
+    found = np.array(exposed(browser, "[...Array(recordings[0].n).keys()].map(e => [...recordings[0].at(e)])"))
+    assert np.array_equal(found.T, bytes_of)
+    assert exposed(browser, "recordings[0].peak") == recording.peak()[0]
+    assert exposed(browser, "recordings[0].meta.categories") == list(CATEGORIES)
+    moment = int(bytes_of.sum(0).argmax())
+    assert exposed(browser, "recordings[0].peakAt") == moment
+    alive = exposed(browser, f"recordings[0].alive({moment}).map(b => recordings[0].size(b))")
+    assert sorted(alive) == sorted(recording.size[replay.alive_at(recording, recording.peak()[1])].tolist())
+    assert not browser.faults() and not browser.requests()
+
+
+@needs_browser
+def test_columns_keep_the_peak(browser: Browser, tmp_path: Path) -> None:
+    recording = synthetic.irregular(100_000, seed=1)
+    browser.open(written(tmp_path, recording))
+    assert exposed(browser, "Math.max(...chart.columns.most)") == recording.peak()[0]
+    live = recording.live()
+    for start, stop in ((0, 7), (31, 65), (1000, 60_000), (99_000, len(live))):
+        found = exposed(browser, f"recordings[0].extremes({start}, {stop}, {{}})")
+        part = live[start:stop]
+        assert (found["most"], found["least"], found["best"]) == (part.max(), part.min(), start + int(part.argmax()))
+
+
+@needs_browser
+def test_hovering_shows_the_block_below(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.training()))
+    box = browser.box("#chart")
+    x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+    browser.mouse("move", x, y)
+    text = browser.js("document.querySelector('#tip').innerText")
+    assert "16.0 MB optimizer state" in text and "Adam.step" in text and "train.py:47" in text and "alive" in text
+    browser.mouse("move", x, box["y"] + box["height"] - 30)
+    assert "parameter" in browser.js("document.querySelector('#tip').innerText")
+    browser.mouse("move", 2, 2)
+    assert browser.js("document.querySelector('#tip').hidden")
+
+
+@needs_browser
+def test_clicking_pins_a_moment(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.training()))
+    assert browser.js("document.querySelector('#when').innerText").startswith("At the peak: 1.58 GB")
+    box = browser.box("#chart")
+    browser.click(box["x"] + 66 + (box["width"] - 76) * 0.3, box["y"] + 100)
+    assert browser.js("document.querySelector('#when').innerText").startswith("Pinned")
+    moment = exposed(browser, "chart.pinned")
+    shown = browser.js("document.querySelector('#by-category').innerText")
+    assert "gradient" in shown and exposed(browser, f"recordings[0].total({moment})") < 1.2e9
+    browser.key("]")
+    assert exposed(browser, "chart.pinned") == moment + 1
+    browser.js("document.querySelector('#topeak').click()")
+    assert browser.js("document.querySelector('#when').innerText").startswith("At the peak")
+
+
+@needs_browser
+def test_zooming_and_moving(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.training()))
+    box = browser.box("#chart")
+    x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+    view = "[chart.from, chart.to]"
+    whole = exposed(browser, view)
+    browser.mouse("wheel", x, y, deltaX=0, deltaY=-300)
+    near = exposed(browser, view)
+    assert whole[0] < near[0] < near[1] < whole[1]
+    browser.mouse("move", x, y)
+    browser.mouse("press", x, y)
+    browser.mouse("move", x - 60, y, buttons=1)
+    browser.mouse("release", x - 60, y)
+    moved = exposed(browser, view)
+    assert moved[0] > near[0] and moved[1] - moved[0] == pytest.approx(near[1] - near[0])
+    browser.key("0")
+    assert exposed(browser, view) == whole
+    browser.key("t")
+    assert exposed(browser, "chart.axis") == "events" and exposed(browser, "chart.to") == exposed(browser, "chart.data.n + 1")
+    browser.key("p")
+    assert exposed(browser, "chart.from <= chart.data.peakAt && chart.data.peakAt < chart.to")
+    assert not browser.faults()
+
+
+@needs_browser
+def test_two_recordings(browser: Browser, tmp_path: Path) -> None:
+    two = synthetic.training(fused=True)
+    browser.open(written(tmp_path, synthetic.training(), compare=two, title="plain", other_title="fused"))
+    assert exposed(browser, "recordings.length") == 2
+    assert exposed(browser, "Math.max(...chart.ghost.most)") == two.peak()[0]
+    text = browser.js("document.querySelector('#comparison').innerText")
+    assert "fused" in text and "−92.0 MB (−5.8 %)" in text
+    browser.js("document.querySelectorAll('#datasets button')[1].click()")
+    assert exposed(browser, "chart.data.peak") == two.peak()[0]
+    assert not browser.faults()
+
+
+@needs_browser
+def test_light_and_dark_and_units(tmp_path: Path) -> None:
+    path = written(tmp_path, synthetic.training())
+    with Browser(dark=True) as browser:
+        browser.open(path)
+        assert browser.js("document.documentElement.dataset.theme") == "dark"
+        assert browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+        browser.js("document.querySelector('#theme').click()")
+        assert browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(245, 246, 247)"
+        browser.js("document.querySelector('#units').click()")
+        assert "1.47 GiB" in browser.js("document.querySelector('.tiles').innerText")
+        assert not browser.faults()
+
+
+@needs_browser
+def test_a_telephone(tmp_path: Path) -> None:
+    path = written(tmp_path, synthetic.training(), compare=synthetic.training(fused=True))
+    with Browser(390, 844, touch=True) as browser:
+        browser.open(path)
+        assert browser.js("document.documentElement.scrollWidth") <= 390
+        wide = "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 391 && !e.closest('pre')).length"
+        assert browser.js(wide) == 0
+        box = browser.box("#chart")
+        points = [{"x": box["x"] + 150, "y": box["y"] + 150}]
+        browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=points)
+        browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        assert browser.js("document.querySelector('#when').innerText").startswith("Pinned")
+        assert not browser.faults()
+
+
+@needs_browser
+def test_nothing_was_recorded(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.Writer().done()))
+    assert "At the peak: 0 B" in browser.js("document.querySelector('#when').innerText")
+    w = synthetic.Writer()
+    w.before(5000, "parameter")
+    browser.open(written(tmp_path, w.done()))
+    assert "At the peak: 5.00 kB" in browser.js("document.querySelector('#when').innerText")
+    assert not browser.faults()
+
+
+@needs_browser
+@pytest.mark.parametrize("make", [synthetic.large, synthetic.irregular], ids=["training", "irregular"])
+def test_a_million_events(browser: Browser, tmp_path: Path, make: Any) -> None:
+    recording = make()
+    path = written(tmp_path, recording)
+    assert len(recording.time) > 990_000
+    assert path.stat().st_size < 15_000_000
+    browser.open(path)
+    assert exposed(browser, "recordings[0].peak") == recording.peak()[0]
+    ready = browser.js("window.__rushlight.ready")
+    box = browser.box("#chart")
+    times = browser.js(f"""(() => {{
+      const {{ chart, hover }} = window.__rushlight, times = [];
+      for (let i = 0; i < 60; i++) {{
+        const start = performance.now();
+        hover(80 + i * {box["width"] - 100} / 60, 40 + (i * 37) % {box["height"] - 80});
+        times.push(performance.now() - start);
+      }}
+      return times.sort((a, b) => a - b);
+    }})()""")
+    drawn = browser.js("(() => { const start = performance.now(); window.__rushlight.chart.draw(); return performance.now() - start; })()")
+    print(f"ready {ready:.0f} ms, hover median {times[30]:.1f} ms, most {times[-1]:.1f} ms, draw {drawn:.0f} ms")
+    # On a quiet machine: ready below 3 s, hover below 16 ms. The bounds here allow for a busy one.
+    assert ready < 12_000 and times[30] < 16 and drawn < 500
+    assert not browser.faults() and not browser.requests()
