@@ -34,7 +34,7 @@ class _Block(NamedTuple):
     first: int  # the block's first row under a causal mask, else -1
 
 
-def _blocks(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
+def blocks_of(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
     batch, heads, length, width = shape
     rows = max(1, min(length, _BLOCK // max(width, 1)))
     if causal:
@@ -94,7 +94,7 @@ class _Scores:
 
 def _buffer(q: Array, k: Array, causal: bool) -> Array:
     shape = (*q.shape[:3], k.shape[2])
-    sizes = (math.prod(s.stop - s.start for s in (b.b, b.heads, b.rows)) * b.columns for b in _blocks(shape, causal))
+    sizes = (math.prod(s.stop - s.start for s in (b.b, b.heads, b.rows)) * b.columns for b in blocks_of(shape, causal))
     return np.empty(max(sizes, default=0), q.dtype)
 
 
@@ -173,7 +173,7 @@ def sdpa(
         return out, lse
     scores = _Scores(q, k, mask, scale)
     buffer = _buffer(q, k, is_causal)
-    for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
+    for number, block in enumerate(blocks_of((*q.shape[:3], k.shape[2]), is_causal)):
         p = scores.products(block, q, k, buffer)
         part = np.empty(p.shape[:3], q.dtype)
         scores.kernels.attention_softmax(*scores.arguments(block, p, part))
@@ -218,7 +218,7 @@ def sdpa_backward(
     grads[2][...] = 0
     gmask = np.zeros(mask.shape, q.dtype) if mask_grad and mask is not None else None
     buffers = _buffer(q, k, is_causal), _buffer(q, k, is_causal)
-    for number, block in enumerate(_blocks((*q.shape[:3], k.shape[2]), is_causal)):
+    for number, block in enumerate(blocks_of((*q.shape[:3], k.shape[2]), is_causal)):
         seeded = None if drop is None else (drop[0], _seed(drop, number))
         d = _backward_block(block, scores, (g, q, k, v, out, lse), grads, buffers, seeded)
         if gmask is not None:

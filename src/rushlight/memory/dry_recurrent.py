@@ -34,9 +34,12 @@ class DryPlan(Plan):
         if self.mode not in ("LSTM", "GRU"):
             return gates, last, ()
         out = self.made(total, state[0].shape[1], like=x)
+        turned = w.w_hh.nbytes if total >= 2 * w.w_hh.shape[1] else 0  # a copy for many small products
         if not keep:
+            self.tally.work(turned + state[0].shape[0] * w.w_hh.shape[0] * x.itemsize, "steps")
             return out, last, ()
         kept = gates, self.made(total, hidden, like=x)
+        self.tally.work(turned + state[0].shape[0] * w.w_hh.shape[0] * x.itemsize, "steps")
         for array in (out, *kept):
             self.tally.categorize(array, ACTIVATION)
         return out, last, kept

@@ -14,6 +14,7 @@ from rushlight.engine.run import Run, count_contributions
 from rushlight.engine.saved import freed
 from rushlight.memory.dry import DryLevel
 from rushlight.memory.places import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
+from rushlight.memory.shape_rules import block_of_scores
 from rushlight.memory.standins import order_of, owns, standin
 from rushlight.ops.plan import fetch
 from rushlight.ops.rebuilt import Rebuilt
@@ -288,7 +289,10 @@ def _attention(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any
         grads = list(run.made((3, *q.shape), q.dtype, name, order))
     else:
         grads = [run.made(x.shape, q.dtype, name, (0, 2, 1, 3) if x.ndim == 4 else None) for x in heads]
-    return (*grads, run.gradient_for(node, 3) if needs[3] else None)
+    found = (*grads, run.gradient_for(node, 3) if needs[3] else None)
+    if given["drop"] is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
+        run.tally.work(block_of_scores(q, k, given["is_causal"]) * 4 + q.nbytes // 3, name)
+    return found
 
 
 SPECIAL: dict[str, Any] = {

@@ -27,6 +27,7 @@ from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 from rushlight.tree import tree_flatten, tree_unflatten
 
+BLOCK = 1 << 16  # elements of a parameter that formulas of optimizers work on at once
 PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions
 
 
@@ -137,8 +138,11 @@ class Rehearsal:
     # Optimizer state --------------------------------------------------------------------------------
 
     def keep_state(self, optimizer: Any, p: Tensor) -> None:
-        """Make the state of a parameter, if it was not made yet."""
-        if optimizer is None or id(p) in self.states:
+        """Step a parameter: its state comes into being, if it was not there yet."""
+        if optimizer is None:
+            return
+        if id(p) in self.states:
+            self.tally.work(step_work(optimizer, p._array), type(optimizer).__name__)
             return
         group = next((g for g in optimizer.param_groups if any(q is p for q in g["params"])), None)
         if group is None:
@@ -233,6 +237,17 @@ def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tu
     leaves = tree_flatten(probe.state.get(p, {}))[0]
     return [(x._array.shape, None if x._array.dtype == like._array.dtype else x._array.dtype)
             for x in leaves if isinstance(x, Tensor)]  # fmt: skip
+
+
+def step_work(optimizer: Any, array: Any) -> int:
+    """Bytes that a step of one parameter needs for a moment: formulas work on blocks, Muon on whole matrices."""
+    name = type(optimizer).__name__
+    if name == "Muon":
+        return int(5.7 * array.nbytes)
+    half = array.itemsize == 2
+    if name in ("SGD", "Adam", "AdamW") and not half:
+        return 0
+    return int(min(array.size, BLOCK) * 4 * (9 if half else 6))
 
 
 def kind_of(group: dict[str, Any]) -> str:

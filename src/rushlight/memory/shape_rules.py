@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.kernels.attention import blocks_of as blocks_of_attention
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.memory.standins import order_of
 
@@ -202,6 +203,19 @@ def _attention(query: Any, key: Any, value: Any, groups: Any) -> Any:
     order = (*range(n - 3), n - 2, n - 3, n - 1) if n >= 4 and groups == 1 else None
     four = (math.prod(batch[:-1]), *batch[-1:], query.shape[-2])
     return [Made(shape, query.dtype, order), Made(four, statistics_dtype(query.dtype))]
+
+
+def block_of_scores(query: Any, key: Any, is_causal: Any) -> int:
+    """Bytes of the scores that exist at once where attention is computed block by block."""
+    shape = (math.prod(query.shape[:-3]), query.shape[-3] if query.ndim > 2 else 1, query.shape[-2], key.shape[-2])
+    spans = [(b.b, b.heads, b.rows) for b in blocks_of_attention(shape, bool(is_causal))]
+    sizes = [math.prod(s.stop - s.start for s in span) * key.shape[-2] for span in spans]
+    return max(sizes, default=0) * max(query.itemsize, 4)
+
+
+@work("scaled_dot_product_attention")
+def _attention_work(query: Any, key: Any, is_causal: Any, drop: Any) -> int:
+    return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
 # Convolution and pooling ----------------------------------------------------------------------------------------

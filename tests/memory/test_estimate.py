@@ -1,0 +1,267 @@
+"""Estimates against what runs take, and what estimating leaves alone."""
+
+import gc
+import resource
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import memory
+from rushlight.memory.rehearsal import state_shapes
+from rushlight.memory.rehearsals import blocks
+from rushlight.models.language import GPT
+from rushlight.models.resnet import BasicBlock, ResNet
+from rushlight.models.vision_transformer import VisionTransformer
+from rushlight.optim.optimizer import Optimizer
+from rushlight.utils.checkpoint import checkpoint
+
+nn, F = torch.nn, torch.nn.functional
+counted = pytest.mark.skipif(not memory.is_counted(), reason="memory is counted where native kernels are")
+Loss = Callable[[Any], Any]
+
+
+def peak_of(model: Any, sample: Any, loss: Loss, optimizer: Any = None, train: bool = True) -> int:
+    """The peak of two steps, the model and its inputs included."""
+    gc.collect()
+    held = sum(t.nbytes for t in (*model.parameters(), *model.buffers(), *sample))
+    held -= memory.current()
+    memory.reset_peak()
+    for _ in range(2):
+        if not train:
+            with torch.no_grad():
+                model(*sample)
+            continue
+        model.zero_grad()
+        loss(model(*sample)).backward()
+        if optimizer is not None:
+            optimizer.step()
+    return int(memory.peak() + held)
+
+
+def close(found: int, measured: int) -> bool:
+    return abs(found / measured - 1) < 0.05
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.layer, self.head = kind(64, 128, num_layers=2, batch_first=True), nn.Linear(128, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.layer(x)[0][:, -1])
+
+
+def classified(model: Any, *shape: int, count: int = 10) -> tuple[Any, tuple[Any, ...], Loss]:
+    y = torch.randint(0, count, shape[:1])
+    return model, (torch.randn(*shape),), lambda out: F.cross_entropy(out, y)
+
+
+def convolutional() -> Any:
+    return classified(ResNet(BasicBlock, (1, 1, 1, 1), num_classes=10), 4, 3, 64, 64)
+
+
+def dense() -> Any:
+    layers = [nn.Linear(300, 500), nn.Dropout(0.2), nn.ReLU(), nn.Linear(500, 500), nn.Tanh(), nn.Linear(500, 10)]
+    return classified(nn.Sequential(*layers), 128, 300)
+
+
+def vision() -> Any:
+    return classified(VisionTransformer(32, 4, 2, 4, 128, 512, num_classes=10), 16, 3, 32, 32)
+
+
+def language() -> Any:
+    text = torch.randint(0, 500, (4, 129))
+    return GPT(500, 128, 2, 128, 4), (text[:, :-1].clone(), text[:, 1:].clone()), lambda out: out[1]
+
+
+def pooled() -> Any:
+    layers = [nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.BatchNorm2d(16), nn.Conv2d(16, 32, 3, stride=2),
+              nn.SiLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(512, 10)]  # fmt: skip
+    return classified(nn.Sequential(*layers), 16, 3, 64, 64)
+
+
+def encoder() -> Any:
+    layer = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True)
+    return nn.TransformerEncoder(layer, 2), (torch.randn(8, 96, 128),), lambda out: out.square().mean()
+
+
+def recurrent(kind: Any) -> Any:
+    return classified(Recurrent(kind), 16, 60, 64, count=5)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "convolutional": convolutional, "dense": dense, "vision": vision, "language": language, "pooled": pooled,
+    "encoder": encoder, "lstm": lambda: recurrent(nn.LSTM), "gru": lambda: recurrent(nn.GRU),
+    "rnn": lambda: recurrent(nn.RNN),
+}  # fmt: skip
+
+
+@counted
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_the_peak_of_training(name: str, optimizer: str) -> None:
+    model, sample, loss = MODELS[name]()
+    options = {"momentum": 0.9} if optimizer == "SGD" else {}
+    made = getattr(torch.optim, optimizer)(model.parameters(), lr=1e-3, **options)
+    found = memory.estimate(model, sample, made, loss=loss)
+    assert close(found.peak, peak_of(model, sample, loss, made)), str(found)
+    assert not found.ran
+
+
+@counted
+@pytest.mark.parametrize("name", MODELS)
+def test_the_peak_of_inference(name: str) -> None:
+    model, sample, loss = MODELS[name]()
+    found = memory.estimate(model, sample, train=False)
+    assert close(found.peak, peak_of(model, sample, loss, train=False)), str(found)
+
+
+@counted
+@pytest.mark.parametrize("name", ["dense", "vision"])
+def test_steps_in_hooks(name: str) -> None:
+    model, sample, loss = MODELS[name]()
+    optimizers = {p: torch.optim.Adam([p]) for p in model.parameters()}
+
+    def step(p: Any) -> None:
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(step)
+    found = memory.estimate(model, sample, loss=loss)
+    assert all(p.grad is None and not optimizers[p].state for p in model.parameters())
+    assert close(found.peak, peak_of(model, sample, loss)), str(found)
+
+
+@counted
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_other_dtypes(dtype: str) -> None:
+    model, (x,), loss = dense()
+    model, sample = model.to(getattr(torch, dtype)), (x.to(getattr(torch, dtype)),)
+    made = torch.optim.AdamW(model.parameters())
+    found = memory.estimate(model, sample, made, loss=loss)
+    assert close(found.peak, peak_of(model, sample, loss, made)), str(found)
+
+
+@counted
+def test_checkpointed_blocks_as_advised() -> None:
+    model, sample, loss = vision()
+    advised = next(s for s in memory.estimate(model, sample, loss=loss).savings if s.name == "checkpoint each block")
+    for block in blocks(model):
+        block.forward = lambda x, run=block.forward: checkpoint(run, x, use_reentrant=False)
+    assert close(advised.peak, peak_of(model, sample, loss))
+    assert close(memory.estimate(model, sample, loss=loss).peak, advised.peak)
+
+
+@counted
+def test_frozen_parameters() -> None:
+    model, sample, loss = dense()
+    for p in model[:-1].parameters():
+        p.requires_grad_(False)
+    assert close(memory.estimate(model, sample, loss=loss).peak, peak_of(model, sample, loss))
+
+
+@pytest.mark.parametrize("name", ["Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "Muon", "NAdam",
+                                  "RAdam", "RMSprop", "Rprop", "SGD"])  # fmt: skip
+def test_state_of_every_optimizer(name: str) -> None:
+    model = nn.Sequential(nn.Linear(96, 64, bias=False), nn.Linear(64, 48, bias=False))
+    optimizer = getattr(torch.optim, name)(model.parameters())
+    x = torch.randn(2, 96)
+    found = memory.estimate(model, (x,), optimizer).optimizer_state
+    assert name == "Adagrad" or not optimizer.state
+    model(x).sum().backward()
+    optimizer.step()
+    state = [t for kept in optimizer.state.values() for t in kept.values() if isinstance(t, torch.Tensor)]
+    assert found == sum(t.nbytes for t in state)
+
+
+def test_nothing_is_changed() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8 * 36, 4))
+    sample = torch.randn(4, 3, 8, 8)
+    model(sample).sum().backward()
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    grads = [p.grad for p in model.parameters()]
+    versions = [p._version for p in (*model.parameters(), *model.buffers())]
+    state = torch.get_rng_state()
+    optimizer = torch.optim.Adam(model.parameters())
+    found = memory.estimate(model, sample, optimizer)
+    assert found.table() and found.largest_batch("10 MB") > 4
+    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
+    assert all(p.grad is g for p, g in zip(model.parameters(), grads))
+    assert versions == [p._version for p in (*model.parameters(), *model.buffers())]
+    assert torch.equal(torch.get_rng_state(), state) and not optimizer.state
+    assert all(p.requires_grad and p.is_leaf for p in model.parameters())
+
+
+def test_nothing_is_changed_by_an_error() -> None:
+    model = nn.Linear(4, 4)
+    array = model.weight._array
+    with pytest.raises(RuntimeError):
+        memory.estimate(model, (2, 5))
+    assert model.weight._array is array and torch.ones(2).sum().item() == 2
+
+
+def test_a_model_larger_than_memory() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def build() -> Any:
+        return nn.Sequential(*[nn.Sequential(nn.Linear(60_000, 60_000), nn.GELU()) for _ in range(20)])
+
+    found = memory.estimate(build, (1000, 60_000), torch.optim.AdamW)
+    assert found.parameters == 20 * (60_000 * 60_000 + 60_000) * 4
+    assert found.peak > 4 * found.parameters
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_the_largest_batch() -> None:
+    model, sample, loss = dense()
+    found = memory.estimate(model, sample, torch.optim.Adam, loss=loss)
+    limit = 2 * found.peak
+    largest = found.largest_batch(limit)
+    x, y = torch.randn(largest + 1, 300), torch.randint(0, 10, (largest + 1,))
+    within = memory.estimate(model, (x[:-1],), torch.optim.Adam, loss=lambda out: F.cross_entropy(out, y[:-1]))
+    beyond = memory.estimate(model, (x,), torch.optim.Adam, loss=lambda out: F.cross_entropy(out, y))
+    assert within.peak <= limit < beyond.peak
+    with pytest.raises(ValueError, match="one sample"):
+        found.largest_batch("1 MB")
+
+
+def test_what_is_said() -> None:
+    model, sample, loss = vision()
+    found = memory.estimate(model, sample, torch.optim.Adam, loss=loss)
+    text = found.table()
+    for words in ("parameters", "optimizer state", "peak", "backward", "checkpoint each block", "optimizer in backward",
+                  "stores.disk", "half the batch"):  # fmt: skip
+        assert words in text
+    assert sum(found.by_category.values()) == found.peak == max(found.phases.values())
+    assert found.timeline.peak()[0] == found.peak
+    assert found.timeline.live().min() >= 0
+    assert any("encoder" in name for name in found.by_module)
+    assert all(s.peak + s.saves == found.peak for s in found.savings)
+
+
+def test_arguments_by_name_and_operators_without_a_rule() -> None:
+    class Odd(nn.Module):
+        def forward(self, x: Any, flag: bool = False) -> Any:
+            return torch.linalg.qr(x)[1].sum() if flag else x
+
+    found = memory.estimate(Odd(), {"x": torch.randn(200, 200, requires_grad=True), "flag": True})
+    assert "qr_op" in found.ran and "qr_op" in str(found)
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match="Module"):
+        memory.estimate(lambda: 3, (2, 2))
+    with pytest.raises(RuntimeError, match="train=False"):
+        memory.estimate(nn.Linear(2, 2).requires_grad_(False), (2, 2))
+    with pytest.raises(TypeError, match="one element"):
+        memory.estimate(nn.Linear(2, 2), (2, 2), loss=lambda out: out)
+
+
+def test_shapes_of_state_are_those_of_the_parameter() -> None:
+    optimizer: Optimizer = torch.optim.Adafactor([nn.Parameter(torch.randn(30, 20))])
+    shapes = state_shapes(optimizer, optimizer.param_groups[0], optimizer.param_groups[0]["params"][0])
+    assert ((), torch.float32.numpy) in shapes or ((), None) in shapes
+    assert {(5, 1), (1, 7)} <= {shape for shape, _ in shapes} or len(shapes) >= 2
