@@ -262,7 +262,7 @@ def _seed(drop: tuple[float, int], number: int) -> int:
 def sdpa_dropout_mask(shape: tuple[int, int, int, int], is_causal: bool, drop: tuple[float, int]) -> Array:
     """What :func:`sdpa` multiplies the probabilities (B, H, L, S) by: 0 or 1 / (1 - p); 0 where it computes none."""
     out = np.zeros(shape)
-    for number, block in enumerate(_blocks(shape, is_causal)):
+    for number, block in enumerate(blocks_of(shape, is_causal)):
         part = out[block.b, block.heads, block.rows, : block.columns]
         part[...] = dropout(np.ones(part.shape), drop[0], _seed(drop, number))[0]
     return out

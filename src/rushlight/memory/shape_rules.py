@@ -210,7 +210,7 @@ def block_of_scores(query: Any, key: Any, is_causal: Any) -> int:
     shape = (math.prod(query.shape[:-3]), query.shape[-3] if query.ndim > 2 else 1, query.shape[-2], key.shape[-2])
     spans = [(b.b, b.heads, b.rows) for b in blocks_of_attention(shape, bool(is_causal))]
     sizes = [math.prod(s.stop - s.start for s in span) * key.shape[-2] for span in spans]
-    return max(sizes, default=0) * max(query.itemsize, 4)
+    return int(max(sizes, default=0) * max(query.itemsize, 4))
 
 
 @work("scaled_dot_product_attention")
