@@ -37,7 +37,9 @@ class Browser:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
                  "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={self.folder}"]  # fmt: skip
         command = [sys.executable, "-c", LAUNCH, str(there), str(back), str(PROGRAM), *flags, "about:blank"]
-        self.process = subprocess.Popen(command, pass_fds=(there, back), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, pass_fds=(there, back), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         os.close(there)
         os.close(back)
         pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]

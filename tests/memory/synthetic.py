@@ -109,6 +109,7 @@ class Training:
     fused: bool = False  # optimizer in backward
     checkpointed: bool = False  # every layer
     clear_early: bool = False  # zero_grad right after the step
+    late: bool = False  # zero_grad after the forward, right before backward
     leak: int = 0  # bytes kept by every step
     out_of_place: bool = False  # a copy of each weight in the optimizer's step
     writer: Writer = field(default_factory=Writer)
@@ -136,13 +137,15 @@ class Training:
     def step(self) -> None:
         w = self.writer
         w.phase("forward")
-        if not self.fused and not self.clear_early:
+        if not self.fused and not self.clear_early and not self.late:
             self.zero_grad()
         x = w.alloc(int(2 * MB * self.batch), "input", "to", "", self.main(38))
         saved = [self.forward(i) for i in range(self.layers)]
         loss = w.alloc(4, "temporary", "cross_entropy", "", self.main(43))
         if self.leak:
             self.leaked.append(w.alloc(self.leak, "temporary", "clone", "", self.main(44)))
+        if self.late:
+            self.zero_grad()
         w.phase("backward")
         flow = w.alloc(self.bytes, "autograd_detail", "CrossEntropyBackward", "", ())
         for i in reversed(range(self.layers)):

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.memory import synthetic
 
 from rushlight import memory
 from rushlight.memory import plain
 from rushlight.memory.plain import PlainError
 from rushlight.memory.snapshots import SnapshotError
-from tests.memory import synthetic
 
 
 class Trap:
@@ -109,7 +109,7 @@ def greedy() -> dict[str, bytes]:
         "marks": b"\x80\x04" + b"(" * 1_000_000 + b".",
         "containers": b"\x80\x04]" + b"(" + b"}" * 2_000_000 + b"e.",
         "cycle": b"\x80\x04]\x94h\x00a.",
-        "equal keys of numbers": b"\x80\x04}(" + b"".join(b"\x8a\x09" + (i * ((1 << 61) - 1)).to_bytes(9, "little") + b"N" for i in range(50_000)) + b"u.",
+        "equal keys of numbers": b"\x80\x04}(" + b"".join(b"\x8a\x0c" + (i * ((1 << 61) - 1)).to_bytes(12, "little") + b"N" for i in range(50_000)) + b"u.",
         "nothing": b"",
         "a dot": b".",
         "pops": b"\x80\x04N0000.",
@@ -186,7 +186,9 @@ def test_random_instructions() -> None:
     dice = random.Random(1)
     codes = [op.code.encode("latin-1") for op in pickletools.opcodes]
     for _ in range(3000):
-        parts = [dice.choice(codes) + dice.randbytes(dice.choice((0, 0, 0, 1, 4))) for _ in range(dice.randrange(1, 60))]
+        parts = [
+            dice.choice(codes) + dice.randbytes(dice.choice((0, 0, 0, 1, 4))) for _ in range(dice.randrange(1, 60))
+        ]
         harmless(b"\x80\x04" + b"".join(parts) + b".")
 
 
@@ -203,7 +205,12 @@ def test_flipped_bits_in_our_columns(tmp_path: Path) -> None:
 
 
 def test_other_files_are_named(tmp_path: Path) -> None:
-    for data, kind in ((b"PK\x03\x04....", "zip"), (b'{"a": 1}', "JSON"), (b"\x1f\x8b\x08", "gzip"), (b"<html>", "HTML")):
+    for data, kind in (
+        (b"PK\x03\x04....", "zip"),
+        (b'{"a": 1}', "JSON"),
+        (b"\x1f\x8b\x08", "gzip"),
+        (b"<html>", "HTML"),
+    ):
         (tmp_path / "x").write_bytes(data)
         with pytest.raises(SnapshotError, match=kind):
             memory.load(tmp_path / "x")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory import synthetic
+from tests.memory.browser import PROGRAM, Browser
 
 from rushlight import memory
 from rushlight.memory import page, replay
 from rushlight.memory.recording import CATEGORIES, Recording
-from tests.memory import synthetic
-from tests.memory.browser import PROGRAM, Browser
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
 
@@ -54,7 +54,9 @@ def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
     assert text.count("</script>") == 3
 
 
-@pytest.mark.parametrize("make", [synthetic.training, lambda: synthetic.irregular(2000), lambda: synthetic.Writer().done()])
+@pytest.mark.parametrize(
+    "make", [synthetic.training, lambda: synthetic.irregular(2000), lambda: synthetic.Writer().done()]
+)
 def test_encoding_refers_only_to_what_is_there(make: Any) -> None:
     recording = replay.settled(make())
     meta = json.loads(page.encode(recording, "x")[0])
@@ -143,7 +145,9 @@ def test_zooming_and_moving(browser: Browser, tmp_path: Path) -> None:
     browser.key("0")
     assert exposed(browser, view) == whole
     browser.key("t")
-    assert exposed(browser, "chart.axis") == "events" and exposed(browser, "chart.to") == exposed(browser, "chart.data.n + 1")
+    assert exposed(browser, "chart.axis") == "events" and exposed(browser, "chart.to") == exposed(
+        browser, "chart.data.n + 1"
+    )
     browser.key("p")
     assert exposed(browser, "chart.from <= chart.data.peakAt && chart.data.peakAt < chart.to")
     assert not browser.faults()
@@ -223,7 +227,9 @@ def test_a_million_events(browser: Browser, tmp_path: Path, make: Any) -> None:
       }}
       return times.sort((a, b) => a - b);
     }})()""")
-    drawn = browser.js("(() => { const start = performance.now(); window.__rushlight.chart.draw(); return performance.now() - start; })()")
+    drawn = browser.js(
+        "(() => { const start = performance.now(); window.__rushlight.chart.draw(); return performance.now() - start; })()"
+    )
     print(f"ready {ready:.0f} ms, hover median {times[30]:.1f} ms, most {times[-1]:.1f} ms, draw {drawn:.0f} ms")
     # On a quiet machine: ready below 3 s, hover below 16 ms. The bounds here allow for a busy one.
     assert ready < 12_000 and times[30] < 16 and drawn < 500

@@ -71,10 +71,14 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", default="report.html", help="the page (default: report.html)")
     parser.add_argument("--text", action="store_true", help="print the report instead")
     parser.add_argument("--save", metavar="PATH", help="of a script: write the snapshot too")
-    parser.add_argument("--max-entries", metavar="N", type=int, default=1 << 20, help="events that are kept (default: 2**20)")
+    parser.add_argument(
+        "--max-entries", metavar="N", type=int, default=1 << 20, help="events that are kept (default: 2**20)"
+    )
     _common(parser)
     parser.add_argument("source", metavar="FILE|SCRIPT.py", help="a snapshot, or a script to run")
-    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script, or --compare FILE")
+    parser.add_argument(
+        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script, or --compare FILE"
+    )
     parser.set_defaults(run=_report)
 
 
@@ -178,5 +182,7 @@ def _check(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"{options.file}: {error}")
         return 1
-    print(f"{options.file}: readable; {size(found.start)} at the beginning, peak {size(found.peak)}, {size(found.end)} at the end")
+    print(
+        f"{options.file}: readable; {size(found.start)} at the beginning, peak {size(found.peak)}, {size(found.end)} at the end"
+    )
     return 0

@@ -36,7 +36,9 @@ def pack(recording: Recording) -> str:
     parts = [len(text).to_bytes(8, "little"), text]
     for name, dtype in (EVENTS | BLOCKS).items():
         column = np.asarray(getattr(recording, name)).astype(dtype)
-        parts.append(np.diff(column, prepend=column.dtype.type(0)).tobytes() if name in DIFFERENCES else column.tobytes())
+        parts.append(
+            np.diff(column, prepend=column.dtype.type(0)).tobytes() if name in DIFFERENCES else column.tobytes()
+        )
     packed = zlib.compress(b"".join(parts), 6 if len(recording.time) < 200_000 else 1)
     return base64.b64encode(packed).decode("ascii")
 
@@ -72,7 +74,9 @@ def _open(text: str) -> tuple[dict[str, Any], bytes]:
     header = json.loads(data[8 : 8 + length])
     if not isinstance(header, dict) or header.get("version") != VERSION:
         found = header.get("version") if isinstance(header, dict) else type(header).__name__
-        raise ColumnsError(f"the recording in it has version {found!r}, expected {VERSION}: read it with a newer rushlight")
+        raise ColumnsError(
+            f"the recording in it has version {found!r}, expected {VERSION}: read it with a newer rushlight"
+        )
     return header, data[8 + length :]
 
 
@@ -109,7 +113,10 @@ def check(recording: Recording) -> None:
     moved = r.action <= 2
     rules = [
         (0 <= r.initial <= blocks, "more initial blocks than blocks"),
-        (r.initial_category is None or len(r.initial_category) == r.initial, "as many initial categories as initial blocks"),
+        (
+            r.initial_category is None or len(r.initial_category) == r.initial,
+            "as many initial categories as initial blocks",
+        ),
         (_within(r.action, 0, 5), "an unknown action"),
         (_within(r.block[moved], 0, blocks), "an event of a block that is not there"),
         (_within(r.value[(r.action == 0) | (r.action == 2)], 0, 8), "an unknown category"),

@@ -29,7 +29,9 @@ def read(snapshot: Any, device: int | str | None = None) -> Recording:
         snapshot = {"segments": snapshot}
     if not isinstance(snapshot, dict) or not ("segments" in snapshot or "device_traces" in snapshot):
         found = f"keys {_shown(list(snapshot)[:5])}" if isinstance(snapshot, dict) else type(snapshot).__name__
-        raise ForeignError(f"no memory snapshot: expected a dictionary with 'segments' and 'device_traces', found {found}")
+        raise ForeignError(
+            f"no memory snapshot: expected a dictionary with 'segments' and 'device_traces', found {found}"
+        )
     segments, traces = listed(snapshot, "segments"), listed(snapshot, "device_traces")
     if device == "host":
         return Reader("host").run(_flat(listed(snapshot, "host_traces")), listed(snapshot, "host_segments"), [])
@@ -37,7 +39,9 @@ def read(snapshot: Any, device: int | str | None = None) -> Recording:
     own = [s for s in segments if whole(of(s, "segment"), "device", 0) == number]
     trace = traces[number] if number < len(traces) else []
     reader = Reader(f"cuda:{number}")
-    told = [a for a in listed(snapshot, "external_annotations") if whole(of(a, "annotation"), "device", number) == number]
+    told = [
+        a for a in listed(snapshot, "external_annotations") if whole(of(a, "annotation"), "device", number) == number
+    ]
     return reader.run(as_list(trace, "a trace"), own, told)
 
 
@@ -116,7 +120,9 @@ class Reader:
         """A moment with a text."""
         text = str(event.get("user_metadata") or event.get("name") or "")[:200]
         if action == "oom":
-            text = f"out of memory: asked for {whole(event, 'size', 0):,} bytes, {whole(event, 'device_free', 0):,} free"
+            text = (
+                f"out of memory: asked for {whole(event, 'size', 0):,} bytes, {whole(event, 'device_free', 0):,} free"
+            )
         self.marks.append(text or action)
         self.rows.append((self.time, MARK, -1, len(self.marks) - 1))
 
@@ -252,7 +258,9 @@ def whole(value: dict[str, Any], key: str, default: int | None = None, high: int
     if type(found) is not int or not 0 <= found < high:
         if type(found) is int and found < 0 and default is not None:
             return default
-        raise ForeignError(f"{key!r}: expected a whole number from 0 below 2**{high.bit_length() - 1}, found {_shown(found)}")
+        raise ForeignError(
+            f"{key!r}: expected a whole number from 0 below 2**{high.bit_length() - 1}, found {_shown(found)}"
+        )
     return found
 
 

@@ -74,7 +74,9 @@ class Machine:
         """Refuse what is little else than instructions that make containers: a byte would become a hundred."""
         made = sum(self.data.count(bytes([code])) for code in b"}]l\x85\x86\x87")
         if made > len(self.data) // 4 + 4096:
-            raise PlainError(f"{made:,} of its {len(self.data):,} bytes make containers: a file that means to fill the memory")
+            raise PlainError(
+                f"{made:,} of its {len(self.data):,} bytes make containers: a file that means to fill the memory"
+            )
 
     def result(self) -> Any:
         """What is on the stack at the end."""
@@ -140,7 +142,9 @@ class Machine:
         """The next n bytes."""
         end = self.at + n
         if end > len(self.data):
-            raise PlainError(f"it ends early: byte {self.at:,} announces {n:,} bytes, {len(self.data) - self.at:,} are left")
+            raise PlainError(
+                f"it ends early: byte {self.at:,} announces {n:,} bytes, {len(self.data) - self.at:,} are left"
+            )
         found = self.data[self.at : end]
         self.at = end
         return found
@@ -272,7 +276,11 @@ RARE: dict[int, Instruction] = {
     0x87: lambda m: m.tuple_of(3),  # TUPLE3
     0x74: lambda m: m.made(tuple),  # TUPLE
     0x6C: lambda m: m.made(list),  # LIST
-    0x64: lambda m: (m.stack.insert(m.marks[-1], {}), m.marks.append(m.marks.pop() + 1), m.set_items(m.marked())),  # DICT
+    0x64: lambda m: (
+        m.stack.insert(m.marks[-1], {}),
+        m.marks.append(m.marks.pop() + 1),
+        m.set_items(m.marked()),
+    ),  # DICT
     0x61: lambda m: m.append([m.stack.pop()]),  # APPEND
     0x65: lambda m: m.append(m.marked()),  # APPENDS
     0x73: lambda m: m.set_items([m.stack.pop(-2), m.stack.pop()]),  # SETITEM

@@ -133,7 +133,11 @@ def tiles(recording: Recording, at_peak: Breakdown) -> str:
             html.escape(largest.replace("_", " ")),
             f"{size(most)}, {share(most, at_peak.total)} of the peak",
         ),
-        ("at the beginning", counted(recording.initial_bytes()), f"{recording.initial:,} block{'s' * (recording.initial != 1)}"),
+        (
+            "at the beginning",
+            counted(recording.initial_bytes()),
+            f"{recording.initial:,} block{'s' * (recording.initial != 1)}",
+        ),
         ("at the end", counted(end), difference(end - recording.initial_bytes())),
     ]
     return "\n".join(f'<div class="tile"><span>{a}</span><b>{b}</b><i>{html.escape(c)}</i></div>' for a, b, c in rows)
@@ -223,7 +227,9 @@ def swatch(category: str) -> str:
 def compared(name: str, one: int, two: int) -> str:
     """A row of two figures and their difference."""
     kind, sign = ("less", "−") if two < one else ("greater", "+") if two > one else ("", "")
-    change = f"{sign}{size(abs(two - one))}" + (f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else "")
+    change = f"{sign}{size(abs(two - one))}" + (
+        f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else ""
+    )
     return (
         f'<tr><td class="name">{name}</td><td class="n">{size(one)}</td><td class="n">{size(two)}</td>'
         f'<td class="n {kind}">{change}</td></tr>'

@@ -125,7 +125,9 @@ def unknown(where: int, time: int) -> list[dict[str, Any]]:
     return [{"action": action, **common} for action in ("alloc", "free_requested", "free_completed")]
 
 
-def segments(recording: Recording, address: list[int], span: int, frames: list[Any], device: int) -> list[dict[str, Any]]:
+def segments(
+    recording: Recording, address: list[int], span: int, frames: list[Any], device: int
+) -> list[dict[str, Any]]:
     """One segment around all addresses, with what is alive after the last event and the gaps between."""
     death = lives(recording).death
     alive = np.flatnonzero((death == len(recording.time)) & (recording.size > 0)).tolist()
@@ -281,5 +283,3 @@ def from_snapshot(snapshot: Any, device: int | str | None = None, name: str = "s
         return foreign.read(snapshot, device)
     except foreign.ForeignError as error:
         raise SnapshotError(f"{name}: {error}") from None
-
-

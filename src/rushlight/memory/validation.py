@@ -120,7 +120,11 @@ def pairs(trace: list[dict[str, Any]], flaws: list[str]) -> None:
         if event["action"] in PAIR:
             other = number + (1 if event["action"] == PAIR[0] else -1)
             partner = trace[other] if 0 <= other < len(trace) else {}
-            if partner.get("action") not in PAIR or partner["action"] == event["action"] or partner["addr"] != event["addr"]:
+            if (
+                partner.get("action") not in PAIR
+                or partner["action"] == event["action"]
+                or partner["addr"] != event["addr"]
+            ):
                 flaws.append(f"event {number}: a {event['action']} alone")
         if number and event["time_us"] < trace[number - 1]["time_us"]:
             flaws.append(f"event {number}: time goes back")
@@ -149,12 +153,16 @@ def forwards(trace: list[dict[str, Any]], blocks: list[dict[str, Any]], flaws: l
             now -= size
         top = max(top, now)
     there = {b["address"] for b in blocks}
-    flaws.extend(f"the block at {a} is alive after the last event but in no segment" for a in sorted(set(live) - there)[:3])
+    flaws.extend(
+        f"the block at {a} is alive after the last event but in no segment" for a in sorted(set(live) - there)[:3]
+    )
     start += sum(b["size"] for b in blocks if b["address"] not in live)
     return Replayed(start, start + top, start + now, born)
 
 
-def backwards(trace: list[dict[str, Any]], blocks: list[dict[str, Any]], segments: list[dict[str, Any]], flaws: list[str]) -> None:
+def backwards(
+    trace: list[dict[str, Any]], blocks: list[dict[str, Any]], segments: list[dict[str, Any]], flaws: list[str]
+) -> None:
     """The state view: from the segments back through the events, every block stays inside a segment, alone in its place."""
     starts = sorted((s["address"], s["address"] + s["total_size"]) for s in segments)
     live = {b["address"]: b["size"] for b in blocks}
@@ -177,7 +185,9 @@ def back(event: dict[str, Any], number: int, live: dict[int, int], order: list[i
     if segment < 0 or where + size > starts[segment][1]:
         flaws.append(f"event {number}: a block at {where} outside every segment")
     place = bisect_right(order, where)
-    if place and order[place - 1] + live[order[place - 1]] > where or place < len(order) and order[place] < where + size:
+    if (place and order[place - 1] + live[order[place - 1]] > where) or (
+        place < len(order) and order[place] < where + size
+    ):
         flaws.append(f"event {number}: a block at {where} over another")
     order.insert(place, where)
     live[where] = size
