@@ -133,7 +133,7 @@ class Spill:
     def __init__(self, dir: Any = None, *, memory: int | str = 1 << 26, threads: int = 2, verify: bool = True):
         self.file, self.verify, self.threads = Unlinked(dir), verify, threads
         self.limit = bytes_of(memory)
-        self.queued = self.ahead = self.kept = 0  # bytes
+        self.queued = self.ahead = self.kept = self.held = 0  # bytes
         self.writes: deque[Slot] = deque()
         self.reads: deque[Slot] = deque()
         self.aheads: deque[Slot] = deque()  # slots whose array was read ahead, the oldest first
@@ -184,7 +184,7 @@ class Spill:
     @property
     def memory_now(self) -> int:
         """Bytes of arrays that wait to be written, are read ahead, or could not be written."""
-        return self.queued + self.ahead + self.kept
+        return self.queued + self.ahead + self.kept + self.held
 
     @property
     def memory(self) -> int:
@@ -197,6 +197,12 @@ class Spill:
             self.limit = bytes_of(limit)
             self._shed(0)
             self.turn.notify_all()
+
+    def hold(self, count: int) -> None:
+        """Count this many bytes, which the caller holds of what it got, among those that were read ahead."""
+        with self.turn:
+            self.held = count
+            self._shed(0)
 
     def flush(self) -> None:
         """Wait until everything is written; raises StoreError for what was not."""
@@ -227,7 +233,9 @@ class Spill:
         """Wait until `count` more bytes fit below the bound, or nothing is left to wait for."""
         self._shed(count)
         start = None
-        while self.queued and self.queued + self.ahead + count > self.limit and (self.workers or self.active):
+        while (
+            self.queued and self.queued + self.ahead + self.held + count > self.limit and (self.workers or self.active)
+        ):
             start = perf_counter() if start is None else start
             self.turn.wait(0.1)
             self._sweep()
@@ -238,7 +246,7 @@ class Spill:
 
     def _shed(self, count: int) -> None:
         """Forget what was or is to be read ahead, the latest first, where it stands in the way of `count` bytes."""
-        while (self.reads or self.aheads) and self.queued + self.ahead + count > self.limit:
+        while (self.reads or self.aheads) and self.queued + self.ahead + self.held + count > self.limit:
             self._forget((self.reads or self.aheads).pop())
 
     def _forget(self, slot: Slot) -> None:
@@ -370,7 +378,7 @@ class Spill:
             self._sweep()
             if slot.array is not None or slot.reserved or slot.dead:
                 return True
-            if self.queued + self.ahead + slot.nbytes > self.limit or not self._hire(bool(self.reads)):
+            if self.queued + self.ahead + self.held + slot.nbytes > self.limit or not self._hire(bool(self.reads)):
                 return False
             slot.reserved = slot.reading = True
             self.ahead += slot.nbytes

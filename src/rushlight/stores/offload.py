@@ -38,32 +38,36 @@ class Order:
     def gone(self, number: int) -> None:
         """A handle died."""
         self.handles.pop(number, None)
-        self.held.pop(number, None)
+        if self.held.pop(number, None) is not None:
+            self.spill.hold(self.bytes_held())
 
     def wanted(self, number: int) -> None:
         """A handle is asked for its tensor."""
         self.position = number
 
     def restored(self, region: Any, root: Any) -> None:
-        """Keep what a region was restored to, if another handle of it is wanted soon, and memory allows it."""
+        """Keep what a region was restored to, if another handle of it is wanted soon: in up to half of the memory."""
         with self.lock:
             region.numbers = [n for n in region.numbers if n in self.handles]
-            earlier = [n for n in region.numbers if n < self.position]
-            if earlier and self.position - max(earlier) <= REACH:
-                if self.memory_now + root.nbytes <= self.spill.memory:
-                    self.held[max(earlier)] = root
+            earlier = max((n for n in region.numbers if n < self.position), default=-1)
+            if earlier < 0 or self.position - earlier > REACH:
+                return
+            if self.bytes_held() + root.nbytes <= self.spill.memory // 2:
+                self.held[earlier] = root
+                self.spill.hold(self.bytes_held())
 
-    @property
-    def memory_now(self) -> int:
-        """Bytes in memory: of the spill, and of what is held for the next handles."""
-        held = {id(root): int(root.nbytes) for root in list(self.held.values())}
-        return self.spill.memory_now + sum(held.values())
+    def bytes_held(self) -> int:
+        """Bytes of what is kept for handles that are wanted soon."""
+        return sum({id(root): int(root.nbytes) for root in list(self.held.values())}.values())
 
     def ahead(self, number: int) -> None:
         """A handle got its tensor: read for those that will be wanted next, as far as memory allows."""
         with self.lock:
-            for done in [n for n in self.held if n >= number]:
-                del self.held[done]
+            done = [n for n in self.held if n >= number]
+            for n in done:
+                del self.held[n]
+            if done:
+                self.spill.hold(self.bytes_held())
             for n in range(number - 1, max(-1, number - 1 - REACH), -1):
                 reference = self.handles.get(n)
                 handle = None if reference is None else reference()
@@ -133,7 +137,7 @@ class DiskStore(Store):
     @property
     def memory_now(self) -> int:
         """Bytes that this store holds in memory."""
-        return self.order.memory_now
+        return self.spill.memory_now
 
     def stats(self) -> dict[str, Any]:
         """As of every store, and of the file.

@@ -55,7 +55,7 @@ class RecomputeStore(Store):
     kind = "recompute"
     recomputes = True
 
-    def __init__(self, *, limit: int = 8, **filters: Any):
+    def __init__(self, *, limit: int = 4, **filters: Any):
         super().__init__(**filters)
         if limit < 1:
             raise ValueError(f"stores.recompute: limit= must be at least 1 operator, got {limit}")

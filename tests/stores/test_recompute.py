@@ -1,0 +1,145 @@
+"""Recomputation: what is dropped, that gradients stay the same bit for bit, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn, stores
+from rushlight.state import modes
+from rushlight.stores.recipes import Again
+
+F = nn.functional
+
+
+def both(net: Any, x: Any, **options: Any) -> Any:
+    """The store, after the gradients with it were compared with those without."""
+    results = []
+    for store in (None, stores.recompute(min_bytes=0, **options)):
+        net.zero_grad()
+        torch.manual_seed(5)
+        if store is None:
+            y = net(x).square().sum()
+        else:
+            with store:
+                y = net(x).square().sum()
+        y.backward()
+        results.append([p.grad.clone() for p in net.parameters()])
+    assert all((a == b).all() for a, b in zip(*results, strict=True))
+    return store
+
+
+def test_a_convolution_block_keeps_one_tensor_of_two() -> None:
+    for inplace in (False, True):
+        net = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace), nn.Conv2d(8, 8, 3, padding=1)
+        )
+        store = both(net, torch.randn(4, 3, 16, 16))
+        assert store.stats()["dropped_bytes"] == 4 * 8 * 16 * 16 * 4
+
+
+def test_running_statistics_move_once() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 1, 1))
+    x = torch.randn(2, 3, 5, 5)
+    with stores.recompute(min_bytes=0) as store:
+        y = net(x).sum()
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    y.backward()
+    assert store.stats()["tensors"] > 0
+    assert all((state[k] == v).all() for k, v in net.state_dict().items()) and state["1.num_batches_tracked"] == 1
+
+
+def test_dropout_keeps_its_draws() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.norm = nn.Linear(32, 32), nn.Linear(32, 32), nn.LayerNorm(32)
+
+        def forward(self, x: Any) -> Any:
+            return self.b(F.dropout(F.gelu(self.norm(self.a(x))), 0.4))
+
+    store = both(Block(), torch.randn(16, 32))
+    assert store.stats()["dropped_bytes"] >= 2 * 16 * 32 * 4  # what gelu and b save; a's result is kept for the norm
+
+
+def test_the_limit_bounds_what_runs_again() -> None:
+    class Long(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: Any) -> Any:
+            x = self.a(x).square()
+            for _ in range(9):
+                x = self.b(x * 0.5 + 0.1)
+                x = x.sin() + x.square() * 0.1
+            return x
+
+    x, net = torch.randn(8, 8), Long()
+    # Three operators before the first use of b, six before the others, four before what follows the net.
+    assert [both(net, x, limit=n).stats()["tensors"] for n in (3, 4, 6)] == [1, 2, 10]
+
+
+def test_small_inputs_may_change_afterwards() -> None:
+    w, b = torch.randn(32, 32).requires_grad_(), torch.randn(32).requires_grad_()
+    x = torch.randn(64, 32) / 10
+    plain = torch.func.grad(lambda w: (((x @ w).square() + b).exp2() @ w).sum())(w)
+    with stores.recompute(min_bytes=0) as store:
+        y = (((x @ w).square() + b).exp2() @ w).sum()
+    assert store.stats()["tensors"] > 0
+    with torch.no_grad():
+        b.add_(1)  # nobody saved it
+    y.backward()
+    assert torch.allclose(w.grad, plain)
+
+
+def test_large_parameters_must_not_change() -> None:
+    w, b = torch.randn(32, 32).requires_grad_(), torch.randn(64, 32).requires_grad_()
+    x = torch.randn(64, 32)
+    with stores.recompute(min_bytes=0):
+        y = (((x @ w).square() + b).sin() @ w).sum()
+    with torch.no_grad():
+        b.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_nothing_is_left_behind() -> None:
+    store = stores.recompute(min_bytes=0)
+    w = torch.randn(32, 32).requires_grad_()
+    with pytest.raises(ValueError, match="oops"), store:
+        y = ((w * 2).square() @ w).relu()
+        raise ValueError("oops")
+    assert modes.observers == () and modes.saved_hooks == () and store.calls_open.open == []
+    with pytest.raises(RuntimeError), store:
+        w.sin() + torch.ones(7)
+    assert store.calls_open.open == []
+    del y
+    assert len(store.recipes) == 0
+
+
+def test_what_it_needs_comes_from_other_stores(tmp_path: Any) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten())
+    x = torch.randn(4, 3, 16, 16)
+    net(x).square().sum().backward()
+    plain = [p.grad.clone() for p in net.parameters()]
+    for disk_first in (False, True):
+        net.zero_grad()
+        disk, again = stores.disk(tmp_path, min_bytes=0), stores.recompute(min_bytes=0)
+        with disk if disk_first else again, again if disk_first else disk:
+            y = net(x).square().sum()
+        assert again.stats()["tensors"] > 0 and disk.stats()["tensors"] > 0
+        y.backward()
+        assert all((p.grad == g).all() for p, g in zip(net.parameters(), plain, strict=True))
+
+
+def test_layouts_are_those_of_the_first_time() -> None:
+    w = torch.randn(16, 16).requires_grad_()
+    store = stores.recompute(min_bytes=0)
+    with store:
+        h = (w @ w).square().t() * 1.0  # in the order of its transpose
+        y = h.exp2()
+        z = y @ w
+    saved = [r() for _, r in store.regions.values()]
+    assert any(r is not None and isinstance(r.kept, Again) for r in saved)
+    z.sum().backward()
