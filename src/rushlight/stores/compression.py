@@ -78,4 +78,7 @@ class CompressStore(Store):
         return {**super().stats(), "raw_bytes": self.raw, "compressed_bytes": self.compressed}
 
     def arguments(self) -> list[str]:
-        return [repr(self.how), *super().arguments(), *([f"to {size(self.compressed)}"] if self.compressed else [])]
+        return [repr(self.how), *super().arguments()]
+
+    def state(self) -> str:
+        return f"{super().state()} to {size(self.compressed)}"

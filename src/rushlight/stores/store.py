@@ -181,9 +181,12 @@ class Store:
         return [f"min_bytes={self.min_bytes}", *shown]
 
     def __repr__(self) -> str:
-        c = self.counts
-        state = f"{c['tensors']} tensors, {size(c['bytes'])}" if c["tensors"] else "nothing stored yet"
+        state = self.state() if self.counts["tensors"] else "nothing stored yet"
         return f"<stores.{self.kind}({', '.join(self.arguments())}): {state}>"
+
+    def state(self) -> str:
+        """What `repr` says of what was stored."""
+        return f"{self.counts['tensors']} tensors, {size(self.counts['bytes'])}"
 
     def __reduce__(self) -> Any:
         return rebuilt, (type(self), *self.made_with)
