@@ -498,6 +498,26 @@ def test_failed_writes_surface_and_gradients_are_right(tmp_path: Path, monkeypat
     assert store.stats()["failed"] > 0
 
 
+def test_a_backward_after_failed_writes_goes_on_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, x, store = threading.Event(), leaf(), stores.disk(tmp_path, min_bytes=0, threads=1)
+
+    def refuse(*args: Any) -> int:
+        gate.wait(10)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with store:
+        y = x.exp().sum()
+    gate.set()
+    while store.spill.queued:
+        time.sleep(0.001)
+    with pytest.warns(StoreWarning, match=r"write of 16384 bytes .* failed: .*Input/output error"):
+        y.backward()
+    assert (x.grad == x.exp()).all()
+    with pytest.raises(StoreError, match="Input/output error"), store:
+        pass
+
+
 def test_stores_that_store_nothing_say_so() -> None:
     x = leaf()
     store = stores.cpu(min_bytes="1 MiB")

@@ -16,6 +16,7 @@ import atexit
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections import deque
 from time import perf_counter
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.stores.errors import StoreError, bytes_of, changed, io_error
+from rushlight.stores.errors import StoreError, StoreWarning, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
 
 IDLE = 0.5  # seconds after which a thread without work ends
@@ -89,6 +90,10 @@ class Piece:
         """Whether `get` would not wait for the disk."""
         return self.slot.array is not None or self.slot.ahead is not None
 
+    def arrays(self) -> list[Any]:
+        """What is in memory of it."""
+        return [a for a in (self.slot.array, self.slot.ahead) if a is not None]
+
     def free(self) -> None:
         """Give the extent and the memory back now."""
         self.spill._free(self.slot)
@@ -139,7 +144,8 @@ class Spill:
         self.aheads: deque[Slot] = deque()  # slots whose array was read ahead, the oldest first
         self.active: set[Slot] = set()  # at which a thread reads or writes
         self.dead: deque[Slot] = deque()  # freed by a destructor within one of the locked parts below
-        self.error: StoreError | None = None
+        self.error: StoreError | None = None  # to be raised by the next `put`
+        self.unsaid: StoreError | None = None  # the same, until it was raised or a `get` warned of it
         self.workers = self.idle = 0
         self.counts = dict.fromkeys(("put", "written", "read", "from_memory", "read_ahead", "failed"), 0)
         self.waited = 0.0
@@ -225,7 +231,7 @@ class Spill:
     # With the lock held ----------------------------------------------------------------------------
 
     def _raise(self) -> None:
-        error, self.error = self.error, None
+        error, self.error, self.unsaid = self.error, None, None
         if error is not None:
             raise error
 
@@ -327,6 +333,9 @@ class Spill:
             self._sweep()
             found = self._in_memory(slot)
             slot.busy += 1
+            failed, self.unsaid = self.unsaid, None
+        if failed is not None:  # nothing is lost: backward goes on
+            warnings.warn(str(failed), StoreWarning, stacklevel=2)
         try:
             if found is None:
                 return self._read(slot, out)
@@ -411,7 +420,8 @@ class Spill:
                 self.counts["failed"] += slot.nbytes
                 self._give_back(slot)
                 if isinstance(failure, OSError):
-                    self.error, failure = io_error("write", slot.file.dir, slot.nbytes, failure), None
+                    self.error = self.unsaid = io_error("write", slot.file.dir, slot.nbytes, failure)
+                    failure = None
             if slot.dead:
                 self._bury(slot)
             self.turn.notify_all()

@@ -39,7 +39,7 @@ class Order:
         """A handle died."""
         self.handles.pop(number, None)
         if self.held.pop(number, None) is not None:
-            self.spill.hold(self.bytes_held())
+            self.spill.held = self.bytes_held()  # without its lock, since this may run within any code
 
     def wanted(self, number: int) -> None:
         """A handle is asked for its tensor."""
@@ -63,9 +63,9 @@ class Order:
     def ahead(self, number: int) -> None:
         """A handle got its tensor: read for those that will be wanted next, as far as memory allows."""
         with self.lock:
-            done = [n for n in self.held if n >= number]
+            done = [n for n in list(self.held) if n >= number]
             for n in done:
-                del self.held[n]
+                self.held.pop(n, None)
             if done:
                 self.spill.hold(self.bytes_held())
             for n in range(number - 1, max(-1, number - 1 - REACH), -1):

@@ -150,7 +150,9 @@ class Handle:
     def arrays(self) -> Any:
         """The arrays in memory that this keeps alive."""
         kept = self.region.kept
-        return [kept] if kept.__class__ is np.ndarray else list(kept.arrays())
+        if kept.__class__ is np.ndarray:
+            return [kept]
+        return [*kept.arrays(), *(a for coded in kept.walk() if coded.store.on_disk for a in coded.note.arrays())]
 
     def __del__(self) -> None:
         order = getattr(self, "order", None)
