@@ -54,9 +54,12 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     for item in aux.items if isinstance(aux, PackedResults) else aux or ():
         if isinstance(item, np.ndarray):
             yield item
-    for item in getattr(node, "to_save", None) or ():  # of a custom function
+    for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
+        item = None if entry is None else entry[0]
         if isinstance(item, Tensor):
             yield item._array
+        elif isinstance(getattr(item, "array", None), np.ndarray):
+            yield item.array  # type: ignore[union-attr]
 
 
 def names_of_modules(modules: list[Any]) -> dict[int, str]:

@@ -60,14 +60,24 @@ def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array 
 
 def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
     wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
-    mean, rstd = mean.astype(wide.dtype, copy=False), reciprocal_deviation(wide, eps)
+    rstd = reciprocal_deviation(wide, eps)
+    if not needs[1]:  # without the input, which frozen weights make unnecessary
+        gx = be.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
+        dims = (0, *range(2, g.ndim))
+        gb = np.add.reduce(g, dims, np.float32 if g.dtype.itemsize == 2 else None) if needs[2] else None
+        return gx, None, gb
+    mean = mean.astype(wide.dtype, copy=False)
     return be.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
-@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw)
+@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
+                         uses={"input": "weight var", "weight": "input mean var weight", "bias": "var"})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:
-    g, input, weight, mean, var = widened(g, input, weight, mean, var)
-    dims, n = (0, *range(2, input.ndim)), input.ndim
+    dims, n = (0, *range(2, g.ndim)), g.ndim
+    if needs[1]:
+        g, input, weight, mean, var = widened(g, input, weight, mean, var)
+    else:
+        g, weight, var = widened(g, weight, var)
     rstd = by_feature(ops.rsqrt(var + eps), n)
     gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
     gw = ops.sum(g * ((input - by_feature(mean, n)) * rstd), dims) if needs[1] else None

@@ -26,8 +26,15 @@ def bilinear_op(be: Any, input1: Array, input2: Array, weight: Array) -> Array:
 
 def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
     g, x, y, weight = up(g, input1, input2, weight)
-    grads: list[Any] = [np.zeros_like(a) if need else None for a, need in zip((x, y, weight), needs, strict=True)]
-    for o, w in enumerate(weight):
+    grads: list[Any] = [None, None, None]
+    if needs[0]:
+        grads[0] = np.zeros((len(g), weight.shape[1]), g.dtype)
+    if needs[1]:
+        grads[1] = np.zeros((len(g), weight.shape[2]), g.dtype)
+    if needs[2]:
+        grads[2] = np.empty((g.shape[1], x.shape[1], y.shape[1]), g.dtype)
+    for o in range(g.shape[1]):
+        w = None if weight is None else weight[o]
         scaled: Any = g[:, o : o + 1] * x if needs[1] or needs[2] else None
         if needs[0]:
             grads[0] += be.matmul(g[:, o : o + 1] * y, w.T)
@@ -38,7 +45,8 @@ def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs:
     return grads
 
 
-@bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw)
+@bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw,
+                  uses={"input1": "input2 weight", "input2": "input1 weight", "weight": "input1 input2"})  # fmt: skip
 def _(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
     return (ops.einsum("no,oij,nj->ni", g, weight, input2) if needs[0] else None,
             ops.einsum("no,oij,ni->nj", g, weight, input1) if needs[1] else None,

@@ -99,14 +99,19 @@ class Op:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
         return str(self.tensors[position])
 
-    def grad(self, *targets: str, raw: Any = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def grad(self, *targets: str, raw: Any = None,
+             uses: dict[str, str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
-        raw: a twin on arrays, `raw(be, ...)` with requests of its own, used in first-order runs.
+        raw: a twin on arrays, `raw(be, ...)` with requests of its own, used in first-order runs. uses: by target, the
+        names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
+        other target is wanted, and is not saved.
         """
 
         def add(fn: Any) -> Any:
-            self.add_formula(Formula(targets, fn, len(targets) > 1), raw)
+            formula = Formula(targets, fn, len(targets) > 1)
+            formula.uses = None if uses is None else {t: frozenset(uses[t].split()) for t in targets}
+            self.add_formula(formula, raw)
             return fn
 
         return add

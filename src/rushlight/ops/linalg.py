@@ -136,10 +136,10 @@ def solve_op(be: Any, A: Array, B: Array) -> Array:
     return guarded_solve(A, B)
 
 
-@solve_op.grad("A", "B")
+@solve_op.grad("A", "B", uses={"A": "A out", "B": "A"})
 def _(g: Any, A: Any, out: Any) -> Any:
     gB = solve_op(mH(A), g)
-    return -(gB @ mH(out)), gB
+    return None if out is None else -(gB @ mH(out)), gB
 
 
 def singular(A: Any) -> Any:

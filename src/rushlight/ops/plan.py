@@ -24,15 +24,28 @@ from rushlight.tensor import Tensor, wrap
 
 
 class Formula:
-    """Gradients of some inputs (`targets`); `raw` is a twin for arrays alone, for first-order runs."""
+    """Gradients of some inputs (`targets`); `raw` is a twin for arrays alone, for first-order runs.
 
-    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "targets")
+    uses: of a joint formula, where it is less than all that it asks for: by target, the inputs, outputs and auxiliaries
+    that its gradient takes. The others are None to it.
+    """
+
+    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "targets", "uses")
 
     def __init__(self, targets: tuple[str, ...], fn: Any, joint: bool):
         self.targets, self.fn, self.joint = targets, fn, joint
         self.requests = arguments(fn)
         self.raw: Any = None
         self.raw_requests: tuple[str, ...] = ()
+        self.uses: dict[str, frozenset[str]] | None = None
+
+    def asked(self, needs: Any, kept: frozenset[str]) -> tuple[str, ...]:
+        """What it asks for where these of its targets are wanted.  kept: the names that can be saved."""
+        every = tuple(dict.fromkeys((*self.requests, *self.raw_requests)))
+        if self.uses is None:
+            return every
+        used = frozenset[str]().union(*(self.uses[t] for t, need in zip(self.targets, needs, strict=True) if need))
+        return tuple(r for r in every if r not in kept or r in used)
 
 
 def arguments(fn: Any) -> tuple[str, ...]:
@@ -164,9 +177,10 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
     if request in op.static_names:
         return node.statics[op.static_names.index(request)]
     if request in op.out_names:
-        return (output_tensor if tensors else output_array)(node, op.out_names.index(request))
+        k = op.out_names.index(request)
+        return (output_tensor if tensors else output_array)(node, k) if k in node.plan.save_outs else None
     if request in op.aux:
-        return node.aux[op.aux.index(request)]
+        return node.aux[op.aux.index(request)] if node.plan.save_aux else None
     if request.endswith("_shape"):
         i = op.tensors.index(request.removesuffix("_shape"))
         return node.shapes[i:] if i == op.sequence else node.shapes[i]
@@ -229,9 +243,11 @@ class Plan:
         self.op, self.mask, self.real = op, mask, real
         self.functions: dict[int, Any] = {}
         requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
+        kept = frozenset((*op.tensors, *op.out_names, *op.aux))
         for formula in op.formulas:
-            if any(mask >> i & 1 for place in self.places(formula, count) for i in place):
-                requests.update(dict.fromkeys((*formula.requests, *formula.raw_requests)))
+            needs = [any(mask >> i & 1 for i in place) for place in self.places(formula, count)]
+            if any(needs):
+                requests.update(dict.fromkeys(formula.asked(needs, kept)))
         positions = [self.positions(name, count) for name in requests if name in op.tensors]
         self.save_inputs = tuple(i for place in positions for i in place)
         self.save_outs = tuple(k for k, name in enumerate(op.out_names) if name in requests)
@@ -282,6 +298,8 @@ def without_conj(fn: Any) -> Any:
 def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
     lines: list[str] = []
+    absent = {name for k, name in enumerate(plan.op.out_names) if k not in plan.save_outs}
+    absent |= set() if plan.save_aux else set(plan.op.aux)
     op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array}
     fetched: set[str] = set()
     results = ["None"] * len(op.tensors)
@@ -291,7 +309,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
         if not any(needs):
             continue
         if real and op.inline and formula.targets[0] in op.inline:
-            given = expressions(op, formula.requests, needs, fetched, lines)
+            given = expressions(op, formula.requests, needs, fetched, lines, absent)
             results[indices[0]] = op.inline[formula.targets[0]].format(
                 **dict(zip(formula.requests, given, strict=True))
             )
@@ -299,7 +317,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
         chosen = formula.raw or formula.fn
         scope[f"f{f}"], scope["be"] = without_conj(chosen) if real else chosen, op.backend
         requests = formula.raw_requests if formula.raw is not None else formula.requests
-        arguments_of_f = ", ".join(expressions(op, requests, needs, fetched, lines))
+        arguments_of_f = ", ".join(expressions(op, requests, needs, fetched, lines, absent))
         lines.append(f"r{f} = f{f}({arguments_of_f})")
         for t, i in enumerate(indices):
             if needs[t]:
@@ -311,10 +329,16 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     return scope["backward"]
 
 
-def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str]) -> list[str]:
-    """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`."""
+def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str], absent: set[str]) -> list[str]:
+    """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`.
+
+    absent: results that this plan does not save, which no formula that runs takes.
+    """
     args = []
     for request in requests:
+        if request in absent:
+            args.append("None")
+            continue
         expression, setup = source_of(op, request, needs)
         if setup and expression not in fetched:
             fetched.add(expression)

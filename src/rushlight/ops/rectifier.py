@@ -174,10 +174,11 @@ def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:
     return (slope_by_sign(x > 0, w, g.dtype) * g if needs[0] else None), of_weight
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw)
-def _(g: Any, input: Any, weight: Any) -> Any:
-    below = outside(input, 0.0, math.inf)
-    return gated(g, outside(input, -math.inf, 0.0)) + gated(g, below) * weight, gated(g, below) * input
+@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
+def _(g: Any, input: Any, weight: Any, needs: Any) -> Any:
+    below = gated(g, outside(input, 0.0, math.inf))
+    above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
+    return (above + below * weight if needs[0] else None), below * input
 
 
 @function(ns="", method=True)

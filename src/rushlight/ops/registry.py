@@ -21,7 +21,7 @@ class Operator(Protocol):
     __name__: str
     op: Any
 
-    def grad(self, *targets: str, raw: Any = None) -> Callable[[F], F]:
+    def grad(self, *targets: str, raw: Any = None, uses: dict[str, str] | None = None) -> Callable[[F], F]:
         """Declare the gradient formula of the inputs named."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
