@@ -109,7 +109,7 @@ class Session:
         if self.begun:
             return
         self.begun = True
-        late = any(node.__class__ is FunctionNode and runs_backward(node) for node in records)
+        late = any(isinstance(node, FunctionNode) and runs_backward(node) for node in records)
         for turn in self.turns:
             turn.begin(records, late)
             if create and turn.reached:

@@ -175,7 +175,7 @@ class Turn:
             if at in self.norms:
                 groups.setdefault(self.clip.key(i), []).append(self.norms[at])
         self.totals = {key: self.clip.total(norms) for key, norms in groups.items()}
-        self.known = True
+        self.known, self.left = True, {}
 
     def arrived(self, p: Tensor, nested: bool) -> None:
         """The gradient of a parameter is complete, in this run or in one inside it."""
