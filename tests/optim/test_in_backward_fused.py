@@ -320,7 +320,7 @@ def test_surplus_calls_are_reported():
     with OPTIM.in_backward(o):
         for batch in batches(4):
             loss_of(net, batch).backward()
-        with pytest.raises(RuntimeError, match="4 backward calls since the last step.*accumulate=4"):
+        with pytest.raises(RuntimeError, match=r"4 backward calls since the last step.*accumulate=4"):
             o.step()
         loss_of(net, batches(1)[0]).backward()
         o.step()  # goes on
@@ -540,7 +540,7 @@ def test_random_combinations(optimizer, accumulate, value, norm, by, passes, sch
 
     def clip(_):
         groups = [g["params"] for g in sets[0][0].param_groups]
-        for params in groups if by == "group" else [sum(groups, [])]:
+        for params in groups if by == "group" else [[p for group in groups for p in group]]:
             if value is not None:
                 clip_grad_value_(params, value)
             if norm is not None:

@@ -184,13 +184,11 @@ class Reader:
 
 
 class Entry:
-    """A fused optimizer as the launcher knows it: weakly.  params: weak references, until it has stepped once."""
+    """A fused optimizer as the launcher knows it: weakly.  untried: weak references to its parameters until a step."""
 
     def __init__(self, fusion: Fusion, forget: Any):
         self.fusion = weakref.ref(fusion, forget)
-        owner = fusion.owner()
-        groups = () if owner is None else owner.param_groups
-        self.params = [WeakIdRef(p) for group in groups for p in group["params"]]
+        self.untried = fusion.untried
 
 
 class Launcher:
@@ -220,8 +218,6 @@ class Launcher:
             owner = None if fusion is None else fusion.owner()
             if owner is not None:
                 found.append((fusion, owner))
-                if entry.params and fusion.steps:  # type: ignore[union-attr]
-                    entry.params = []
         return found  # type: ignore[return-value]
 
     def add(self, fusion: Fusion) -> None:
@@ -242,7 +238,7 @@ class Launcher:
         with self.lock:
             entry = self.entries.pop(at, None)
             if entry is not None and gone:
-                self.orphans += [ref for ref in entry.params if ref() is not None]
+                self.orphans += [ref for ref in entry.untried if ref() is not None]
             if not self.entries and not self.orphans:
                 special.launcher = None
 

@@ -35,6 +35,7 @@ class Fusion:
         self.begun = False  # whether the hooks before the step at hand have run
         self.folded = WeakTensorKeyDictionary()  # parameters with a part of the step at hand in their moments
         self.interrupted: tuple[Any, ...] = ()  # weak references to what a step had changed when it failed
+        self.untried = [WeakIdRef(p) for group in optimizer.param_groups for p in group["params"]]  # empty after a step
 
     @property
     def total(self) -> int:
@@ -114,6 +115,7 @@ class Fusion:
         self.begin(optimizer)
         self.norm, self.interrupted, self.begun, self.calls = norm, (), False, 0
         self.steps += 1
+        self.untried.clear()
         optimizer._opt_called = True  # schedules ask for it
         run_post_hooks(optimizer)
 
