@@ -93,7 +93,7 @@ def of_optimizer(optimizer: Any) -> Iterator[Held]:
 
 def everything() -> Iterator[Held]:
     """All that is held by objects of ours, the most telling category first: later ones may repeat a block."""
-    found = [x for x in gc.get_objects() if isinstance(x, (Tensor, Node, Module, Optimizer))]
+    found = [x for x in gc.get_objects() if issubclass(type(x), (Tensor, Node, Module, Optimizer))]
     modules = [x for x in found if isinstance(x, Module) and "_modules" in x.__dict__]
     yield from of_modules(modules, names_of_modules(modules))
     tensors = [x for x in found if isinstance(x, Tensor)]
