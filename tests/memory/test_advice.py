@@ -68,7 +68,7 @@ def test_checkpointing(shape: str) -> None:
     members = techniques.patterns(run, blocks).get("layers.*")
     assert members is not None
     applied = techniques.recomputed(run, blocks, members, "layers.*")
-    assert applied.count == options.get("layers", 6)
+    assert applied.number == options.get("layers", 6)
     assert run.replay(applied.changes).peak == pytest.approx(peak(**options, checkpointed=True), rel=0.02)
 
 
@@ -118,7 +118,7 @@ def test_offloading_leaves_only_what_is_in_flight() -> None:
     options = {"layers": 20, "size": MB, "activation": 30 * MB}
     run = Run(synthetic.training(**options))
     applied = techniques.offloaded(run)
-    assert applied is not None and applied.count == 240
+    assert applied is not None and applied.number == 240
     weights = 4 * 20 * MB
     assert run.replay(applied.changes).peak < 4 * weights + 7 * 30 * MB < peak(**options) / 3
 

@@ -77,7 +77,7 @@ def told(run: Run, name: str, what: Applied, worth: float) -> list[Advice]:
     if before - outcome.peak < worth * before:
         return []
     _, title, text, code = TECHNIQUES[name]
-    values = {"bytes": size(what.bytes), "share": share(what.bytes, before), "what": what.what, "count": what.count}
+    values = {"bytes": size(what.bytes), "share": share(what.bytes, before), "what": what.what, "count": what.number}
     sentence = f"{text.format(**values)} {consequence(outcome, before)}"
     return [
         Advice(name, title.format(**values), sentence, code.format(**values), before, outcome.peak, outcome.categories)
@@ -94,27 +94,33 @@ def consequence(outcome: Outcome, before: int) -> str:
 
 
 def together(run: Run, applied: dict[str, Applied], found: list[Advice], worth: float) -> list[Advice]:
-    """Those that do not get in each other's way, at once."""
-    given = {advice.name for advice in found}
-    gradients = next((n for n in ("in_backward", "zero_grad") if n in given), None)
-    activations = min((a for a in found if a.name in ("checkpoint", "disk")), key=lambda a: a.after, default=None)
-    if gradients is None:
-        gradients = "in_backward" if "in_backward" in applied else None
-    activations_name = (
-        activations.name if activations else next((n for n in ("checkpoint", "disk") if n in applied), None)
-    )
-    if gradients is None or activations_name is None:
+    """One for gradients and one for activations, which do not get in each other's way, at once."""
+    pair = [chosen(names, applied, found) for names in (("in_backward", "zero_grad"), ("checkpoint", "disk"))]
+    if not all(pair):
         return []
-    both = joined(applied[gradients].changes, applied[activations_name].changes)
-    outcome, before = run.replay(both), run.actual.peak
-    alone = min((a.after for a in found if a.name in (gradients, activations_name)), default=before)
+    outcome, before = run.replay(joined(*(applied[name].changes for name in pair))), run.actual.peak
+    alone = min((advice.after for advice in found if advice.name in pair), default=before)
     if alone - outcome.peak < worth * before:
         return []
-    titles = [TECHNIQUES[n][1].format(what=applied[n].what) for n in (gradients, activations_name)]
-    text = f"{titles[0]}, and {titles[1][0].lower()}{titles[1][1:]}. {consequence(outcome, before)}"
-    return [Advice("together", "Both together", text, "", before, outcome.peak, outcome.categories)]
+    parts = [SHORT[name].format(what=applied[name].what) for name in pair]
+    text = f"One alone leaves the peak to the other's blocks. {consequence(outcome, before)}"
+    title = f"{parts[0][0].upper()}{parts[0][1:]}, and {parts[1]}"
+    return [Advice("together", title, text, "", before, outcome.peak, outcome.categories)]
 
 
+def chosen(names: tuple[str, ...], applied: dict[str, Applied], found: list[Advice]) -> str:
+    """Of some techniques the one that saves most, or the first that can be applied at all; "" if none can."""
+    given = [advice for advice in found if advice.name in names]
+    best = min(given, key=lambda advice: advice.after).name if given else ""
+    return best or next((name for name in names if name in applied), "")
+
+
+SHORT = {
+    "in_backward": "optimizer in backward",
+    "zero_grad": "gradients cleared right after the step",
+    "checkpoint": "{what} recomputed",
+    "disk": "saved activations on disk",
+}
 PLURAL = {
     "parameter": "parameters", "gradient": "gradients", "optimizer_state": "optimizer states", "activation": "activations",
     "input": "inputs", "temporary": "temporaries", "autograd_detail": "backward's own buffers", "unknown": "other blocks",
@@ -126,7 +132,7 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
         techniques.optimizer_in_backward,
         "Let the optimizer step in backward",
         "Gradients are {share} of the peak ({bytes}): each can be used and freed as soon as it is complete.",
-        "optim.in_backward(optimizer)  # once, after making it",
+        "from rushlight import optim\n\noptim.in_backward(optimizer)  # once, after making it",
     ),
     "zero_grad": (
         techniques.zero_grad_early,
@@ -138,13 +144,13 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
         techniques.checkpointed,
         "Recompute {what} in backward",
         "What is saved in {what} ({bytes}, {share} of the peak) can be computed again, in {count} parts, for about a third more time.",
-        "x = checkpoint(part, x, use_reentrant=False)  # torch.utils.checkpoint",
+        "from torch.utils.checkpoint import checkpoint\n\nx = checkpoint(part, x, use_reentrant=False)",
     ),
     "disk": (
         techniques.offloaded,
         "Keep saved activations on disk",
         "Saved activations are {share} of the peak ({bytes}); a store writes them out and reads them back in time.",
-        'with stores.disk("/path/to/folder"):  # from rushlight import stores\n    loss = model(x)',
+        'from rushlight import stores\n\nwith stores.disk("/path/to/folder"):\n    loss = loss_of(model(x))',
     ),
     "batch": (
         techniques.half_the_batch,
@@ -156,13 +162,13 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
         techniques.without_state,
         "Keep the optimizer's state elsewhere",
         "Optimizer state is {share} of the peak ({bytes}). A budget pages it out between steps; plain SGD has none.",
-        'with memory.budget("2 GiB", spill="/path/to/folder"):  # from rushlight import memory\n    train()',
+        'from rushlight import memory\n\nwith memory.budget("2 GiB", spill="/path/to/folder"):\n    train()',
     ),
     "leak": (
         techniques.leaked,
         "Free what every step leaves behind",
         "Each step leaves {bytes} that no later step frees, most of it from {what}: a list that keeps losses with their graph?",
-        "losses.append(loss.item())  # the number, not the tensor with its graph",
+        "losses.append(loss.item())  # the number, without its graph",
     ),
     "temporaries": (
         techniques.repeated_temporaries,

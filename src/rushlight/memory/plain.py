@@ -217,6 +217,12 @@ class Machine:
         values = kind(self.marked())
         self.stack.append(values)
 
+    def dictionary(self) -> None:
+        """Make a dictionary of the keys and values above the mark."""
+        values = self.marked()
+        self.stack.append({})
+        self.set_items(values)
+
     def append(self, values: list[Any]) -> None:
         """Append to the list on the stack."""
         target = self.stack[-1]
@@ -276,11 +282,7 @@ RARE: dict[int, Instruction] = {
     0x87: lambda m: m.tuple_of(3),  # TUPLE3
     0x74: lambda m: m.made(tuple),  # TUPLE
     0x6C: lambda m: m.made(list),  # LIST
-    0x64: lambda m: (
-        m.stack.insert(m.marks[-1], {}),
-        m.marks.append(m.marks.pop() + 1),
-        m.set_items(m.marked()),
-    ),  # DICT
+    0x64: Machine.dictionary,  # DICT
     0x61: lambda m: m.append([m.stack.pop()]),  # APPEND
     0x65: lambda m: m.append(m.marked()),  # APPENDS
     0x73: lambda m: m.set_items([m.stack.pop(-2), m.stack.pop()]),  # SETITEM

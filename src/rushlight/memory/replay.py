@@ -84,7 +84,8 @@ def most_telling(recording: Recording) -> np.ndarray:
     best = rank[initial_categories(recording)]
     told = (recording.action == ALLOC) | (recording.action == CATEGORY)
     np.maximum.at(best, recording.block[told], rank[recording.value[told]])
-    return np.argsort(rank).astype(np.uint8)[best]
+    found: np.ndarray = np.argsort(rank).astype(np.uint8)[best]
+    return found
 
 
 def settled(recording: Recording) -> Recording:

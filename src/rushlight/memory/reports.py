@@ -71,13 +71,13 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
     """The page as text."""
     if other is not None and name == other_name:
         name, other_name = name + " (A)", other_name + " (B)"
-    advised = advice(recording)
+    advised, told = advice(recording), subtitle(recording)
     recording, other = settled(recording), settled(other) if other is not None else None
     at_peak = breakdown(recording)
     values = {
         "title": html.escape(f"{name}: peak {size(at_peak.total)}"),
         "heading": html.escape(name),
-        "subtitle": html.escape(subtitle(recording)),
+        "subtitle": html.escape(told),
         "described": html.escape(described(recording, at_peak)),
         "events": f"{len(recording.time):,}",
         "tiles": tiles(recording, at_peak),

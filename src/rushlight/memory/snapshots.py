@@ -54,7 +54,7 @@ def to_snapshot(recording: Recording) -> dict[str, Any]:
         "segments": segments(recording, address, span, frames, device),
         "device_traces": [*([] for _ in range(device)), trace],
         "allocator_settings": settings(),
-        "external_annotations": annotations(recording, device),
+        "external_annotations": notes(recording, device),
     }
 
 
@@ -165,7 +165,7 @@ def settings() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def annotations(recording: Recording, device: int) -> list[dict[str, Any]]:
+def notes(recording: Recording, device: int) -> list[dict[str, Any]]:
     """Beginnings and ends of phases, and the user's marks as moments."""
     found: list[dict[str, Any]] = []
     told = np.flatnonzero((recording.action == PHASE) | (recording.action == MARK))

@@ -23,6 +23,7 @@ from rushlight.memory.whatif import (
 )
 
 IN_FLIGHT = 2  # saved tensors that a store writes or reads at once
+ALIKE = 0.01  # of the peak: what saves as much but for this is as good
 SMALLEST = 1 << 16  # bytes of a tensor that is worth a store's trouble
 
 
@@ -32,7 +33,7 @@ class Applied(NamedTuple):
     changes: Changes
     bytes: int = 0  # of the blocks that it is about, together, at the recording's peak
     what: str = ""
-    count: int = 0
+    number: int = 0  # of blocks or parts
 
 
 def nothing() -> Changes:
@@ -139,7 +140,8 @@ def saved(run: Run) -> np.ndarray:
     birth, death = run.lives
     blocks = run.of(ACTIVATION)
     blocks = blocks[(run.phase_of(birth[blocks]) == "forward") & (run.phase_of(death[blocks]) == "backward")]
-    return blocks[np.argsort(birth[blocks], kind="stable")]
+    found: np.ndarray = blocks[np.argsort(birth[blocks], kind="stable")]
+    return found
 
 
 def offloaded(run: Run) -> Applied | None:
@@ -154,20 +156,20 @@ def offloaded(run: Run) -> Applied | None:
     order = np.argsort(death[blocks], kind="stable")
     back = np.full(len(blocks), -1, np.int64)
     back[order[IN_FLIGHT:]] = death[blocks][order[:-IN_FLIGHT]]
-    return Applied(changes(blocks, leaves, back, run.size[blocks]), at_peak(run, blocks), count=len(blocks))
+    return Applied(changes(blocks, leaves, back, run.size[blocks]), at_peak(run, blocks), number=len(blocks))
 
 
 def checkpointed(run: Run) -> Applied | None:
     """The modules whose recomputation lowers the peak most: of parts "layers.0", "layers.1"... all are tried together."""
     blocks = saved(run)
     blocks = blocks[run.recording.module[blocks] >= 0]
-    best: tuple[int, Applied] | None = None
+    tried = []
     for pattern, members in patterns(run, blocks).items():
         applied = recomputed(run, blocks, members, pattern)
-        peak = run.replay(applied.changes).peak
-        if best is None or peak < best[0]:
-            best = peak, applied
-    return best[1] if best else None
+        tried.append((run.replay(applied.changes).peak, pattern.count("."), applied))
+    least = min((peak for peak, _, _ in tried), default=0)
+    good = [(depth, peak, applied) for peak, depth, applied in tried if peak <= least + ALIKE * run.actual.peak]
+    return min(good, key=lambda x: x[:2])[2] if good else None  # of those that save alike the largest parts
 
 
 def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:

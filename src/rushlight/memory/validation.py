@@ -136,7 +136,7 @@ def forwards(trace: list[dict[str, Any]], blocks: list[dict[str, Any]], flaws: l
     start = now = top = 0
     born: dict[str, int] = {}
     for number, event in enumerate(trace):
-        where, size = event.get("addr"), event["size"]
+        where, size = event.get("addr", -1), event["size"]
         if event["action"] == "alloc":
             if where in live:
                 flaws.append(f"event {number}: born at {where}, where a block is")

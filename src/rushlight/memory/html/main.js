@@ -125,9 +125,15 @@ function wheel(event) {
 }
 
 function toPeak() {
-  const at = chart.position(chart.data.peakAt), width = chart.furthest() / 20;
-  pin(chart.data.peakAt);
-  chart.view(at - width / 2, at + width / 2);
+  const { data } = chart, at = chart.position(data.peakAt), least = chart.furthest() / 1000;
+  const i = data.phases.findIndex(([from, to]) => data.peakAt >= from && data.peakAt < to), last = data.phases.length - 1;
+  let [from, to] = [at - 5 * least, at + 5 * least];
+  if (i >= 0) {  // the phase of the peak with those before and after it
+    from = Math.min(chart.position(data.phases[Math.max(i - 1, 0)][0]), at - least);
+    to = Math.max(chart.position(data.phases[Math.min(i + 1, last)][1]), at + least);
+  }
+  pin(data.peakAt);
+  chart.view(from, to);
 }
 
 const KEYS = {

@@ -1,0 +1,91 @@
+"""Advice on recordings of real training, against the same training with the technique: recorded, not made up."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import memory, nn, optim
+from rushlight.memory import techniques
+from rushlight.memory.recording import Recording
+from rushlight.memory.whatif import Run
+from rushlight.utils.checkpoint import checkpoint
+
+pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="memory is not counted here")
+
+
+class Block(nn.Module):
+    def __init__(self, d: int):
+        super().__init__()
+        self.norm, self.up, self.act, self.down = nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(self.act(self.up(self.norm(x))))
+
+
+class Net(nn.Module):
+    def __init__(self, d: int, depth: int, checkpointed: bool):
+        super().__init__()
+        self.inp, self.out = nn.Linear(64, d), nn.Linear(d, 10)
+        self.layers = nn.ModuleList(Block(d) for _ in range(depth))
+        self.checkpointed = checkpointed
+
+    def forward(self, x: Any) -> Any:
+        x = self.inp(x)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False) if self.checkpointed else layer(x)
+        return self.out(x)
+
+
+def trained(batch: int, fused: bool = False, checkpointed: bool = False) -> Recording:
+    torch.manual_seed(0)
+    model = Net(256, 6, checkpointed)
+    optimizer = torch.optim.Adam(model.parameters())
+    if fused:
+        optim.in_backward(optimizer)
+    x, y = torch.randn(batch, 64), torch.randint(0, 10, (batch,))
+    gc.collect()
+    memory.record_history()
+    try:
+        for _ in range(3):
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            del loss
+        return memory.recording()
+    finally:
+        memory.record_history(enabled=None)
+
+
+@pytest.mark.parametrize("batch", [64, 512])
+def test_predictions_come_true(batch: int) -> None:
+    run = Run(trained(batch))
+    fused = techniques.optimizer_in_backward(run)
+    assert fused is not None
+    assert run.replay(fused.changes).peak == pytest.approx(trained(batch, fused=True).peak()[0], rel=0.01)
+    half = techniques.half_the_batch(run)
+    assert half is not None
+    assert run.replay(half.changes).peak == pytest.approx(trained(batch // 2).peak()[0], rel=0.02)
+    blocks = techniques.saved(run)
+    again = techniques.recomputed(run, blocks, techniques.patterns(run, blocks)["layers.*"], "layers.*")
+    assert run.replay(again.changes).peak == pytest.approx(trained(batch, checkpointed=True).peak()[0], rel=0.03)
+
+
+def test_the_best_part_of_a_real_model_is_its_layers() -> None:
+    run = Run(trained(1024))
+    applied = techniques.checkpointed(run)
+    assert applied is not None and applied.what == "layers.*" and applied.number == 6
+    names = [advice.name for advice in memory.advise(run.recording)]
+    assert "checkpoint" in names and "batch" in names
+
+
+def test_a_real_recording_goes_through_a_file(tmp_path: Any) -> None:
+    recording = trained(64)
+    memory.save(recording, tmp_path / "a.pickle")
+    found = memory.validate(memory.load_snapshot(tmp_path / "a.pickle"))
+    assert abs(found.peak - recording.peak()[0]) <= 1
+    assert memory.load(tmp_path / "a.pickle").peak() == recording.peak()
