@@ -133,6 +133,18 @@ def test_what_it_needs_comes_from_other_stores(tmp_path: Any) -> None:
         assert all((p.grad == g).all() for p, g in zip(net.parameters(), plain, strict=True))
 
 
+def test_what_hooks_within_make_is_not_taken_for_the_result() -> None:
+    w = torch.randn(16, 16).requires_grad_()
+    plain = torch.func.grad(lambda w: ((w @ w).square().tanh().sigmoid() @ w).sum())(w)
+    halves = torch.autograd.graph.saved_tensors_hooks(lambda t: t * 0.5, lambda t: t * 2)
+    with stores.recompute(min_bytes=0):
+        with halves:
+            h = (w @ w).square().tanh()
+        y = (h.sigmoid() @ w).sum()
+    y.backward()
+    assert (w.grad == plain).all()
+
+
 def test_layouts_are_those_of_the_first_time() -> None:
     w = torch.randn(16, 16).requires_grad_()
     store = stores.recompute(min_bytes=0)

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.ops.compute import compute
 from rushlight.storage import root_of, storage_of
 from rushlight.stores.chain import is_parameter
-from rushlight.stores.layout import Layout, layout_of, stretch, viewed
+from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
 from rushlight.tensor import Tensor
 
@@ -32,13 +32,26 @@ def is_cheap(op: Any) -> bool:
 class Source:
     """An input of an operator, without the memory: where to look for it when its result is saved."""
 
-    __slots__ = ("dtype", "nbytes", "offset", "parameter", "recipe", "region", "shape", "storage", "strides", "version")
+    __slots__ = (
+        "dtype",
+        "itemsize",
+        "nbytes",
+        "offset",
+        "parameter",
+        "recipe",
+        "region",
+        "shape",
+        "storage",
+        "strides",
+        "version",
+    )
 
     def __init__(self, tensor: Any, store: Any):
         array, storage = tensor._array, storage_of(tensor)
         root = root_of(array)
         self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         self.shape, self.strides, self.dtype, self.nbytes = array.shape, array.strides, array.dtype, array.nbytes
+        self.itemsize = array.itemsize
         self.storage, self.version = weakref.ref(storage), storage.version
         self.parameter = tensor if is_parameter(tensor) else None
         self.region = store.region(storage, self.version)
@@ -67,7 +80,7 @@ class Source:
         region = self.kept()
         if storage is not None and storage.version != self.version:
             storage = None  # it has other values now
-        if self.parameter is None and region is not None and region.start <= self.offset:
+        if self.parameter is None and region is not None and self.within(region):
             return FromRegion(self, region)
         if storage is not None and self.nbytes <= small:
             return Copied(self.view_of(storage.root).copy(order="K"))
@@ -77,6 +90,11 @@ class Source:
             found = self.recipe.resolved(store)
             return None if found is None else FromRegion(self, Region(found, self.recipe.layout, found.cost))
         return None
+
+    def within(self, region: Region) -> bool:
+        """Whether all of it lies in a region."""
+        low, high = extremes(self)
+        return region.start <= self.offset + low and self.offset + high <= region.stop
 
     def view_of(self, root: Any, start: int = 0) -> Any:
         """The input, given the memory from byte `start` on."""

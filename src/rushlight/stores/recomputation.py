@@ -173,6 +173,8 @@ class RecomputeStore(Store):
         call = calls[-1] if calls else None
         if call is None or where is None or where[0] != call[0].name or where[1] != call[0].out_names[0]:
             return None
+        if self not in getattr(modes.saved_hooks[-1], "stores", ()):
+            return None  # hooks within made something else of the result
         self.made(call, saved.tensor._array, saved.storage)
         return self.recipe(saved.storage, saved.version)
 
