@@ -94,7 +94,7 @@ class Source:
     def within(self, region: Region) -> bool:
         """Whether all of it lies in a region."""
         low, high = extremes(self)
-        return region.start <= self.offset + low and self.offset + high <= region.stop
+        return bool(region.start <= self.offset + low and self.offset + high <= region.stop)
 
     def view_of(self, root: Any, start: int = 0) -> Any:
         """The input, given the memory from byte `start` on."""
