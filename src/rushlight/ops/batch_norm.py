@@ -14,7 +14,14 @@ from rushlight.engine import inplace
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import require, widened
 from rushlight.ops.named import named as ops
-from rushlight.ops.normalization import by_feature, group_norm_op, standardized, verify_batch, zero_gradients
+from rushlight.ops.normalization import (
+    bias_gradient,
+    by_feature,
+    group_norm_op,
+    standardized,
+    verify_batch,
+    zero_gradients,
+)
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
@@ -35,13 +42,18 @@ def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | Non
 
 
 def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+    if input is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
         return zero_gradients(input, weight)
     return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
 
 
-@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw)
+@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
+                    uses={"input": "input weight mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
     g, input, weight = widened(g, input, weight)
     dims = (0, *range(2, input.ndim))
     hat, rstd = standardized(input, dims, eps)
@@ -59,25 +71,28 @@ def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array 
 
 
 def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+    if var is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
     rstd = reciprocal_deviation(wide, eps)
     if not needs[1]:  # without the input, which frozen weights make unnecessary
         gx = be.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
-        dims = (0, *range(2, g.ndim))
-        gb = np.add.reduce(g, dims, np.float32 if g.dtype.itemsize == 2 else None) if needs[2] else None
+        gb = bias_gradient(g, (0, *range(2, g.ndim))) if needs[2] else None
         return gx, None, gb
     mean = mean.astype(wide.dtype, copy=False)
     return be.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
-                         uses={"input": "weight var", "weight": "input mean var weight", "bias": "var"})  # fmt: skip
+                         uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:
     dims, n = (0, *range(2, g.ndim)), g.ndim
     if needs[1]:
         g, input, weight, mean, var = widened(g, input, weight, mean, var)
     else:
         g, weight, var = widened(g, weight, var)
+    if var is None:
+        return None, None, ops.sum(g, dims)
     rstd = by_feature(ops.rsqrt(var + eps), n)
     gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
     gw = ops.sum(g * ((input - by_feature(mean, n)) * rstd), dims) if needs[1] else None

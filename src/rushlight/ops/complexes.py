@@ -154,7 +154,7 @@ complex_op.op.check, polar.op.check = _same_floats("complex"), _same_floats("pol
 
 
 @polar.grad("abs")
-def _(g: Any, abs: Any, angle: Any) -> Any:
+def _(g: Any, angle: Any) -> Any:
     from rushlight.ops.unary import cos, sin
 
     return real(g) * cos(angle) + imag(g) * sin(angle)

@@ -53,9 +53,16 @@ def _layer_norm_raw(
     be: Any, g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any
 ) -> Any:
     # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
+    if input is None:
+        return None, None, bias_gradient(g, tuple(range(g.ndim - k)))
     gx, gw, gb = be.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
+
+
+def bias_gradient(g: Any, dims: tuple[int, ...]) -> Any:
+    """The gradient of a bias alone, for which nothing is saved: an array summed over `dims`."""
+    return np.add.reduce(g, dims, np.float32 if g.dtype.itemsize == 2 else None)
 
 
 def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
@@ -65,8 +72,12 @@ def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     return centered * rstd, rstd
 
 
-@layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw)
+@layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw,
+                    uses={"input": "input weight bias mean rstd", "weight": "input weight bias mean rstd",
+                          "bias": ""})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, g
     g, input, weight = widened(g, input, weight)
     dims = last_dims(k)
     hat, rstd = standardized(input, dims, eps)
@@ -146,17 +157,20 @@ def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float)
 
 def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
     gx, gw = be.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
-    return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(weight.shape))
+    shape = input.shape[input.ndim - k :]
+    return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
 
 
-@rms_norm_op.grad("input", "weight", raw=_rms_norm_raw)
+@rms_norm_op.grad("input", "weight", raw=_rms_norm_raw,
+                  uses={"input": "input weight rstd", "weight": "input rstd"})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
     g, input, weight = widened(g, input, weight)
     dims = last_dims(k)
     rstd = ops.rsqrt(ops.mean(input * input, dims, True) + eps)
     hat = input * rstd
     t = g if weight is None else g * weight
-    return rstd * (t - hat * ops.mean(t * hat, dims, True)), g * hat if needs[1] else None
+    gx = rstd * (t - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
+    return gx, g * hat if needs[1] else None
 
 
 @function(ns=F)
@@ -191,6 +205,8 @@ def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | Non
 
 
 def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
         return zero_gradients(input, weight)
     return be.group_norm_backward(g, input, mean, rstd, weight, needs)
@@ -207,8 +223,11 @@ def by_feature(weight: Any, ndim: int) -> Any:
     return weight.reshape(1, -1, *(1,) * (ndim - 2))
 
 
-@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw)
+@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw,
+                    uses={"input": "input weight mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
 def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
     g, input, weight = widened(g, input, weight)
     shape = tuple(input.shape)
     grouped, dims = in_groups(shape, groups), (0, *range(2, len(shape)))

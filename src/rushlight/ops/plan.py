@@ -299,6 +299,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
     lines: list[str] = []
     absent = {name for k, name in enumerate(plan.op.out_names) if k not in plan.save_outs}
+    absent |= {name for i, name in enumerate(plan.op.tensors) if i not in plan.save_inputs}
     absent |= set() if plan.save_aux else set(plan.op.aux)
     op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array}
     fetched: set[str] = set()
@@ -332,7 +333,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
 def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str], absent: set[str]) -> list[str]:
     """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`.
 
-    absent: results that this plan does not save, which no formula that runs takes.
+    absent: inputs and results that this plan does not save, which no formula that runs takes.
     """
     args = []
     for request in requests:

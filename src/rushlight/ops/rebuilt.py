@@ -74,7 +74,7 @@ def rebuilt(tensor: Tensor) -> Any:
     base = tensor if tensor._view is None else tensor._view.base
     node = base._edge
     plan = getattr(node, "plan", None)
-    if plan is None or not plan.op.cheap or node.saved is None:
+    if plan is None or not plan.op.cheap or node.saved is None or len(plan.save_inputs) < len(plan.op.tensors):
         return tensor
     chain = () if base is tensor else chain_of(tensor)
     if all(x is None or isinstance(x, (Tensor, Constant)) for x in node.saved):

@@ -97,11 +97,11 @@ def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) ->
     return out
 
 
-@recurrence.grad("input", "factor")
+@recurrence.grad("input", "factor", uses={"input": "factor", "factor": "factor out"})
 def _(g: Any, factor: Any, out: Any, dim: Any, reverse: Any) -> Any:
     # The adjoint runs the other way.
     back = adjoint_recurrence(g, conj(factor), dim, not reverse)
-    return back, shift(back, dim, 1 if reverse else -1) * conj(out)
+    return back, None if out is None else shift(back, dim, 1 if reverse else -1) * conj(out)
 
 
 def shift(x: Any, dim: int, by: int) -> Any:
