@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -39,6 +40,7 @@ def test_views_and_foreign_memory_are_not() -> None:
 
 
 def test_other_threads_are_counted() -> None:
+    gc.collect()
     before, made = used(), []
     thread = threading.Thread(target=lambda: made.append(np.ones(1 << 20)))
     thread.start()

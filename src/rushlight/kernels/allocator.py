@@ -18,7 +18,7 @@ from rushlight.kernels.native import loader
 
 _SET, _DEFAULT = 304, 306  # places of PyDataMem_SetHandler and PyDataMem_DefaultHandler in NumPy's C API
 _PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_GetCode", "PyFrame_GetLasti", "Py_IncRef",
-           "Py_DecRef", "PyGC_Disable", "PyGC_Enable")  # fmt: skip
+           "Py_DecRef", "PyGC_Disable", "PyGC_Enable", "PyGILState_Ensure", "PyGILState_Release")  # fmt: skip
 _p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "exact": (_i,), "limit": (_n, _p),

@@ -88,7 +88,7 @@ class budget:
     def __enter__(self) -> budget:
         now = allocator.totals().bytes
         allocator.library().reset_peak()
-        disk = Spill(self.spill, memory=0)
+        disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
         self.pager = pager = Pager(self.limit, disk, min(self.limit // 64, 1 << 25))
         self.hooks = saved_tensors_hooks(pager.pack, pager.unpack)
         self.handles = [optimizers.register_optimizer_step_post_hook(lambda o, args, kwargs: pager.adopt_state(o))]

@@ -26,6 +26,7 @@ from rushlight.stores.files import Spill
 from rushlight.tensor import LEAF, Tensor, wrap
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
+AHEAD = 24  # saved tensors that may be read ahead
 KINDS = (STATE, SAVED, GRADIENT, PARAMETER)  # in the order in which they are sent away
 
 
@@ -45,17 +46,24 @@ class Pager:
         self.seconds, self.away, self.demand, self.least, self.asked = 0.0, 0, 0, 0, 0
         self.error: BaseException | None = None
         self.depth = 0
+        self.saved: dict[int, Any] = {}  # number of a page of a saved tensor: weak reference
+        self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         self.known: dict[int, int] = {}  # of optimizers by id: how many parameters had state when last looked at
 
     # Pages -----------------------------------------------------------------------------------------
 
     def add(self, page: Page) -> None:
         """A page begins to live."""
-        self.pages[page.kind][id(page)] = weakref.ref(page)
+        reference = self.pages[page.kind][id(page)] = weakref.ref(page)
+        if page.kind == SAVED:
+            page.number, self.count = self.count, self.count + 1
+            self.saved[page.number] = reference
 
     def drop(self, page: Page) -> None:
         """A page ceases to live."""
         self.pages[page.kind].pop(id(page), None)
+        if page.kind == SAVED:
+            del self.saved[page.number]
         if page.array is None:
             self.away -= page.nbytes
 
@@ -72,10 +80,8 @@ class Pager:
         """Read a page."""
         start = self.clock()
         piece = page.piece
-        plain = piece.axes is None
-        data = np.empty(piece.shape, piece.dtype) if plain else np.empty(page.nbytes, np.uint8)
-        array = piece.get(out=data) if plain else piece.laid_out(piece.get(out=data))
-        del data
+        plain = piece.axes is None and not piece.in_memory
+        array = piece.get(out=np.empty(piece.shape, piece.dtype)) if plain else piece.get()
         with self.lock:
             if page.array is None:
                 page.array = array
@@ -85,18 +91,42 @@ class Pager:
                 page.piece = None
         if page.mutable:
             piece.free()
+        else:
+            self.read_ahead(page)
         self.paid(start)
 
+    def read_ahead(self, page: Page) -> None:
+        """Begin to read the saved tensors that backward uses after this one, as far as there is room."""
+        room = self.limit - used() - 2 * self.slack
+        for number in range(page.number - 1, max(page.number - AHEAD, -1), -1):
+            reference = self.saved.get(number)
+            other = reference() if reference is not None else None
+            if other is None or other.array is not None:
+                continue
+            room -= other.nbytes
+            if room < 0 or not other.piece.prefetch():
+                return
+
+    def write_behind(self) -> None:
+        """Begin to write the saved tensors that will have to go first, so that dropping them takes no time."""
+        spill = self.spill
+        while self.behind < self.count:
+            reference = self.saved.get(self.behind)
+            page = reference() if reference is not None else None
+            if page is not None and page.array is not None and page.piece is None:
+                if spill.queued + page.nbytes > spill.limit:
+                    return
+                page.piece = spill.put(page.array)
+            self.behind += 1
+
     def send(self, page: Page) -> int:
-        """Write a page and drop its array; the bytes that frees."""
-        start = self.clock()
+        """Write a page, unless that was done, and drop its array; the bytes that frees, once it is written."""
         if page.piece is None:
             page.piece = self.spill.put(page.array)
         self.roots.pop(id(page.array), None)
         page.array = None
         self.away += page.nbytes
         self.moved_out[page.kind] += page.nbytes
-        self.paid(start)
         return int(page.nbytes)
 
     def clock(self) -> float:
@@ -114,35 +144,57 @@ class Pager:
 
     def make_room(self, over: int) -> None:
         """Send pages away until `over` bytes are free, and some more, or nothing else can be sent."""
-        with self.lock:
+        if threading.current_thread().name == "rushlight.stores":
+            return  # a thread that reads ahead is refused: it cannot wait for what it is to do itself
+        self.lock.acquire()
+        start = self.clock()
+        try:
             self.asked += 1
             self.demand = max(self.demand, self.limit + over + self.away)
-            try:
-                if self.asked == 1:
-                    self.scan()
-                freed = self.free(over + self.slack)
-                if freed < over:
-                    self.scan()
-                    freed += self.free(over - freed)
-                if freed < over:
-                    self.least = max(self.least, self.limit + over - freed)
-            except BaseException as error:  # nothing may leave the allocator: the refusal is explained later
-                self.error = error
+            goal = used() - over
+            if self.asked == 1:
+                self.scan()
+            if not self.reach(goal):
+                self.scan()
+                if not self.reach(goal):
+                    self.least = max(self.least, self.limit + used() - goal)
+        except BaseException as error:  # nothing may leave the allocator: the refusal is explained later
+            self.error = error
+        finally:
+            self.paid(start)
+            self.lock.release()
 
-    def free(self, goal: int) -> int:
-        """Send idle pages away, those used latest in the future first, until `goal` bytes are free; how many are."""
-        freed = 0
-        for kind in KINDS:
+    def reach(self, goal: int) -> bool:
+        """Send idle pages away until no more than `goal` bytes are in use, and some less; whether that came about.
+
+        First those that are on disk already, and those on their way there.
+        """
+        least = goal - self.slack
+        self.free(least, True)
+        if used() > goal and self.spill.queued:
+            self.spill.flush()
+            self.free(least, True)
+        if used() > goal:
+            self.free(least, False)
+            self.spill.flush()
+        return used() <= goal
+
+    def free(self, goal: int, written: bool) -> None:
+        """Send idle pages away, those used latest in the future first, until no more than `goal` bytes are in use.
+
+        written: only those that need not be written.
+        """
+        left = used() - goal
+        for kind in (SAVED,) if written else KINDS:
             references = list(self.pages[kind].values())
             if self.newest_first(kind):
                 references.reverse()
             for reference in references:
-                if freed >= goal:
-                    return freed
+                if left <= 0:
+                    return
                 page = reference()
-                if page is not None and page.idle:
-                    freed += self.send(page)
-        return freed
+                if page is not None and (page.piece is not None or not written) and page.idle:
+                    left -= self.send(page)
 
     def newest_first(self, kind: str) -> bool:
         """Whether, of a kind, what was used last is used again the latest."""
@@ -202,6 +254,8 @@ class Pager:
         if page is None or page.array is not root:
             page = Page(root, SAVED, False, self)
             self.roots[id(root)] = weakref.ref(page)
+            if self.asked:
+                self.write_behind()
         return Kept(tensor, page, None if array is root else View(array, root))
 
     def unpack(self, packed: Any) -> Any:

@@ -27,7 +27,8 @@ class Page:
     kind: what it is for. mutable: whether what is on disk is void once the array is back. away: whether it is on disk.
     """
 
-    __slots__ = ("__weakref__", "array", "kind", "mutable", "nbytes", "pager", "piece")
+    __slots__ = ("__weakref__", "array", "kind", "mutable", "nbytes", "number", "pager", "piece")
+    number: int  # of saved tensors: in the order of saving
 
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
         self.array, self.kind, self.mutable, self.pager = array, kind, mutable, pager

@@ -31,7 +31,7 @@ namespace {
 // Totals -------------------------------------------------------------------------------------------------------
 
 struct Totals {
-    std::atomic<int64_t> bytes{0}, peak{0}, count{0}, born{0}, born_bytes{0}, refused{0};
+    std::atomic<int64_t> bytes{0}, peak{0}, count{0}, born{0}, born_bytes{0};
 } totals;
 
 enum Flags { kRecording = 1, kLimited = 2, kExact = 4 };
@@ -44,6 +44,20 @@ void raise_peak(int64_t bytes) {
     int64_t peak = totals.peak.load(std::memory_order_relaxed);
     while (bytes > peak && !totals.peak.compare_exchange_weak(peak, bytes, std::memory_order_relaxed)) {
     }
+}
+
+// Bytes counted before they are allocated, so that threads that allocate at once do not pass a limit together.
+void count(int64_t bytes) {
+    raise_peak(totals.bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+}
+
+bool count_below(int64_t bytes, int64_t most) {
+    int64_t now = totals.bytes.load(std::memory_order_relaxed);
+    do {
+        if (now + bytes > most) return false;
+    } while (!totals.bytes.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
+    raise_peak(now + bytes);
+    return true;
 }
 
 // Python ---------------------------------------------------------------------------------------------------------
@@ -59,6 +73,8 @@ struct Python {
     void (*drop)(void *);         // Py_DecRef
     int (*pause)();               // PyGC_Disable: whether it was on
     int (*resume)();              // PyGC_Enable
+    int (*ensure)();              // PyGILState_Ensure
+    void (*release)(int);         // PyGILState_Release
 } python;
 
 bool gil() { return python.held && python.held(); }
@@ -205,17 +221,18 @@ bool note_death(void *block, size_t bytes) {
 std::atomic<int64_t> limit{0};
 void (*make_room)(int64_t) = nullptr;  // takes the GIL itself
 
-// Whether `bytes` more may be had; asks for room where they may not.
-bool within(size_t bytes) {
-    int64_t most = limit.load(std::memory_order_relaxed);
-    auto over = [&] { return totals.bytes.load(std::memory_order_relaxed) + int64_t(bytes) - most; };
-    if (over() <= 0 || making || !make_room || !gil()) return true;
-    making = true;
-    make_room(over());
-    making = false;
-    if (over() <= 0 || limit.load(std::memory_order_relaxed) != most) return true;
-    totals.refused.store(int64_t(bytes), std::memory_order_relaxed);
-    return false;
+// Count `bytes` more; asks for room where they are too many.  False, with nothing counted, if there is none.
+bool counted(size_t bytes) {
+    int64_t more = int64_t(bytes), most = limit.load(std::memory_order_relaxed);
+    if (is(kLimited) && make_room && gil() && !making) {
+        if (count_below(more, most)) return true;
+        making = true;
+        make_room(totals.bytes.load(std::memory_order_relaxed) + more - most);
+        making = false;
+        if (is(kLimited)) return count_below(more, limit.load(std::memory_order_relaxed));
+    }
+    count(more);
+    return true;
 }
 
 // The allocator ------------------------------------------------------------------------------------------------------
@@ -241,25 +258,91 @@ void discard(void *block, size_t bytes) {
 #endif
 }
 
-bool refused(size_t bytes) { return is(kLimited) && !within(bytes); }
+// Below a limit, the C library gives large blocks back at once, so that the process takes what the limit says.  A step
+// asks for the same sizes again and again: what was freed is kept for that, as long as all together stay below the limit.
+constexpr size_t kPooled = size_t(1) << 20;
 
-void *allocate(void *, size_t bytes) {
-    if (refused(bytes)) return nullptr;
-    void *block = std::malloc(bytes);
-    if (!block) return nullptr;
-    advise(block, bytes);
-    born(block, bytes);
-    return block;
+size_t rounded(size_t bytes) { return (bytes + 4095) & ~size_t(4095); }
+
+struct Pool {
+    std::mutex lock;
+    std::unordered_map<size_t, std::vector<void *>> free;  // by size in whole pages
+    int64_t bytes = 0;
+
+    void *take(size_t size) {
+        std::lock_guard<std::mutex> hold(lock);
+        auto found = free.find(size);
+        if (found == free.end() || found->second.empty()) return nullptr;
+        void *block = found->second.back();
+        found->second.pop_back();
+        bytes -= int64_t(size);
+        return block;
+    }
+
+    bool keep(void *block, size_t size) {
+        std::lock_guard<std::mutex> hold(lock);
+        if (totals.bytes.load(std::memory_order_relaxed) + bytes + int64_t(size) > limit.load(std::memory_order_relaxed)) return false;
+        free[size].push_back(block);
+        bytes += int64_t(size);
+        return true;
+    }
+
+    // Give back until all together and `more` bytes are below `most`.
+    void trim(int64_t more, int64_t most) {
+        std::lock_guard<std::mutex> hold(lock);
+        for (auto &[size, blocks] : free)
+            while (!blocks.empty() && totals.bytes.load(std::memory_order_relaxed) + bytes + more > most) {
+                std::free(blocks.back());
+                blocks.pop_back();
+                bytes -= int64_t(size);
+            }
+    }
+};
+Pool *pool = new Pool();
+
+// Count `bytes`, and find a block of that size that was freed, if there is one; false if the limit forbids another.
+bool admitted(size_t bytes, void *&block) {
+    bool pools = bytes >= kPooled && is(kExact) && is(kLimited);
+    block = pools ? pool->take(rounded(bytes)) : nullptr;
+    if (block) {
+        count(int64_t(bytes));
+        return true;
+    }
+    if (!counted(bytes)) return false;
+    if (pools) block = pool->take(rounded(bytes));  // of what made room
+    if (!block && is(kLimited)) pool->trim(0, limit.load(std::memory_order_relaxed));
+    return true;
 }
 
-void *allocate_zeros(void *, size_t count, size_t each) {
+void *enter(void *block, size_t bytes);
+
+void *allocate(void *, size_t bytes) {
+    void *block;
+    if (!admitted(bytes, block)) return nullptr;
+    if (!block) {
+        block = std::malloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : bytes);
+        if (block) advise(block, bytes);
+    }
+    return enter(block, bytes);
+}
+
+void *allocate_zeros(void *, size_t number, size_t each) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, each, &bytes) || refused(bytes)) return nullptr;
-    void *block = std::calloc(count, each);
-    if (!block) return nullptr;
-    advise(block, bytes);
-    born(block, bytes);
-    return block;
+    if (__builtin_mul_overflow(number, each, &bytes)) return nullptr;
+    void *block;
+    if (!admitted(bytes, block)) return nullptr;
+    if (block) return std::memset(enter(block, bytes), 0, bytes);
+    block = bytes >= kPooled && is(kExact) ? std::calloc(rounded(bytes), 1) : std::calloc(number, each);
+    if (block) advise(block, bytes);
+    return enter(block, bytes);
+}
+
+size_t usable(void *block) {
+#ifdef __APPLE__
+    return malloc_size(block);
+#else
+    return malloc_usable_size(block);
+#endif
 }
 
 // What the recorder knows of a block's size, or what the C library knows: the size asked for, rounded up.
@@ -269,28 +352,43 @@ size_t size_of(void *block) {
         auto found = recorder->alive.find(block);
         if (found != recorder->alive.end()) return size_t(found->second.size);
     }
-#ifdef __APPLE__
-    return malloc_size(block);
-#else
-    return malloc_usable_size(block);
-#endif
+    return usable(block);
 }
 
 // NumPy does not say how large the block was.
 void *resize(void *, void *block, size_t bytes) {
     if (!block) return allocate(nullptr, bytes);
     size_t before = size_of(block);
-    if (bytes > before && refused(bytes - before)) return nullptr;
+    if (!counted(bytes)) return nullptr;
     died(block, before);
     void *moved = std::realloc(block, bytes ? bytes : 1);
-    born(moved ? moved : block, moved ? bytes : before);
-    return moved;
+    if (moved) return enter(moved, bytes);
+    enter(nullptr, bytes);
+    born(block, before);
+    return nullptr;
+}
+
+// A block whose bytes were counted begins to live; without one they are taken back.
+void *enter(void *block, size_t bytes) {
+    if (!block) {
+        totals.bytes.fetch_sub(int64_t(bytes), std::memory_order_relaxed);
+        return nullptr;
+    }
+    totals.count.fetch_add(1, std::memory_order_relaxed);
+    totals.born.fetch_add(1, std::memory_order_relaxed);
+    totals.born_bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    if (bytes >= kLarge || is(kRecording)) note_birth(block, bytes);
+    return block;
 }
 
 void release(void *, void *block, size_t bytes) {
     if (!block) return;
     died(block, bytes);
-    if (is(kExact) && bytes >= kLarge) discard(block, bytes);
+    if (is(kExact) && bytes >= kLarge) {
+        size_t size = rounded(bytes);
+        if (bytes >= kPooled && is(kLimited) && usable(block) >= size && pool->keep(block, size)) return;
+        discard(block, bytes);
+    }
     std::free(block);
 }
 
@@ -309,12 +407,16 @@ struct Handler {
 
 }  // namespace
 
+// The working memory of a kernel, which runs without the GIL.
 void born(void *block, size_t bytes) {
-    totals.count.fetch_add(1, std::memory_order_relaxed);
-    totals.born.fetch_add(1, std::memory_order_relaxed);
-    totals.born_bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed);
-    raise_peak(totals.bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed) + int64_t(bytes));
-    if (bytes >= kLarge || is(kRecording)) note_birth(block, bytes);
+    bool done = false;
+    if (is(kLimited) && python.ensure) {
+        int state = python.ensure();
+        done = counted(bytes);
+        python.release(state);
+    }
+    if (!done) count(int64_t(bytes));
+    enter(block, bytes);
 }
 
 void died(void *block, size_t bytes) {
@@ -355,7 +457,7 @@ RL_EXPORT void rl_memory_limit(int64_t most, void (*room)(int64_t)) {
     make_room = room;
     limit.store(most);
     if (most) flags |= kLimited;
-    else flags &= ~kLimited;
+    else flags &= ~kLimited, pool->trim(0, 0);
 }
 
 // Start anew with a ring for `events` events and stacks of `depth` lines; 0 events: stop, keeping what there is.

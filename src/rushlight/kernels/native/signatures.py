@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 10
+ABI = 13
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
