@@ -242,8 +242,9 @@ def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tu
 def step_work(optimizer: Any, array: Any) -> int:
     """Bytes that a step of one parameter needs for a moment: formulas work on blocks, Muon on whole matrices."""
     name = type(optimizer).__name__
-    if name == "Muon":
-        return int(5.7 * array.nbytes)
+    if name == "Muon":  # the matrix, its product with itself and one more of either
+        small = min(array.shape) ** 2
+        return int(4 * (array.size + small + max(array.size, small)))
     half = array.itemsize == 2
     if name in ("SGD", "Adam", "AdamW") and not half:
         return 0

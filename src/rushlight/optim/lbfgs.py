@@ -90,6 +90,11 @@ class LBFGS(Optimizer):
             bump(p)
 
 
+def largest(x: Any) -> Any:
+    """The largest absolute value of a vector, without another one."""
+    return np.maximum(-x.min(initial=0.0), x.max(initial=0.0))
+
+
 class _Run:
     """One call of `step`."""
 
@@ -148,14 +153,13 @@ class _Run:
 
     def is_flat(self) -> bool:
         """Whether the gradient is as good as zero."""
-        return bool(np.abs(self.grad).max(initial=0.0) <= self.group["tolerance_grad"])
+        return bool(largest(self.grad) <= self.group["tolerance_grad"])
 
     def is_still(self) -> bool:
         """Whether parameters or loss hardly changed."""
         least = self.group["tolerance_change"]
-        return bool(
-            np.abs(self.direction * float(self.t)).max(initial=0.0) <= least or abs(self.loss - self.prev_loss) < least
-        )
+        moved = abs(largest(self.direction) * float(self.t))
+        return bool(moved <= least or abs(self.loss - self.prev_loss) < least)
 
     def choose_direction(self) -> None:
         """Remember the last change; then set direction and step length."""
@@ -167,7 +171,7 @@ class _Run:
             self.remember()
             self.direction = self.quasi_newton()
             self.t = self.lr
-        self.prev_grad, self.prev_loss = self.grad.copy(), self.loss
+        self.prev_grad, self.prev_loss = self.grad, self.loss  # nobody changes it: the next one is a new vector
 
     def remember(self) -> None:
         """Add the change of the gradient and the step that made it, if they are of use."""
@@ -221,7 +225,7 @@ class _Run:
         start = Point(0, self.loss, self.grad, slope)
         left = self.group["max_eval"] - self.evaluations
         search = StrongWolfe(at, start, self.group["tolerance_change"], min(25, left))
-        found = search.run(self.t, float(np.abs(direction).max()))
+        found = search.run(self.t, float(largest(direction)))
         self.t, self.loss, self.grad = found.t, found.loss, found.grad
         owner._move(self.t, direction)
         return search.evaluations

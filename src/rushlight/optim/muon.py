@@ -103,11 +103,29 @@ def orthogonal(x: Any, coefficients: tuple[float, float, float], steps: int, eps
     a, b, c = coefficients
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
-    x = _rounded(x / max(float(_rounded(np.float32(np.sqrt(np.vdot(x, x))))), eps))
+    x /= np.float32(max(float(_rounded(np.float32(np.sqrt(np.vdot(x, x))))), eps))
+    _round(x)
     for _ in range(steps):
-        gram = _rounded(x @ x.T)
-        x = _rounded(a * x + _rounded(b * gram + c * (gram @ gram)) @ x)
+        gram = _round(x @ x.T)
+        square = gram @ gram
+        square *= np.float32(c)
+        gram *= np.float32(b)
+        gram += square
+        del square
+        change = _round(gram) @ x
+        del gram
+        x *= np.float32(a)
+        x += change
+        del change
+        _round(x)
     return x.T if tall else x
+
+
+def _round(x: Any) -> Any:
+    """`x`, a matrix, with its values rounded to bfloat16 in place."""
+    for (block,) in blocks(x):
+        block[...] = block.astype(ml_dtypes.bfloat16)
+    return x
 
 
 def _rounded(x: Any) -> Any:
