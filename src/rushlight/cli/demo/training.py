@@ -61,25 +61,12 @@ class Plain:
         self.parts[0].step()
 
 
-class InBackward:
-    """An optimizer per parameter, stepped as soon as that parameter's gradient is complete."""
+class InBackward(Plain):
+    """The same, each parameter stepped as soon as its gradient is complete."""
 
     def __init__(self, model: VisionTransformer) -> None:
-        of: dict[Any, optim.Adam] = {p: optim.Adam([p], lr=RATE, foreach=False) for p in model.parameters()}
-
-        def hook(parameter: Tensor) -> None:
-            of[parameter].step()
-            of[parameter].zero_grad()
-
-        for parameter in of:
-            parameter.register_post_accumulate_grad_hook(hook)
-        self.parts = list(of.values())
-
-    def before(self) -> None:
-        """No gradient is left to drop."""
-
-    def after(self) -> None:
-        """Every parameter has been stepped."""
+        super().__init__(model)
+        optim.in_backward(self.parts[0])
 
 
 WAYS: dict[str, Callable[[VisionTransformer], Plain | InBackward]] = {
