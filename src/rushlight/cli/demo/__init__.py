@@ -17,7 +17,7 @@ __all__ = ["main"]
 EPILOG = """The three ways differ in nothing but the optimizer:
   Adam                 torch.optim.Adam(model.parameters())
   Adam, foreach=False  the same with foreach=False
-  Adam in backward     an Adam per parameter, stepped by register_post_accumulate_grad_hook
+  Adam in backward     each parameter stepped as soon as its gradient is complete: optim.in_backward
 Each runs in a process of its own. Its memory is the resident memory above what the process held after its
 imports and the data; the peak is the operating system's own (VmHWM).
 """
