@@ -35,6 +35,7 @@ class _Block(NamedTuple):
 
 
 def blocks_of(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
+    """The blocks of scores (B, H, L, S) that exist one after the other."""
     batch, heads, length, width = shape
     rows = max(1, min(length, _BLOCK // max(width, 1)))
     if causal:
