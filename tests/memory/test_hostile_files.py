@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pickle
 import pickletools
@@ -9,6 +10,7 @@ import random
 import struct
 import time
 import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,73 @@ def test_flipped_bits_in_our_columns(tmp_path: Path) -> None:
             memory.from_snapshot({"rushlight": changed, "segments": []})
         except SnapshotError:
             pass
+
+
+def doubled() -> Any:
+    """A list that is short to write and has 2**80 leaves."""
+    found: Any = ["x"]
+    for _ in range(80):
+        found = [found, found]
+    return found
+
+
+@pytest.mark.parametrize("place", ["filename", "user_metadata", "annotation", "size", "segments", "action", "traces"])
+def test_values_that_are_large_only_when_written_out(place: str, tmp_path: Path) -> None:
+    event: dict[str, Any] = {
+        "action": "alloc",
+        "addr": 1,
+        "size": 5,
+        "frames": [{"filename": "f", "line": 1, "name": "g"}],
+    }
+    snapshot: dict[str, Any] = {"segments": [], "device_traces": [[event]], "external_annotations": []}
+    if place == "filename":
+        event["frames"][0]["filename"] = doubled()
+    elif place == "user_metadata":
+        event |= {"action": "annotate", "user_metadata": doubled()}
+    elif place == "annotation":
+        snapshot["external_annotations"] = [{"name": doubled(), "stage": "START", "device": 0, "time_us": 1}]
+    elif place == "segments":
+        blocks = [{"address": 7, "size": 1, "state": "active_allocated"}] * 20_000
+        snapshot["segments"] = [{"device": 0, "address": 0, "blocks": blocks} for _ in range(5)] * 4000
+    elif place == "traces":
+        snapshot["host_traces"] = [[event] * 20_000] * 20_000
+    else:
+        event[place] = doubled()
+    with open(tmp_path / "a.pickle", "wb") as file:
+        pickle.dump(snapshot, file, protocol=4)
+    start = time.perf_counter()
+    try:
+        memory.load(tmp_path / "a.pickle", "host" if place == "traces" else None)
+    except SnapshotError:
+        pass
+    try:
+        memory.validate(memory.load_snapshot(tmp_path / "a.pickle"))
+    except ValueError as error:
+        assert len(str(error)) < 5000
+    assert time.perf_counter() - start < 5
+
+
+def test_columns_that_unpack_to_much_more_than_a_recording() -> None:
+    bomb = base64.b64encode(zlib.compress(bytes(1 << 28), 9)).decode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(SnapshotError, match="larger than any recording"):
+            memory.from_snapshot({"rushlight": bomb, "segments": []})
+        assert tracemalloc.get_traced_memory()[1] < 1 << 27
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_validator_survives_anything() -> None:
+    data, dice = bytearray(foreign()), random.Random(3)
+    for _ in range(300):
+        at, bit = dice.randrange(len(data)), 1 << dice.randrange(8)
+        data[at] ^= bit
+        try:
+            memory.validate(plain.loads(bytes(data)))
+        except ValueError:
+            pass
+        data[at] ^= bit
 
 
 def test_other_files_are_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ VERSION = 1
 EVENTS = {"time": "<i8", "action": "|u1", "block": "<i8", "value": "<i8"}
 BLOCKS = {"address": "<i8", "size": "<i8", "stack": "<i4", "operator": "<i4", "module": "<i4"}
 DIFFERENCES = ("time", "address")  # columns that pack better as differences
-LARGEST = 1 << 33  # bytes unpacked: about 200 million events
+RATIO = 100  # bytes that a compressed one may become: more than recordings do, less than a bomb
 
 
 class ColumnsError(ValueError):
@@ -67,7 +67,8 @@ def unpack(text: str) -> Recording:
 
 def _open(text: str) -> tuple[dict[str, Any], bytes]:
     machine = zlib.decompressobj()
-    data = machine.decompress(base64.b64decode(text, validate=True), LARGEST)
+    packed = base64.b64decode(text, validate=True)
+    data = machine.decompress(packed, RATIO * len(packed) + (1 << 24))
     if not machine.eof:
         raise ColumnsError("the recording in it is damaged: it ends early, or is larger than any recording")
     length = int.from_bytes(data[:8], "little")

@@ -6,6 +6,7 @@ the start.  Segments' own events are passed over: they tell of the allocator's r
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,8 @@ def choose(segments: list[Any], traces: list[Any], device: int | str | None) -> 
     numbers = {whole(of(s, "segment"), "device", 0) for s in segments} | set(range(len(traces)))
     if device is None:
         lengths = {n: len(as_list(traces[n], "a trace")) if n < len(traces) else 0 for n in numbers}
-        blocks = [whole(s, "device", 0) for s in segments]
-        return max(sorted(numbers), key=lambda n: (lengths[n], blocks.count(n)), default=0)
+        blocks = Counter(whole(s, "device", 0) for s in segments)
+        return max(sorted(numbers), key=lambda n: (lengths[n], blocks[n]), default=0)
     number = int(str(device).rpartition(":")[2]) if str(device).rpartition(":")[2].isdigit() else -1
     if number not in numbers:
         raise ForeignError(f"device {device!r} is not in it; it has {sorted(numbers) or 'none'}, or 'host'")
@@ -79,7 +80,7 @@ class Reader:
         """The recording."""
         for number, event in enumerate(trace):
             self.event(of(event, f"event {number:,}"), number)
-        for segment in segments:
+        for segment in distinct(segments):
             self.segment(of(segment, "segment"))
         return self.finish(annotations)
 
@@ -118,7 +119,7 @@ class Reader:
 
     def mark(self, action: str, event: dict[str, Any]) -> None:
         """A moment with a text."""
-        text = str(event.get("user_metadata") or event.get("name") or "")[:200]
+        text = text_of(event, "user_metadata", text_of(event, "name", ""))[:200]
         if action == "oom":
             text = (
                 f"out of memory: asked for {whole(event, 'size', 0):,} bytes, {whole(event, 'device_free', 0):,} free"
@@ -149,13 +150,15 @@ class Reader:
     def segment(self, segment: dict[str, Any]) -> None:
         """Blocks alive at the end, without a birth: they were there from the start."""
         at = whole(segment, "address", 0, ADDRESSES)
-        for item in listed(segment, "blocks"):
+        blocks = listed(segment, "blocks")
+        for item in blocks if id(blocks) not in self.known else ():
             block = of(item, "block")
             address = whole(block, "address", at, ADDRESSES)
             at = address + whole(block, "size")
             if block.get("state") not in GAPS and block.get("size") and address not in self.live:
                 self.initial.append(self.block(address, whole(block, "size"), frames_of(block)))
                 self.live[address] = self.initial[-1]
+        self.known[id(blocks)] = -1
 
     # The end ----------------------------------------------------------------------------------------------
 
@@ -190,7 +193,7 @@ class Reader:
         """Phases by the names of annotations; others are marks."""
         found = []
         for item in annotations:
-            name, begins = str(item.get("name", "")), item.get("stage") == "START"
+            name, begins = text_of(item, "name", ""), item.get("stage") == "START"
             phase = phase_of(name)
             if phase:
                 found.append((whole(item, "time_us", 0), PHASE, -1, phase if begins else 0))
@@ -227,7 +230,7 @@ def frames_of(block: dict[str, Any]) -> Any:
 
 def frame(value: dict[str, Any]) -> Frame:
     """One line of a stack."""
-    return Frame(str(value.get("filename", "??")), whole(value, "line", 0), str(value.get("name", "??")))
+    return Frame(text_of(value, "filename"), whole(value, "line", 0), text_of(value, "name"))
 
 
 # Checks: everything of a foreign file is what it should be, or the error says what and where ---------------
@@ -252,6 +255,12 @@ def listed(value: dict[str, Any], key: str) -> list[Any]:
     return as_list(value.get(key) or [], key)
 
 
+def text_of(value: dict[str, Any], key: str, default: str = "??") -> str:
+    """The text under a key; the default for anything else, which is not looked into."""
+    found = value.get(key)
+    return found if isinstance(found, str) and found else default
+
+
 def whole(value: dict[str, Any], key: str, default: int | None = None, high: int = LARGEST) -> int:
     """A whole number under a key, not negative and below `high`."""
     found = value.get(key, default)
@@ -264,8 +273,13 @@ def whole(value: dict[str, Any], key: str, default: int | None = None, high: int
     return found
 
 
+def distinct(values: list[Any]) -> list[Any]:
+    """Each object once: one list that stands in a million places is looked at once."""
+    return list({id(value): value for value in values}.values())
+
+
 def _flat(traces: list[Any]) -> list[Any]:
-    return [event for trace in traces for event in (trace if isinstance(trace, list) else [trace])]
+    return [event for trace in distinct(traces) for event in (trace if isinstance(trace, list) else [trace])]
 
 
 def _shown(value: Any) -> str:

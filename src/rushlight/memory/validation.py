@@ -13,6 +13,7 @@ MOVES = ("alloc", *PAIR)
 ACTIONS = (*MOVES, "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot", "annotate")
 STATES = ("active_allocated", "active_pending_free", "inactive")
 SEGMENT = ("device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream")
+NUMBERS = ("addr", "size", "stream", "time_us")
 FLAWS = 20  # that are listed
 
 
@@ -31,20 +32,32 @@ def validate(snapshot: Any, device: int = 0) -> Replayed:
     Raises ValueError with every flaw that was found: wrong types, deaths that are not pairs, blocks outside segments, gaps
     in them, a state that the events do not lead to.
     """
+    try:
+        found, flaws = checked(snapshot, device)
+    except (TypeError, KeyError, AttributeError, IndexError) as error:
+        raise ValueError(
+            f"no valid snapshot: its parts are not what they should be ({type(error).__name__}: {error})"
+        ) from None
+    if found is None:
+        raise ValueError("no valid snapshot: " + "; ".join(flaws[:FLAWS]))
+    return found
+
+
+def checked(snapshot: Any, device: int) -> tuple[Replayed | None, list[str]]:
+    """What the viewer finds, or the flaws."""
     flaws: list[str] = []
     plain(snapshot, flaws)
     if not flaws:
         shapes(snapshot, flaws)
     if flaws:
-        raise ValueError("no valid snapshot: " + "; ".join(flaws[:FLAWS]))
+        return None, flaws
     trace = snapshot["device_traces"][device] if device < len(snapshot["device_traces"]) else []
-    blocks = [b for s in snapshot["segments"] if s["device"] == device for b in s["blocks"] if b["state"] != "inactive"]
+    segments = [s for s in snapshot["segments"] if s["device"] == device]
+    blocks = [b for s in segments for b in s["blocks"] if b["state"] != "inactive"]
     pairs(trace, flaws)
-    backwards(trace, blocks, [s for s in snapshot["segments"] if s["device"] == device], flaws)
+    backwards(trace, blocks, segments, flaws)
     found = forwards(trace, blocks, flaws)
-    if flaws:
-        raise ValueError("no valid snapshot: " + "; ".join(flaws[:FLAWS]))
-    return found
+    return (None if flaws else found), flaws
 
 
 def plain(value: Any, flaws: list[str]) -> None:
@@ -55,7 +68,7 @@ def plain(value: Any, flaws: list[str]) -> None:
         value = waiting.pop()
         kind = type(value)
         if kind is int and abs(value) >= 1 << 53:
-            flaws.append(f"the number {value} is not below 2**53")
+            flaws.append(f"a number of {value.bit_length()} bits, not below 2**53")
         elif kind in (dict, list, tuple):
             if id(value) not in seen:
                 seen.add(id(value))
@@ -79,17 +92,26 @@ def shapes(snapshot: Any, flaws: list[str]) -> None:
     for trace in snapshot["device_traces"]:
         for number, event in enumerate(trace):
             shape(event, number, flaws)
-            categories.add(event.get("category"))
-        if trace and any(categories) and "unknown" not in categories:
+            categories.add(short(event.get("category", "")))
+        if any(categories - {"''"}) and "'unknown'" not in categories:
             flaws.append("no event has the category 'unknown'")
     for note in snapshot.get("external_annotations", ()):
         if note.get("stage") not in ("START", "END") or not {"name", "device", "time_us"} <= set(note):
-            flaws.append(f"an annotation {note}")
+            flaws.append("an annotation without its keys, or of no stage")
+
+
+def short(value: Any) -> str:
+    """A value for a message, without looking into it."""
+    return repr(value)[:60] if isinstance(value, (str, int, float)) else type(value).__name__
 
 
 def tiles(segment: dict[str, Any], flaws: list[str]) -> None:
     """The blocks of a segment follow one another without gaps, and sum up to what it says."""
     at = segment["address"]
+    numbers = [segment[key] for key in SEGMENT] + [b[key] for b in segment["blocks"] for key in ("address", "size")]
+    if {*map(type, numbers)} - {int}:
+        flaws.append("a segment or block whose figures are not whole numbers")
+        return
     for block in segment["blocks"]:
         if block["address"] != at or block["state"] not in STATES or block["size"] <= 0:
             flaws.append(f"a block at {block['address']} where {at} was expected, or of {block['size']} bytes")
@@ -104,14 +126,14 @@ def tiles(segment: dict[str, Any], flaws: list[str]) -> None:
 def shape(event: dict[str, Any], number: int, flaws: list[str]) -> None:
     """What every event has."""
     if event.get("action") not in ACTIONS:
-        flaws.append(f"event {number}: the action {event.get('action')!r}")
-    elif event["action"] in MOVES and not {"addr", "size", "stream", "time_us"} <= set(event):
-        flaws.append(f"event {number}: keys {sorted(event)}")
+        flaws.append(f"event {number}: the action {short(event.get('action'))}")
+    elif event["action"] in MOVES and not all(type(event.get(key)) is int for key in NUMBERS):
+        flaws.append(f"event {number}: expected whole numbers {NUMBERS}, found the keys {sorted(event)[:9]}")
     if event.get("category", "unknown") not in CATEGORIES:
-        flaws.append(f"event {number}: the category {event['category']!r}")
+        flaws.append(f"event {number}: the category {short(event['category'])}")
     for frame in event.get("frames") or ():
         if set(frame) != {"filename", "line", "name"}:
-            flaws.append(f"event {number}: a frame {frame}")
+            flaws.append(f"event {number}: a frame with the keys {sorted(frame)[:5]}")
 
 
 def pairs(trace: list[dict[str, Any]], flaws: list[str]) -> None:
@@ -136,7 +158,7 @@ def forwards(trace: list[dict[str, Any]], blocks: list[dict[str, Any]], flaws: l
     start = now = top = 0
     born: dict[str, int] = {}
     for number, event in enumerate(trace):
-        where, size = event.get("addr", -1), event["size"]
+        where, size = event.get("addr", -1), event.get("size", 0)
         if event["action"] == "alloc":
             if where in live:
                 flaws.append(f"event {number}: born at {where}, where a block is")
