@@ -22,8 +22,8 @@ counted = pytest.mark.skipif(not memory.is_counted(), reason="memory is counted 
 Loss = Callable[[Any], Any]
 
 
-def peak_of(model: Any, sample: Any, loss: Loss, optimizer: Any = None, train: bool = True) -> int:
-    """The peak of two steps, the model and its inputs included."""
+def peak_of(model: Any, sample: Any, loss: Loss, optimizer: Any = None, train: bool = True, calls: int = 1) -> int:
+    """The peak of two steps of so many backward calls, the model and its inputs included."""
     gc.collect()
     held = sum(t.nbytes for t in (*model.parameters(), *model.buffers(), *sample))
     held -= memory.current()
@@ -34,7 +34,8 @@ def peak_of(model: Any, sample: Any, loss: Loss, optimizer: Any = None, train: b
                 model(*sample)
             continue
         model.zero_grad()
-        loss(model(*sample)).backward()
+        for _ in range(calls):
+            loss(model(*sample)).backward()
         if optimizer is not None:
             optimizer.step()
     return int(memory.peak() + held)
@@ -133,6 +134,21 @@ def test_steps_in_hooks(name: str) -> None:
     found = memory.estimate(model, sample, loss=loss)
     assert all(p.grad is None and not optimizers[p].state for p in model.parameters())
     assert close(found.peak, peak_of(model, sample, loss)), str(found)
+
+
+@counted
+@pytest.mark.parametrize("options", [{}, {"clip_grad_norm": 1.0}, {"clip_grad_norm": 1.0, "clip_passes": 1},
+                                     {"accumulate": 2}])  # fmt: skip
+def test_an_optimizer_in_backward(options: dict[str, Any]) -> None:
+    model, sample, loss = classified(nn.Sequential(*[nn.Linear(400, 400) for _ in range(6)]), 32, 400, count=400)
+    optimizer = torch.optim.Adam(model.parameters())
+    advised = {s.name: s.peak for s in memory.estimate(model, sample, optimizer, loss=loss).savings}
+    with torch.optim.in_backward(optimizer, **options) as handle:
+        found = memory.estimate(model, sample, handle, loss=loss)
+        assert found.peak == memory.estimate(model, sample, loss=loss).peak
+        measured = peak_of(model, sample, loss, calls=options.get("accumulate", 1))
+        assert close(found.peak, measured), str(found)
+    assert options or found.peak == advised["optimizer in backward"]
 
 
 @counted

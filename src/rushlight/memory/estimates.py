@@ -91,7 +91,8 @@ def estimate(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None
         model: a module, or a function that builds one: then its parameters take no memory either.
         sample: what the model is called with: a tensor, a tuple of arguments, or a dictionary of keyword arguments; or
             the shape of one float32 tensor, a tuple of ints. Values of tensors over 64 kB are not looked at.
-        optimizer: an optimizer of the model's parameters, or a function that makes one of them, such as its class.
+        optimizer: an optimizer of the model's parameters, or a function that makes one of them, such as its class, or
+            the handle of `optim.in_backward`.
         loss: a function of the model's output, or of output and sample, giving the loss; without it, the output that
             has one element, or the sum of all outputs.
         train: False for a forward without gradients.

@@ -21,6 +21,8 @@ from rushlight.memory.standins import Tally, like, standin
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.optim.fused_run import launcher
+from rushlight.optim.fusing import InBackward
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import Setting, modes
 from rushlight.storage import root_of
@@ -39,7 +41,9 @@ class Rehearsal:
         self.tally = Tally()
         self.level = DryLevel(self.tally)
         self.given, self.optimizer = model, optimizer
-        self.in_backward = False
+        self.in_backward = False  # whether parameters are stepped, and their gradients freed, inside backward
+        self.calls = 1  # backward calls that make a step
+        self.looks = False  # whether a backward runs before to find the norm of all gradients
         self.states: dict[Any, list[Any]] = {}  # of each parameter, the arrays of its optimizer state
         self.shapes: dict[Any, Any] = {}
         self.level.on_step = self.keep_state
@@ -56,8 +60,7 @@ class Rehearsal:
             if self.model is self.given:
                 stack.enter_context(replaced(self.model))
             stack.enter_context(self.named())
-            if self.optimizer is not None and not isinstance(self.optimizer, Optimizer):
-                self.optimizer = self.optimizer(self.model.parameters())
+            self.fuse()
             for tensor in (*self.model.parameters(), *self.model.buffers()):
                 self.tally.add(tensor._array, "", PARAMETER)
                 self.tally.categorize(tensor._array, PARAMETER)
@@ -67,6 +70,21 @@ class Rehearsal:
     def __exit__(self, *error: Any) -> None:
         self.states.clear()
         self.stack.close()
+
+    def fuse(self) -> None:
+        """Make the optimizer, if it is to be made, and see whether it steps inside backward."""
+        if isinstance(self.optimizer, InBackward):
+            self.optimizer = self.optimizer.optimizer
+        elif self.optimizer is None:
+            self.optimizer = launcher.owner_of(self.model.parameters())
+        elif not isinstance(self.optimizer, Optimizer):
+            self.optimizer = self.optimizer(self.model.parameters())
+        fusion = getattr(self.optimizer, "_in_backward", None)
+        if fusion is not None:
+            clip = fusion.clip
+            self.calls = 1 if fusion.moments else fusion.total
+            self.in_backward = not clip.joint or (clip.passes == 2 and fusion.total == 1)
+            self.looks = self.in_backward and clip.joint and fusion.total == 1
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -115,25 +133,35 @@ class Rehearsal:
         return out if not modes.grad else scalar_of(out, sample, loss)
 
     def step(self, sample: Any, loss: Any = None) -> None:
-        """Forward, backward and the optimizer's step."""
+        """Forward, backward and the optimizer's step; of micro-batches, as many as make a step."""
         for p in self.model.parameters():
             p._grad = None
-        value = self.forward(sample, loss)
-        self.tally.enter(BACKWARD)
-        edge = edge_of(value)
-        if edge is None:
-            raise RuntimeError("estimate: the loss does not require grad: no parameter that it depends on is trained")
-        run = DryRun(self.level)
-        run.accumulated = self.stepped if self.in_backward else None
-        run.execute([(edge, wrap(np.ones(value._array.shape, value._array.dtype)))])
+        for call in range(self.calls):
+            self.backward(self.forward(sample, loss), self.in_backward and call == self.calls - 1)
         self.tally.enter(OPTIMIZER)
         if self.optimizer is not None:
             self.level.stepped(self.optimizer)
 
+    def backward(self, value: Tensor, stepping: bool) -> None:
+        """One backward call.  stepping: whether parameters are stepped in it."""
+        self.tally.enter(BACKWARD)
+        edge = edge_of(value)
+        if edge is None:
+            raise RuntimeError("estimate: the loss does not require grad: no parameter that it depends on is trained")
+        roots = [(edge, wrap(np.ones(value._array.shape, value._array.dtype)))]
+        if self.looks:
+            run = DryRun(self.level)
+            run.keep, run.accumulated = True, forget
+            run.execute(roots)
+        run = DryRun(self.level)
+        run.accumulated = self.stepped if stepping else None
+        run.execute(roots)
+
     def stepped(self, p: Tensor) -> None:
         """The optimizer's step of one parameter, inside backward."""
         self.keep_state(self.optimizer, p)
-        p._grad = None
+        if id(p) in self.states:
+            p._grad = None
 
     # Optimizer state --------------------------------------------------------------------------------
 
@@ -157,6 +185,11 @@ class Rehearsal:
             self.tally.add(array, type(optimizer).__name__, OPTIMIZER_STATE)
             made.append(array)
         self.states[id(p)] = made
+
+
+def forget(p: Tensor) -> None:
+    """Drop the gradient of a parameter."""
+    p._grad = None
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from rushlight.memory.recording import CATEGORIES
 from rushlight.memory.rehearsal import Rehearsal
 from rushlight.memory.standins import order_of, standin
 from rushlight.nn.modules.container import ModuleList, Sequential
+from rushlight.optim.fusing import InBackward
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 from rushlight.tree import tree_flatten, tree_unflatten
@@ -92,7 +93,8 @@ class Setup:
             yield "checkpoint each block", "checkpoint(block, x, use_reentrant=False)", checkpointed, None
             yield "saved tensors on disk", "with stores.disk():", stored, None
             yield "train the last module alone", "requires_grad_(False) on the others", frozen, None
-        if self.train and self.optimizer is not None:
+        fused = isinstance(self.optimizer, InBackward) or getattr(self.optimizer, "_in_backward", None) is not None
+        if self.train and self.optimizer is not None and not fused:
             yield "optimizer in backward", "optim.in_backward(optimizer)", in_backward, None
             yield "checkpoint, and optimizer in backward", "both", both, None
         if self.batch > 1:
