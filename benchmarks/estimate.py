@@ -73,38 +73,25 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def fused(model: Any, make: Callable[[Any], Any]) -> None:
-    """Step every parameter by hooks inside backward."""
-    optimizers = {p: make([p]) for p in model.parameters()}
-
-    def step(p: Any) -> None:
-        optimizers[p].step()
-        optimizers[p].zero_grad()
-
-    for p in model.parameters():
-        p.register_post_accumulate_grad_hook(step)
-
-
 def measured(case: Case, make: Callable[[Any], Any], in_backward: bool) -> tuple[int, float, int]:
     """The estimate, the seconds it took, and the peak of two steps."""
     build, arguments, loss = case
     gc.collect()
     held = memory.current()
     model = build()
-    optimizer = None if in_backward else make(model.parameters())
-    if in_backward:
-        fused(model, make)
+    optimizer = make(model.parameters())
+    handle = torch.optim.in_backward(optimizer) if in_backward else None
     start = perf_counter()
     found = memory.estimate(model, arguments, optimizer, loss=loss).peak
     seconds = perf_counter() - start
     gc.collect()
     memory.reset_peak()
     for _ in range(2):
-        if optimizer is not None:
-            optimizer.zero_grad()
+        optimizer.zero_grad()
         loss(model(*arguments)).backward()
-        if optimizer is not None:
-            optimizer.step()
+        optimizer.step()
+    if handle is not None:
+        handle.remove()
     inputs = sum({id(x.untyped_storage()): x.untyped_storage().nbytes() for x in arguments}.values())
     return found, seconds, memory.peak() - held + inputs
 
