@@ -278,8 +278,8 @@ def test_everything_saved_is_used(name: str) -> None:
             assert not unneeded(name, chosen), f"{name} with {names} requiring grad"
 
 
-def saved_bytes(loss: Tensor) -> int:
-    """Bytes that the nodes of a graph hold."""
+def saved_bytes(loss: Tensor, model: Any) -> int:
+    """Bytes that the nodes of a graph hold, without those of the model."""
     from rushlight.memory.places import saved_arrays
     from rushlight.storage import root_of
 
@@ -291,12 +291,48 @@ def saved_bytes(loss: Tensor) -> int:
             seen.add(id(node))
             found |= {id(root_of(a)): root_of(a).nbytes for a in saved_arrays(node)}
             stack += [n for edge in node.edges if (n := getattr(edge, "node", None)) is not None]
-    return sum(found.values())
+    kept = {id(root_of(t._array)) for t in (*model.parameters(), *model.buffers())}
+    return sum(n for key, n in found.items() if key not in kept)
 
 
 def test_frozen_layers_keep_nothing() -> None:
     x = torch.randn(4, 8, 16, 16, requires_grad=True)
     layers = [torch.nn.Conv2d(8, 8, 3), torch.nn.BatchNorm2d(8).eval(), torch.nn.Flatten(), torch.nn.Linear(8 * 196, 5)]
     model = torch.nn.Sequential(*layers).requires_grad_(False)
-    weights = sum(p.nbytes for p in (*model.parameters(), *model.buffers()))
-    assert saved_bytes(model(x).sum()) <= weights
+    assert saved_bytes(model(x).sum(), model) == 0
+
+
+def convolutional(lib: Any) -> tuple[Any, Any]:
+    nn = lib.nn
+    layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.SiLU(),
+              nn.Flatten(), nn.Dropout(0.5), nn.Linear(16 * 25, 10)]  # fmt: skip
+    return nn.Sequential(*layers), lib.zeros(4, 3, 16, 16)
+
+
+def attentive(lib: Any) -> tuple[Any, Any]:
+    return lib.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu"), lib.zeros(4, 20, 32)
+
+
+@pytest.mark.parametrize("build", [convolutional, attentive])
+@pytest.mark.parametrize("trained", ["all", "last"])
+def test_at_most_what_pytorch_saves(build: Any, trained: str) -> None:
+    reference = pytest.importorskip("torch")
+    models = [build(lib) for lib in (torch, reference)]
+    for model, _ in models:
+        last = list(model.parameters())[-1]
+        for p in model.parameters():
+            p.requires_grad_(trained == "all" or p is last)
+    (model, x), (twin, y) = models
+    found: dict[int, Any] = {}
+
+    def pack(t: Any) -> Any:
+        found[t.untyped_storage().data_ptr()] = t.untyped_storage()
+        return t
+
+    with reference.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        loss = twin(y).sum()
+    kept = {p.untyped_storage().data_ptr() for p in (*twin.parameters(), *twin.buffers())}
+    theirs = sum(s.nbytes() for key, s in found.items() if key not in kept)
+    del loss
+    ours = saved_bytes(model(x).sum(), model)
+    assert ours <= theirs, (ours, theirs)
