@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rushlight run",
-        usage="rushlight run [--weights random|PATH] [--memory-budget BYTES] [--spill DIR] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT ...]",
+        usage="rushlight run [OPTION ...] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Run an unmodified PyTorch script on rushlight.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -140,6 +140,11 @@ class Pager:
         if start:
             self.seconds += perf_counter() - start
 
+    def slower_than(self, seconds: float) -> bool:
+        """Whether room had to be made, and moving a byte took more of the program's time than so many seconds."""
+        moved = self.moved_out[SAVED] + self.moved_in[SAVED]
+        return self.asked > 0 and (moved == 0 or self.seconds > seconds * moved)
+
     # Room ------------------------------------------------------------------------------------------
 
     def make_room(self, over: int) -> None:
@@ -210,9 +215,10 @@ class Pager:
     def scan(self) -> None:
         """Adopt all parameters, gradients and state of optimizers that there are."""
         for x in gc.get_objects():
-            if isinstance(x, Optimizer):
+            kind = type(x)  # asking foreign objects with isinstance may run their code
+            if issubclass(kind, Optimizer):
                 self.adopt_state(x)
-            elif isinstance(x, Tensor) and (type(x) is Parameter or x._edge is LEAF):
+            elif issubclass(kind, Tensor) and (kind is Parameter or x._edge is LEAF):
                 self.adopt(x, PARAMETER)
                 if x._grad is not None:
                     self.adopt(x._grad, GRADIENT)
