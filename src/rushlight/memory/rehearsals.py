@@ -24,6 +24,7 @@ from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 from rushlight.tree import tree_flatten, tree_unflatten
 
+WORTH = 0.005  # of the peak: what saves less is not mentioned
 SMALL = 4096  # bytes up to which a store leaves saved tensors where they are
 MISFITS = (RuntimeError, ValueError, IndexError)  # of tensors whose sizes do not go together
 Change = Callable[[Rehearsal], Any]
@@ -74,7 +75,7 @@ class Setup:
     # Techniques -------------------------------------------------------------------------------------
 
     def savings(self, peak: int) -> list[Saving]:
-        """Every technique that lowers the peak."""
+        """Every technique that lowers the peak by more than next to nothing."""
         found = []
         for name, how, change, batch in self.techniques():
             try:
@@ -83,7 +84,7 @@ class Setup:
                 if batch is None:
                     raise
                 continue  # the loss needs targets of the size that the batch has
-            if least < peak:
+            if peak - least >= peak * WORTH:
                 found.append(Saving(name, least, peak - least, how))
         return sorted(found, key=lambda s: s.peak)
 

@@ -34,7 +34,7 @@ def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs:
     if needs[2]:
         grads[2] = np.empty((g.shape[1], x.shape[1], y.shape[1]), g.dtype)
     for o in range(g.shape[1]):
-        w = None if weight is None else weight[o]
+        w: Any = None if weight is None else weight[o]
         scaled: Any = g[:, o : o + 1] * x if needs[1] or needs[2] else None
         if needs[0]:
             grads[0] += be.matmul(g[:, o : o + 1] * y, w.T)
