@@ -392,6 +392,17 @@ def test_a_failure_in_the_middle_of_accumulation_is_not_counted():
         assert handle.steps == 1 and np.isclose(p.item(), 0.8)
 
 
+def test_a_failure_while_gradients_go_into_moments():
+    p, q = parameter([1.0]), parameter([1.0])
+    o = OPTIM.Adam([p, q], lr=0.1)
+    with pytest.raises(ZeroDivisionError) as caught, OPTIM.in_backward(o, accumulate=2, accumulate_into="moments"):
+        y = p * 2
+        y.register_hook(lambda g: 1 / 0)
+        (y * q).sum().backward()
+    assert "1 of 2 gradients of this backward call had been added to the moments" in "\n".join(caught.value.__notes__)
+    assert o._in_backward is None
+
+
 def test_an_optimizer_that_nobody_holds():
     p = parameter([1.0])
     OPTIM.in_backward(OPTIM.SGD([p], lr=0.1))

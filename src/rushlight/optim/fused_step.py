@@ -138,8 +138,10 @@ class Turn:
         self.norms: dict[int, Tensor] = {}  # of each gradient, from a first run
         self.known = False  # whether that run has been
         self.totals: dict[Hashable, Tensor] = {}
+        self.factors: dict[Hashable, Any] = {}
         self.left: dict[Hashable, int] = {}  # of gradients with a joint norm, how many the run has yet to complete
         self.done: dict[int, Tensor] = {}
+        self.added = 0  # gradients that went into the moments
 
     @property
     def two_runs(self) -> bool:
@@ -222,7 +224,7 @@ class Turn:
         fusion = self.fusion
         moments.fold(self.optimizer, p, self.optimizer.param_groups[i], p not in fusion.folded, fusion.accumulate)
         fusion.folded[p] = i
-        p._grad = None
+        p._grad, self.added = None, self.added + 1
         if self.final:
             self.apply(p, i)
 
@@ -234,14 +236,19 @@ class Turn:
     def step(self, p: Tensor, i: int) -> None:
         """Step a parameter by its gradient, limited, and drop that."""
         grad: Any = p._grad
-        with no_grad():
-            if not self.waits:  # those that waited were limited when their norm was found
-                self.clip.cut(grad)
-            factor = self.factor(p, i, grad)
-            if factor is not None:
-                grad.mul_(factor)
+        if self.clip.limit is not None or self.clip.value is not None:
+            with no_grad():
+                self.limit(p, i, grad)
         self.changed(p, self.optimizer.step_param, p, self.optimizer.param_groups[i])
         p._grad = None
+
+    def limit(self, p: Tensor, i: int, grad: Any) -> None:
+        """Limit a gradient in place."""
+        if not self.waits:  # those that waited were limited when their norm was found
+            self.clip.cut(grad)
+        factor = self.factor(p, i, grad)
+        if factor is not None:
+            grad.mul_(factor)
 
     def changed(self, p: Tensor, change: Any, *args: Any) -> None:
         """Have a parameter changed, between the hooks of the step, observed."""
@@ -264,11 +271,13 @@ class Turn:
             return None
         if self.clip.by == "parameter":
             total = self.totals[id(p)] = self.clip.total([self.clip.norm(grad)])
-        else:
-            total = self.totals[self.clip.key(i)]
-            if self.known:
-                self.check_repeated(p, grad)
-        return self.clip.factor(total, i)
+            return self.clip.factor(total, i)
+        if self.known:
+            self.check_repeated(p, grad)
+        key = self.clip.key(i)
+        if key not in self.factors:
+            self.factors[key] = self.clip.factor(self.totals[key], i)
+        return self.factors[key]
 
     def check_repeated(self, p: Tensor, grad: Tensor) -> None:
         """Raise RuntimeError unless the second run of backward found the gradient of the first."""
@@ -289,6 +298,7 @@ class Turn:
             norms = [self.clip.norm(p._grad) for p, _ in ready]
             if norms:
                 self.totals[key] = self.clip.total(norms)
+                self.factors.pop(key, None)
         for p, i in ready:
             self.step(p, i)
 
@@ -345,6 +355,11 @@ class Turn:
     def failed(self, error: BaseException) -> None:
         """Say which parameters have been stepped, and be ready for another backward."""
         fusion = self.fusion
+        if self.added:
+            error.add_note(
+                f"in_backward: {self.added} of {len(self.places)} gradients of this backward call had been added to the moments "
+                f"of {type(self.optimizer).__name__}, and cannot be taken back: running it again would add them twice."
+            )
         if not self.done:
             return
         fusion.calls, fusion.begun = 0, False

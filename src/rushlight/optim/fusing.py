@@ -68,7 +68,7 @@ class InBackward:
                 f"in_backward: {self._fusion.calls} of {self._fusion.total} backward calls of a step are in the optimizer's "
                 "moments (accumulate_into='moments'): complete it with optimizer.step() before remove()"
             )
-        del self.optimizer._in_backward
+        self.optimizer._in_backward = None
         launcher.drop(id(self._fusion), False)
 
     def __enter__(self) -> InBackward:

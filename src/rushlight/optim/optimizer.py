@@ -165,6 +165,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self) -> None:
+        self.__dict__.setdefault("_in_backward", None)
         for name in _HOOKS:
             self.__dict__.setdefault(name, Hooks())
 
