@@ -113,16 +113,17 @@ def _weight_raw(be: Any, g: Any, input: Any) -> Any:
     return be.matmul(g.T, conj(input))
 
 
+# First, for it is what may need its input computed again, which is then gone before the other is made.
+@linear_op.grad("weight", raw=_weight_raw)
+def _(g: Any, input: Any) -> Any:
+    return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
+
+
 @linear_op.grad("input", raw=_input_raw)
 def _(g: Any, weight: Any) -> Any:
     shape = raw(g).shape
     found = mm_op(flat(g), conj(weight))
     return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], raw(weight).shape[1]))
-
-
-@linear_op.grad("weight", raw=_weight_raw)
-def _(g: Any, input: Any) -> Any:
-    return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
 
 def _bias_raw(be: Any, g: Any) -> Any:

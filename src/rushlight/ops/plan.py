@@ -11,6 +11,7 @@ A formula's parameter names are its request. Allowed are:
 
 from __future__ import annotations
 
+import re
 from types import FunctionType
 from typing import Any
 
@@ -324,10 +325,19 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
             if needs[t]:
                 results[i] = f"r{f}[{t}]" if formula.joint else f"r{f}"
     opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
-    body = [*opening, *lines, f"return [{', '.join(results)}]"]
+    body = [*opening, *(dropped(lines) if op.heavy else lines), f"return [{', '.join(results)}]"]
     source = "def backward(node, g):\n    " + "\n    ".join(body)
     exec(compile(source, f"<backward of {op.name}>", "exec"), scope)
     return scope["backward"]
+
+
+def dropped(lines: list[str]) -> list[str]:
+    """Lines that let go of each saved input after its last use: one that was computed again takes memory."""
+    names = dict.fromkeys(re.findall(r"\bx\d+\b", "\n".join(lines)))
+    for name in names:
+        last = max(i for i, line in enumerate(lines) if re.search(rf"\b{name}\b", line))
+        lines = [*lines[: last + 1], f"{name} = None", *lines[last + 1 :]]
+    return lines
 
 
 def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str], absent: set[str]) -> list[str]:

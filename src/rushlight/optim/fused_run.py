@@ -10,15 +10,20 @@ import threading
 import weakref
 from typing import Any
 
+from rushlight import heap
 from rushlight.autograd.function import FunctionNode
 from rushlight.engine.observed import ObservedRun
 from rushlight.engine.run import Run, count_contributions
 from rushlight.events import FUNCTION, INPLACE, OPERATOR, Observation
 from rushlight.generator import default_generator
+from rushlight.kernels import allocator
 from rushlight.optim.fused_step import Fusion, Turn
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 from rushlight.utils.weak import WeakIdRef
+
+
+TRIM = 1 << 28  # bytes in use from which on less than a millisecond does not matter
 
 
 class FusedRun(Run):
@@ -81,6 +86,9 @@ class Session:
 
     def execute(self, run: Run, roots: Any) -> Any:
         """Run backward, with what comes before and after."""
+        # The peak of memory comes now: what is free between arrays in use is given back, where it may be much.
+        if allocator.installed() and allocator.totals().bytes > TRIM:
+            heap.give_back()
         try:
             if any(turn.two_runs for turn in self.turns):
                 self.begin(count_contributions([edge for edge, _ in roots]), run.create)
