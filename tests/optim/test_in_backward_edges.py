@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import tracemalloc
 import warnings
 import weakref
 
@@ -549,6 +550,35 @@ def test_one_gradient_at_a_time():
         assert max(alive) == 1 and len(alive) == 6 * (1 + len(options))
         for handle in handles:
             handle.remove()
+
+
+def peak_of(options):
+    """Bytes above parameters and state that steps of a deep net take, and those of all gradients and of the largest."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[torch.nn.Linear(256, 256, bias=False) for _ in range(8)])
+    o = OPTIM.AdamW(net.parameters())
+    handle = None if options is None else OPTIM.in_backward(o, **options)
+    sizes = [p.nbytes for p in net.parameters()]
+    for _ in range(2):
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        net(torch.ones(2, 256)).sum().backward()
+        o.step()
+        o.zero_grad()
+        peak = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.stop()
+    if handle is not None:
+        handle.remove()
+    return peak, sum(sizes), max(sizes)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"clip_grad_norm": 0.1}, {"clip_grad_value": 0.1}, {"clip_grad_norm": 0.1, "clip_by": "parameter"}]
+)
+def test_the_peak_is_that_of_one_gradient(options):
+    plain, gradients, largest = peak_of(None)
+    fused, _, _ = peak_of(options)
+    assert plain > gradients and fused < 1.6 * largest  # the step's blocks, and what little forward saves
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,11 @@ def close(a, b):
     return len(a) == len(b) and np.abs(np.array(a) - np.array(b)).max(initial=0.0) <= 1e-6
 
 
-@pytest.mark.parametrize("optimizer", MAKE)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "optimizer"), [*((case, name) for case in CASES for name in ("AdamW", "SGD")), ("everything", "Adam")]
+)
 def test_losses_are_those_of_the_unfused_run(case, optimizer):
-    """50 steps; a checkpoint is saved after 20 and resumed in a new process' worth of objects."""
+    """Over 50 steps, to 1e-6."""
     options = {**CASES[case], "optimizer": optimizer}
     plain = Training(False, **options).train(50)
     fused = Training(True, **options).train(50)
@@ -136,10 +137,11 @@ def test_losses_are_those_of_the_unfused_run(case, optimizer):
         assert max(plain.norms) > options["clip"]
 
 
-@pytest.mark.parametrize("optimizer", MAKE)
+@pytest.mark.parametrize("optimizer", ["AdamW", "SGD"])
 @pytest.mark.parametrize("case", ["tied", "everything"])
 @pytest.mark.parametrize("ways", [(True, True), (True, False), (False, True)])
 def test_a_saved_and_resumed_checkpoint(case, optimizer, ways):
+    """Saved after 20 steps, and loaded into new objects, fused or not, for 30 more."""
     options = {**CASES[case], "optimizer": optimizer}
     plain = Training(False, **options).train(20).train(30, seed=1)
     first = Training(ways[0], **options).train(20)
