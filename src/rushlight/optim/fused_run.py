@@ -22,7 +22,6 @@ from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 from rushlight.utils.weak import WeakIdRef
 
-
 TRIM = 1 << 28  # bytes in use from which on less than a millisecond does not matter
 
 
