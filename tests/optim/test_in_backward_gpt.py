@@ -29,14 +29,14 @@ MAKE = {
 def text():
     """A megabyte or so of Python, as bytes."""
     sources = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:60]
-    return np.frombuffer(b"".join(path.read_bytes() for path in sources), np.uint8).astype(np.int64)
+    return np.frombuffer(b"".join(path.read_bytes() for path in sources), np.uint8)
 
 
 def batches(count, seed=0):
     data, rng = text(), np.random.default_rng(seed)
     for _ in range(count):
         starts = rng.integers(0, len(data) - LENGTH - 1, BATCH)
-        rows = np.stack([data[s : s + LENGTH + 1] for s in starts])
+        rows = np.stack([data[s : s + LENGTH + 1] for s in starts]).astype(np.int64)
         yield wrap(rows[:, :-1]), wrap(rows[:, 1:].copy())
 
 
