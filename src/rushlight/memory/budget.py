@@ -7,8 +7,6 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from rushlight import heap
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.kernels import allocator
@@ -66,8 +64,6 @@ class budget:
         spill: a directory for what does not fit; the one for temporary files if None.
         optimizer: an optimizer, or several, to fuse into backward, so that gradients need no memory; see
             `optim.in_backward` for what that asks of the training loop.
-        recompute: whether results of cheap operators may be computed again rather than moved, where that is measured to
-            be faster; see `stores.recompute`.
 
     Raises BudgetError (a MemoryError) where what cannot be moved is more than the limit; it says how many bytes would do.
 
@@ -81,15 +77,14 @@ class budget:
     True
     """
 
-    def __init__(self, limit: int | str, spill: Any = None, *, optimizer: Any = None, recompute: bool = True):
+    def __init__(self, limit: int | str, spill: Any = None, *, optimizer: Any = None):
         self.limit = bytes_of(limit, "memory.budget")
-        self.spill, self.recompute = spill, recompute
+        self.spill = spill
         several = isinstance(optimizer, (tuple, list))
         self.optimizers = tuple(optimizer) if several else () if optimizer is None else (optimizer,)
         self.pager: Any = None
 
     def __enter__(self) -> budget:
-        self.pass_seconds = seconds_of_a_pass() if self.recompute else 0.0
         now = allocator.totals().bytes
         allocator.library().reset_peak()
         disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
@@ -105,22 +100,9 @@ class budget:
         if now > self.limit:
             pager.make_room(now - self.limit)
         self.hooks.__enter__()
-        self.again = self.recomputation() if self.recompute else None
         return self
 
-    def recomputation(self) -> Any:
-        """The store that drops what is computed again, from when on room had to be made."""
-        from rushlight.stores import recompute
-
-        pager, per_byte = self.pager, PASSES * self.pass_seconds
-        store: Any = recompute(operator=lambda name: pager.slower_than(per_byte))
-        store.warned = True  # nothing to drop is nothing to warn of here
-        store.__enter__()
-        return store
-
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self.again is not None:
-            self.again.__exit__(kind, error, tb)
         self.hooks.__exit__(kind, error, tb)
         self.seconds = perf_counter() - self.start
         self.peak = allocator.totals().peak
@@ -152,18 +134,6 @@ class budget:
         seconds = getattr(self, "seconds", None) or perf_counter() - self.start
         return BudgetReport(self.limit, peak, max(peak, pager.demand), process_memory()[1], dict(pager.moved_out),
                             dict(pager.moved_in), seconds, pager.seconds)  # fmt: skip
-
-
-PASSES = 3  # over memory, that a cheap operator takes
-
-
-def seconds_of_a_pass() -> float:
-    """Seconds that reading and writing a byte of a large array takes, measured."""
-    x = np.zeros(1 << 20, np.uint8)
-    start = perf_counter()
-    for _ in range(3):
-        x += 1
-    return (perf_counter() - start) / (3 * x.nbytes)
 
 
 def _fused(optimizer: Any) -> Any:

@@ -140,11 +140,6 @@ class Pager:
         if start:
             self.seconds += perf_counter() - start
 
-    def slower_than(self, seconds: float) -> bool:
-        """Whether room had to be made, and moving a byte took more of the program's time than so many seconds."""
-        moved = self.moved_out[SAVED] + self.moved_in[SAVED]
-        return self.asked > 0 and (moved == 0 or self.seconds > seconds * moved)
-
     # Room ------------------------------------------------------------------------------------------
 
     def make_room(self, over: int) -> None:
