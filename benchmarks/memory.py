@@ -95,12 +95,9 @@ def train(library: str, way: str, net: str, batch: int, steps: int) -> dict[str,
 
     with context(torch, way, limit, optimizer):
         loop()
-    peak = 0
-    if library == "rushlight":
-        from rushlight import memory
-
-        peak = memory.peak()
-    return {"resident": resident("VmHWM") - base, "arrays": peak, "seconds": seconds[-1], "losses": losses}
+        peak = importlib.import_module("rushlight.memory").peak() if library == "rushlight" else 0
+        found = resident("VmHWM") - base
+    return {"resident": found, "arrays": peak, "seconds": seconds[-1], "losses": losses}
 
 
 def context(torch: Any, way: str, limit: str, optimizer: Any) -> Any:

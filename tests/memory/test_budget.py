@@ -95,6 +95,7 @@ def test_tensors_are_ordinary_to_their_users() -> None:
         state = model.state_dict()
     np.testing.assert_array_equal(weight.detach().numpy(), before * 2)
     np.testing.assert_array_equal(state["0.0.weight"].numpy(), before * 2)
+    assert np.isfinite(weight.grad.numpy()).all()
     assert type(weight) is torch.nn.Parameter and type(weight.grad) is torch.Tensor
 
 
@@ -119,6 +120,21 @@ def test_views_of_one_array_are_one_page() -> None:
         got = torch.autograd.grad(loss, x)[0]
     np.testing.assert_array_equal(got.numpy(), want)
     del others
+
+
+def test_the_end_takes_no_memory() -> None:
+    model, x = model_of("linear")
+    optimizer = torch.optim.Adam(model.parameters())
+    limit = memory.current() + 6_000_000
+    with memory.budget(limit):
+        model(x).sum().backward()
+        optimizer.step()
+    memory.reset_peak()
+    assert memory.current() <= limit < sum(4 * p.nbytes for p in model.parameters()) + limit - 6_000_000
+    state = optimizer.state_dict()["state"][0]["exp_avg"]  # comes back when it is asked for
+    assert float(state.abs().sum()) > 0 and type(state) is torch.Tensor
+    optimizer.step()
+    assert all(type(p) is torch.nn.Parameter for p in model.parameters())
 
 
 def test_what_the_user_holds_stays() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels import allocator
-from rushlight.memory.pages import PAGED, Kept, Page, View, adopt, release, whole
+from rushlight.memory.pages import PAGED, Kept, Page, View, adopt, in_memory, release, whole
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import modes
@@ -46,6 +46,7 @@ class Pager:
         self.seconds, self.away, self.demand, self.least, self.asked = 0.0, 0, 0, 0, 0
         self.error: BaseException | None = None
         self.depth = 0
+        self.closed = False
         self.saved: dict[int, Any] = {}  # number of a page of a saved tensor: weak reference
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         self.known: dict[int, int] = {}  # of optimizers by id: how many parameters had state when last looked at
@@ -233,10 +234,11 @@ class Pager:
             self.adopt(leaf._grad, GRADIENT)
 
     def release(self) -> None:
-        """Make all tensors ordinary again."""
+        """Make tensors ordinary again: what is in memory now, the rest when it is asked for, so that no memory is taken."""
+        self.closed = True
         for reference in self.tensors:
             tensor = reference()
-            if tensor is not None and type(tensor) not in PAGED:
+            if tensor is not None and type(tensor) not in PAGED and in_memory(tensor):
                 release(tensor)
         self.tensors = []
 

@@ -79,7 +79,12 @@ class _Paged:
     @property
     def _array(self) -> Any:
         held = _ARRAY.__get__(self)
-        return held.get() if held.__class__ is Page else held
+        if held.__class__ is not Page:
+            return held
+        array = held.get()
+        if held.pager.closed:  # the budget has ended, and this was not asked for since
+            release(self)
+        return array
 
     @_array.setter
     def _array(self, value: Any) -> None:
@@ -146,6 +151,12 @@ def adopt(tensor: Any, kind: str, pager: Any) -> Page | None:
     storage.__class__ = PagedStorage
     storage.root = page
     return page
+
+
+def in_memory(tensor: Any) -> bool:
+    """Whether the array of a paged tensor is in memory."""
+    held = _ARRAY.__get__(tensor)
+    return held.__class__ is not Page or held.array is not None
 
 
 def release(tensor: Any) -> None:
