@@ -1,6 +1,7 @@
 """Estimates against what runs take, and what estimating leaves alone."""
 
 import gc
+import mmap
 import resource
 from collections.abc import Callable
 from typing import Any
@@ -281,3 +282,12 @@ def test_shapes_of_state_are_those_of_the_parameter() -> None:
     shapes = state_shapes(optimizer, optimizer.param_groups[0], optimizer.param_groups[0]["params"][0])
     assert ((), torch.float32.numpy) in shapes or ((), None) in shapes
     assert {(5, 1), (1, 7)} <= {shape for shape, _ in shapes} or len(shapes) >= 2
+
+
+def test_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refused)
+    with pytest.raises(MemoryError, match=r"refuses 400,000,000 bytes .* ulimit -v"):
+        memory.estimate(lambda: torch.nn.Linear(10_000, 10_000), (1, 10_000))

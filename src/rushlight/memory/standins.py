@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 import weakref
 from typing import Any
 
@@ -19,9 +20,9 @@ from rushlight.memory.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE,
 from rushlight.storage import root_of
 
 LARGE = 1 << 16  # bytes from which on an array is a stand-in: smaller ones are real, and computed with
-_FLAGS = {
-    "flags": mmap.MAP_PRIVATE | getattr(mmap, "MAP_ANONYMOUS", 0x20) | getattr(mmap, "MAP_NORESERVE", 0)
-} if hasattr(mmap, "MAP_PRIVATE") else {}  # fmt: skip
+# Reserved, not promised: a model larger than the machine can be rehearsed on it.  (Python names the flag from 3.13 on.)
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+_FLAGS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE} if hasattr(mmap, "MAP_PRIVATE") else {}
 KEPT = (PARAMETER, GRADIENT, OPTIMIZER_STATE, INPUT)
 
 
@@ -33,8 +34,19 @@ def standin(shape: Any, dtype: Any, order: Any = None) -> Any:
     shape, dtype = tuple(shape), np.dtype(dtype)
     laid = shape if order is None else tuple(shape[i] for i in order)
     count = math.prod(laid) * dtype.itemsize
-    made = np.zeros(laid, dtype) if count < LARGE else np.ndarray(laid, dtype, mmap.mmap(-1, count, **_FLAGS))
+    made = np.zeros(laid, dtype) if count < LARGE else np.ndarray(laid, dtype, pages(count))
     return made if order is None else made.transpose(np.argsort(order))
+
+
+def pages(count: int) -> mmap.mmap:
+    """So many bytes of addresses, without memory behind them until they are written to."""
+    try:
+        return mmap.mmap(-1, count, **_FLAGS)
+    except OSError as error:
+        raise MemoryError(
+            f"memory.estimate: the operating system refuses {count:,} bytes of addresses that no memory is behind "
+            f"({error}); see ulimit -v and, on Linux, /proc/sys/vm/overcommit_memory, which must not be 2"
+        ) from error
 
 
 def order_of(array: Any) -> Any:
