@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.bare import maker
 from rushlight.devices import CPU, device
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.size import Size
@@ -342,6 +343,7 @@ strided = layout("strided")
 # Named so that code may ask for them: no tensor here has such a layout.
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 _new = object.__new__
+bare = maker(Tensor)
 
 
 def as_array(x: Any) -> Any:
@@ -351,7 +353,7 @@ def as_array(x: Any) -> Any:
 
 def wrap(array: Any) -> Tensor:
     """A tensor on `array`, outside the graph.  array: (*) of a supported dtype, not copied."""
-    t = _new(Tensor)
+    t = bare()
     t._array = array if array.__class__ is np.ndarray else as_array(array)
     t._edge = t._storage = t._view = None
     return t

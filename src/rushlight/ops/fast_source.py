@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.bare import maker
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
@@ -20,12 +21,12 @@ from rushlight.ops.call import shape_of
 from rushlight.ops.compute import check_broadcast
 from rushlight.ops.plan import OpNode, Plan
 from rushlight.state import special
-from rushlight.tensor import LEAF, Tensor
+from rushlight.tensor import LEAF, Tensor, bare
 
 NAMES: dict[str, Any] = {
     "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
-    "ndarray": np.ndarray, "new": object.__new__, "next_seq": next_seq, "note_view": fast.note_view,
+    "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view,
     "record": fast.record, "shape_of": shape_of, "slow": fast.slow, "special": special,
 }  # fmt: skip
 
@@ -73,7 +74,7 @@ def call(input, *, out=None):
     if result.__class__ is not ndarray:
         result = asarray(result)
     ex = input._edge if input._view is None else edge_of(input)
-    t = new(Tensor)
+    t = bare()
     t._array = result
     t._storage = t._view = None
     {recorded}
@@ -104,7 +105,7 @@ def call(input, other, *, out=None):
     if result.__class__ is not ndarray:
         result = asarray(result)
     ex = input._edge if input._view is None else edge_of(input)
-    t = new(Tensor)
+    t = bare()
     t._array = result
     t._storage = t._view = None
     {recorded}
@@ -145,7 +146,7 @@ def node_source(op: Any, scope: dict[str, Any], mask: int, number: bool = False)
     keeps = bool(plan.save_outs or plan.needs_shapes)
     if op.slim_class is None:
         op.slim_class = op.node_subclass(OpNode)
-    scope["Full" if keeps else "Slim"] = op.node_type() if keeps else op.slim_class
+    scope["Full" if keeps else "Slim"] = maker(op.node_type() if keeps else op.slim_class)
     saved = ["None"] * count
     tensors = [name for i, name in enumerate(op.tensors) if i in plan.save_inputs and not (i and number)]
     for i in plan.save_inputs:
@@ -241,7 +242,7 @@ TAIL = """
         result = asarray(result)
     if not tensors:
         return result
-    t = new(Tensor)
+    t = bare()
     t._array = result
     t._edge = t._storage = t._view = None
 """

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.bare import maker
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.ops import call
 from rushlight.ops.call import apply
 from rushlight.state import modes, special
 from rushlight.storage import Storage
-from rushlight.tensor import LEAF, Tensor, ViewInfo
+from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
 
-new = object.__new__
+bare_info = maker(ViewInfo)
 ndarray = np.ndarray
 
 
@@ -36,9 +37,9 @@ def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
     storage = of._storage
     if storage is None:
         storage = of._storage = Storage(of._array)
-    t = new(Tensor)
+    t = bare()
     t._array, t._edge, t._storage = array, None, storage
-    t._view = info = new(ViewInfo)
+    t._view = info = bare_info()
     info.op, info.statics, info.position, info.version = op, statics, None, storage.version
     parent = info.parent = of._view
     if parent is None:
@@ -84,10 +85,10 @@ def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...])
     node = several(op, of, arrays, statics) if grad and arrays and arrays[0].dtype.kind not in "biu" else None
     single, views = len(arrays) == 1, []
     for i, part in enumerate(arrays):
-        t = new(Tensor)
+        t = bare()
         t._array, t._storage = part, storage
         t._edge = node if node is None or single else Port(node, i)
-        t._view = info = new(ViewInfo)
+        t._view = info = bare_info()
         info.op, info.statics, info.position, info.version = op, statics, i, version
         info.base, info.array, info.parent, info.kind = base, array, parent, kind
         views.append(t)
@@ -112,7 +113,7 @@ def several(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) ->
 
 def joined(op: Any, tensors: Any, array: Any, statics: tuple[Any, ...]) -> Tensor:
     """The tensor on `array`, which is what `op`, that saves nothing, makes of a list of tensors in the usual modes."""
-    t = new(Tensor)
+    t = bare()
     t._array = array
     t._edge = t._storage = t._view = None
     if array.dtype.kind in "biu":
@@ -139,7 +140,7 @@ def made_copy(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
     """As `made_view`, where the operator had to copy."""
     if special.count or of._inference:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
-    t = new(Tensor)
+    t = bare()
     t._array = array
     t._edge = t._storage = t._view = None
     edge = of._edge if of._view is None else edge_of(of)

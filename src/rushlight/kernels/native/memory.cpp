@@ -31,8 +31,44 @@ namespace {
 // Totals -------------------------------------------------------------------------------------------------------
 
 struct Totals {
-    std::atomic<int64_t> bytes{0}, peak{0}, count{0}, born{0}, born_bytes{0};
+    std::atomic<int64_t> bytes{0}, peak{0};
 } totals;
+std::atomic<int64_t> adopted{0};  // blocks from before this allocator
+
+// What need not be exact at every moment is counted by each thread for itself: an addition that all threads see at once
+// takes 20 cycles, and a small array has few hundred.  What a thread leaves behind, the next one goes on with.
+struct Tally {
+    std::atomic<int64_t> born{0}, born_bytes{0}, dead{0};
+    std::atomic<bool> taken{true};
+    Tally *next = nullptr;
+};
+std::atomic<Tally *> tallies{nullptr};
+thread_local Tally *tally = nullptr;
+
+struct Seat {
+    ~Seat() {
+        if (tally) tally->taken.store(false, std::memory_order_release);
+        tally = nullptr;
+    }
+};
+
+Tally &sit_down() {
+    static thread_local Seat seat;
+    (void)seat;
+    for (Tally *t = tallies.load(); t; t = t->next)
+        if (!t->taken.load(std::memory_order_relaxed) && !t->taken.exchange(true)) return *(tally = t);
+    tally = new Tally();
+    tally->next = tallies.load();
+    while (!tallies.compare_exchange_weak(tally->next, tally)) {
+    }
+    return *tally;
+}
+
+Tally &mine() { return tally ? *tally : sit_down(); }
+
+void add(std::atomic<int64_t> &own, int64_t more) {
+    own.store(own.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
 
 enum Flags { kRecording = 1, kLimited = 2, kExact = 4 };
 std::atomic<int> flags{0};
@@ -374,9 +410,9 @@ void *enter(void *block, size_t bytes) {
         totals.bytes.fetch_sub(int64_t(bytes), std::memory_order_relaxed);
         return nullptr;
     }
-    totals.count.fetch_add(1, std::memory_order_relaxed);
-    totals.born.fetch_add(1, std::memory_order_relaxed);
-    totals.born_bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    Tally &own = mine();
+    add(own.born, 1);
+    add(own.born_bytes, int64_t(bytes));
     if (bytes >= kLarge || is(kRecording)) note_birth(block, bytes);
     return block;
 }
@@ -421,7 +457,7 @@ void born(void *block, size_t bytes) {
 
 void died(void *block, size_t bytes) {
     if ((bytes >= kLarge || is(kRecording)) && !note_death(block, bytes)) return;
-    totals.count.fetch_sub(1, std::memory_order_relaxed);
+    add(mine().dead, 1);
     totals.bytes.fetch_sub(int64_t(bytes), std::memory_order_relaxed);
 }
 
@@ -440,8 +476,15 @@ RL_EXPORT void rl_memory_python(void **functions) { std::memcpy(&python, functio
 
 // bytes, peak, blocks, blocks ever, bytes ever
 RL_EXPORT void rl_memory_totals(int64_t *out) {
-    std::atomic<int64_t> *all[] = {&totals.bytes, &totals.peak, &totals.count, &totals.born, &totals.born_bytes};
-    for (int i = 0; i < 5; ++i) out[i] = all[i]->load();
+    out[0] = totals.bytes.load();
+    out[1] = totals.peak.load();
+    out[2] = adopted.load();
+    out[3] = out[4] = 0;
+    for (Tally *t = tallies.load(); t; t = t->next) {
+        out[2] += t->born.load() - t->dead.load();
+        out[3] += t->born.load();
+        out[4] += t->born_bytes.load();
+    }
 }
 
 RL_EXPORT void rl_memory_reset_peak() { totals.peak.store(totals.bytes.load()); }
@@ -498,7 +541,7 @@ RL_EXPORT void rl_memory_adopt(void *block, int64_t bytes, int category) {
     auto found = r.alive.find(block);
     if (found == r.alive.end()) {
         if (size_t(bytes) >= kLarge) {
-            totals.count.fetch_add(1);
+            ++adopted;
             raise_peak(totals.bytes.fetch_add(bytes) + bytes);
         } else if (!is(kRecording)) return;
         found = r.alive.emplace(block, Block{r.numbers++, bytes, -1, -1, 0}).first;
