@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -84,3 +87,19 @@ def test_human() -> None:
     from rushlight.memory.account import human
 
     assert [human(n) for n in (0, 999, 1000, 1_210_000_000, 999_600)] == ["0 B", "999 B", "1 kB", "1.21 GB", "1 MB"]
+
+
+def test_what_is_older_than_the_count_is_counted() -> None:
+    program = """
+import os
+os.environ["RUSHLIGHT_COUNT_MEMORY"] = "0"  # as where the kernels are not compiled yet
+import rushlight as torch
+from rushlight import memory
+del os.environ["RUSHLIGHT_COUNT_MEMORY"]
+weight = torch.nn.Linear(1000, 1000).weight
+assert 4_000_000 <= memory.current() < 4_100_000, memory.current()
+assert memory.live().by_category["parameter"] == 4_000_000
+del weight
+assert 0 <= memory.current() < 100_000, memory.current()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -59,11 +59,12 @@ class Library:
 
 _library: Library | None = None
 _failure = "it was not asked for yet"
+_late = False  # whether arrays may have been made before
 
 
 def install(build: bool = True) -> bool:
     """Count NumPy's memory from now on; whether it is counted.  build: compile what is not compiled yet."""
-    global _library, _failure
+    global _library, _failure, _late
     if _library is not None:
         return True
     if os.environ.get("RUSHLIGHT_COUNT_MEMORY", "1").lower() in ("0", "false", "off", "no"):
@@ -82,8 +83,15 @@ def install(build: bool = True) -> bool:
     except Exception as error:  # an unknown NumPy: arithmetic goes on without
         _failure = f"{type(error).__name__}: {error}"
     if not _failure:
-        _library = found
+        _library, _late = found, build
     return not _failure
+
+
+def was_late() -> bool:
+    """Whether arrays were made before they were counted, of which nobody was told yet."""
+    global _late
+    late, _late = library() is not None and _late, False
+    return late
 
 
 def library() -> Library:

@@ -54,6 +54,14 @@ class Stats:
         return "\n".join(f"{name:<20} {value}" for name, value in rows)
 
 
+def totals() -> allocator.Totals:
+    """What the allocator counted, and what was alive before it was there: where kernels had to be compiled first."""
+    if allocator.was_late():
+        for block in places.distinct().values():
+            allocator.library().adopt(block.address, block.size, block.category)
+    return allocator.totals()
+
+
 def stats() -> Stats:
     """Bytes and blocks in use.
 
@@ -61,7 +69,7 @@ def stats() -> Stats:
     >>> memory.stats().current <= memory.stats().peak
     True
     """
-    t = allocator.totals()
+    t = totals()
     return Stats(t.bytes, t.peak, t.blocks, t.bytes_ever, t.blocks_ever, *process_memory())
 
 
@@ -83,12 +91,12 @@ def is_counted() -> bool:
 
 def current() -> int:
     """Bytes in use now."""
-    return allocator.totals().bytes
+    return totals().bytes
 
 
 def peak() -> int:
     """The most bytes in use at once since the import, or since `reset_peak`."""
-    return allocator.totals().peak
+    return totals().peak
 
 
 def reset_peak() -> None:
@@ -143,7 +151,7 @@ def live() -> Live:
     >>> memory.live().by_category["parameter"] >= 40400
     True
     """
-    total = allocator.totals().bytes
+    total = totals().bytes
     held = places.distinct()
     blocks = _recorded(held) if recorder.is_recording() else [
         Block(b.size, CATEGORIES[b.category], module=_module(b)) for b in held.values()
@@ -219,7 +227,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The counters under PyTorch's names: "allocated_bytes.all.current" and so on."""
-    t = allocator.totals()
+    t = totals()
     return {
         "allocated_bytes.all.current": t.bytes, "allocated_bytes.all.peak": t.peak,
         "allocated_bytes.all.allocated": t.bytes_ever, "allocated_bytes.all.freed": t.bytes_ever - t.bytes,

@@ -10,7 +10,7 @@ from typing import Any
 from rushlight import heap
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.kernels import allocator
-from rushlight.memory.account import human, process_memory
+from rushlight.memory.account import human, process_memory, totals
 from rushlight.memory.pager import KINDS, Pager
 from rushlight.optim import optimizer as optimizers
 from rushlight.stores.errors import bytes_of
@@ -85,7 +85,7 @@ class budget:
         self.pager: Any = None
 
     def __enter__(self) -> budget:
-        now = allocator.totals().bytes
+        now = totals().bytes
         allocator.library().reset_peak()
         disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
         self.pager = pager = Pager(self.limit, disk, min(self.limit // 64, 1 << 25))

@@ -328,6 +328,7 @@ struct Pool {
         std::lock_guard<std::mutex> hold(lock);
         for (auto &[size, blocks] : free)
             while (!blocks.empty() && totals.bytes.load(std::memory_order_relaxed) + bytes + more > most) {
+                discard(blocks.back(), size);
                 std::free(blocks.back());
                 blocks.pop_back();
                 bytes -= int64_t(size);
