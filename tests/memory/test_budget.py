@@ -12,7 +12,9 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
+from rushlight.memory import pager
 from rushlight.memory.pages import PagedTensor
+from rushlight.stores.files import Spill
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
@@ -66,6 +68,61 @@ def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any) -> None
     for name, value in state.items():
         np.testing.assert_array_equal(value.numpy(), other[name].numpy())
     assert "peak without the budget" in str(report)
+
+
+@pytest.mark.parametrize("kind", ["linear", "convolution", "attention"])
+@pytest.mark.parametrize("guess", [0.0, 1.0])
+def test_what_is_quick_to_compute_again_is_not_written(
+    kind: str, guess: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses, state, _, growth = train(kind, None, torch.optim.SGD)
+    monkeypatch.setattr(pager, "DISK", guess)  # seconds a byte: a disk that takes no time, or for ever
+    monkeypatch.setattr(Spill, "seconds_per_byte", lambda spill, guess: guess)
+    again, other, report, _ = train(kind, memory.current() + growth // 2, torch.optim.SGD)
+    assert again == losses
+    for name, value in state.items():
+        np.testing.assert_array_equal(value.numpy(), other[name].numpy())
+    assert (report.again > 0) == (guess > 0) == ("computed again" in str(report))
+
+
+def test_memory_that_changes_between_two_saves_is_two_pages() -> None:
+    w = torch.randn(64, 512, requires_grad=True)
+    with memory.budget(memory.current() + 4_000_000) as b:
+        x = torch.randn(64, 512)
+        before = (x * w).sum()
+        page = next(iter(b.pager.saved.values()))()
+        page.piece = b.pager.spill.put(page.data)  # as is done ahead of need
+        b.pager.spill.flush()
+        x += 1
+        after = (x * w).sum()
+        want = x.numpy().copy()
+        del x, page
+        b.pager.free(0, False)
+        assert all(reference().data is None for reference in b.pager.saved.values())
+        after.backward()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            before.backward()
+    np.testing.assert_array_equal(w.grad.numpy(), want)
+
+
+def test_what_is_computed_from_memory_that_changes_is_computed_before() -> None:
+    w = torch.randn(64, 512, requires_grad=True)
+    with memory.budget(memory.current() + 4_000_000) as b:
+        b.pager.spill.seconds_per_byte = lambda guess: 1.0
+        x = torch.randn(64, 512)
+        unused = (x * w).sum()
+        y = x * 2.0
+        loss = (y * w).sum()
+        want = y.numpy().copy()
+        del y
+        b.pager.free(0, True)
+        page = next(p for p in (reference() for reference in b.pager.saved.values()) if p.again is not None)
+        assert page.data is None and page.piece is None
+        x.zero_()
+        assert page.data is not None
+        loss.backward()
+    del unused
+    np.testing.assert_array_equal(w.grad.numpy(), want)
 
 
 def test_too_little_says_how_much_would_do() -> None:

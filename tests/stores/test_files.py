@@ -349,6 +349,18 @@ def test_threads_and_file_go_with_the_spill(tmp_path: Path) -> None:
         os.fstat(fd)
 
 
+def test_a_destructor_never_waits(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    pieces = [spill.put(array(1000))]
+    idle(spill)
+    with spill.turn:  # as where a thread is being started, which may collect garbage before it has started
+        thread = threading.Thread(target=pieces.clear)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive() and not pieces
+    assert spill.stats()["disk"] == 0
+
+
 def test_bytes_as_text() -> None:
     assert [bytes_of(x) for x in (5, "5", "64 KiB", "1.5MB", "2 GiB")] == [5, 5, 65536, 1_500_000, 2 << 30]
     for wrong in ("many", -1, "1 XB", None, True):

@@ -110,12 +110,12 @@ def test_nothing_is_left_behind() -> None:
     with pytest.raises(ValueError, match="oops"), store:
         y = ((w * 2).square() @ w).relu()
         raise ValueError("oops")
-    assert modes.observers == () and modes.saved_hooks == () and store.calls_open.open == []
+    assert modes.observers == () and modes.saved_hooks == () and store.recipes.calls.open == []
     with pytest.raises(RuntimeError), store:
         w.sin() + torch.ones(7)
-    assert store.calls_open.open == []
+    assert store.recipes.calls.open == []
     del y
-    assert len(store.recipes) == 0
+    assert len(store.recipes.recipes) == 0
 
 
 def test_what_it_needs_comes_from_other_stores(tmp_path: Any) -> None:
@@ -153,6 +153,6 @@ def test_layouts_are_those_of_the_first_time() -> None:
         h = (w @ w).square().t() * 1.0  # in the order of its transpose
         y = h.exp2()
         z = y @ w
-    saved = [r() for _, r in store.regions.values()]
+    saved = [r() for _, r in store.recipes.regions.values()]
     assert any(r is not None and isinstance(r.kept, Again) for r in saved)
     z.sum().backward()

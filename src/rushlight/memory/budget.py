@@ -13,6 +13,7 @@ from rushlight.kernels import allocator
 from rushlight.memory.account import human, process_memory, totals
 from rushlight.memory.pager import KINDS, Pager
 from rushlight.optim import optimizer as optimizers
+from rushlight.state import modes, set_mode
 from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
 
@@ -29,7 +30,8 @@ class BudgetReport:
 
     limit, peak: bytes allowed, and the most that arrays took. without: the most that they would have taken together.
     process_peak: resident bytes of the process at most, -1 where the system does not say. moved_out, moved_in: bytes
-    written and read, by kind. seconds: in all, and those paid for moving.
+    written and read, by kind. again: bytes that were computed again. seconds: in all, and those paid for moving and
+    computing again.
     """
 
     limit: int
@@ -38,6 +40,7 @@ class BudgetReport:
     process_peak: int
     moved_out: dict[str, int]
     moved_in: dict[str, int]
+    again: int
     seconds: float
     seconds_moving: float
 
@@ -50,6 +53,8 @@ class BudgetReport:
         ]
         lines += [f"{kind:<23} {human(self.moved_out[kind])} out, {human(self.moved_in[kind])} back"
                   for kind in KINDS if self.moved_out[kind]]  # fmt: skip
+        if self.again:
+            lines.append(f"computed again          {human(self.again)}")
         return "\n".join(lines)
 
 
@@ -57,7 +62,8 @@ class budget:
     """While active, all arrays of the process together stay below `limit` bytes.
 
     What does not fit goes to disk and comes back when it is used: saved tensors, the optimizer's state, gradients and
-    parameters, each time that which is used latest.  Results are those without a budget, to the bit.
+    parameters, each time that which is used latest.  Saved tensors that a few cheap operators compute again in less time
+    than the disk took so far are dropped instead.  Results are those without a budget, to the bit.
 
     Args:
         limit: bytes, or text: "2 GiB", "500 MB".
@@ -100,9 +106,12 @@ class budget:
         if now > self.limit:
             pager.make_room(now - self.limit)
         self.hooks.__enter__()
+        self.observers = modes.observers
+        set_mode("observers", (*self.observers, pager.recipes))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        set_mode("observers", self.observers)
         self.hooks.__exit__(kind, error, tb)
         self.seconds = perf_counter() - self.start
         self.peak = allocator.totals().peak
@@ -133,7 +142,7 @@ class budget:
         peak = getattr(self, "peak", None) or allocator.totals().peak
         seconds = getattr(self, "seconds", None) or perf_counter() - self.start
         return BudgetReport(self.limit, peak, max(peak, pager.demand), process_memory()[1], dict(pager.moved_out),
-                            dict(pager.moved_in), seconds, pager.seconds)  # fmt: skip
+                            dict(pager.moved_in), pager.again, seconds, pager.seconds)  # fmt: skip
 
 
 def _fused(optimizer: Any) -> Any:

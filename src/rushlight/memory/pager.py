@@ -1,7 +1,7 @@
 """The pager: which arrays are in memory and which on disk, so that all together stay below a limit.
 
 It is asked for room by the allocator, in the middle of an allocation that would pass the limit, and sends away what is
-used latest.  Backward uses what forward saved in reverse, so of saved tensors that is the oldest.  Parameters are used in
+used latest: to disk, or, where computing it again takes less time than writing and reading did so far, nowhere.  Backward uses what forward saved in reverse, so of saved tensors that is the oldest.  Parameters are used in
 forward and then in backward in reverse: in forward the oldest in use goes first, in backward the newest.  State of the
 optimizer is used once a step, in the same order each time: the newest in use goes first.
 """
@@ -17,23 +17,28 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels import allocator
-from rushlight.memory.pages import PAGED, Kept, Page, View, adopt, in_memory, release, whole
+from rushlight.memory import pages
+from rushlight.memory.pages import PAGED, Kept, Page, SavedPage, View, adopt, in_memory, release, whole
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import modes
-from rushlight.storage import root_of
+from rushlight.storage import root_of, storage_of
+from rushlight.stores.calls import Recipes
 from rushlight.stores.files import Spill
 from rushlight.tensor import LEAF, Tensor, wrap
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead
+OPERATORS = 4  # that may run again for one saved tensor
+DISK = 2e-9  # seconds for a byte to be written and read, until some were
 KINDS = (STATE, SAVED, GRADIENT, PARAMETER)  # in the order in which they are sent away
 
 
 class Pager:
     """Pages by kind, the latest used last, and the disk.
 
-    moved_out, moved_in: bytes by kind; seconds: spent on it; away: bytes on disk of pages that live.
+    moved_out, moved_in: bytes by kind; again: bytes that were computed again; seconds: spent on all that; away: bytes of
+    pages that live and are not in memory.
     """
 
     def __init__(self, limit: int, spill: Spill, slack: int):
@@ -43,7 +48,8 @@ class Pager:
         self.tensors: list[Any] = []  # weak references to what was adopted
         self.lock = threading.RLock()
         self.moved_out, self.moved_in = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
-        self.seconds, self.away, self.demand, self.least, self.asked = 0.0, 0, 0, 0, 0
+        self.recipes = Recipes(OPERATORS)
+        self.seconds, self.away, self.demand, self.least, self.asked, self.again = 0.0, 0, 0, 0, 0, 0
         self.error: BaseException | None = None
         self.depth = 0
         self.closed = False
@@ -53,19 +59,19 @@ class Pager:
 
     # Pages -----------------------------------------------------------------------------------------
 
-    def add(self, page: Page) -> None:
+    def add(self, page: Any) -> None:
         """A page begins to live."""
         reference = self.pages[page.kind][id(page)] = weakref.ref(page)
         if page.kind == SAVED:
             page.number, self.count = self.count, self.count + 1
             self.saved[page.number] = reference
 
-    def drop(self, page: Page) -> None:
+    def drop(self, page: Any) -> None:
         """A page ceases to live."""
         self.pages[page.kind].pop(id(page), None)
         if page.kind == SAVED:
             del self.saved[page.number]
-        if page.array is None:
+        if page.data is None:
             self.away -= page.nbytes
 
     def use(self, page: Page) -> None:
@@ -74,35 +80,37 @@ class Pager:
         mine = order.pop(id(page), None)
         if mine is not None:
             order[id(page)] = mine
-        if page.array is None:
+        if page.data is None:
+            start = self.clock()
             self.bring(page)
+            self.paid(start)
 
-    def bring(self, page: Page) -> None:
-        """Read a page."""
-        start = self.clock()
+    def bring(self, page: Any) -> None:
+        """Read a page, or compute it again."""
         piece = page.piece
-        plain = piece.axes is None and not piece.in_memory
-        array = piece.get(out=np.empty(piece.shape, piece.dtype)) if plain else piece.get()
+        array = read(piece) if piece is not None else page.computed()
         with self.lock:
-            if page.array is None:
-                page.array = array
+            if page.data is None:
+                page.data = array
                 self.away -= page.nbytes
-                self.moved_in[page.kind] += page.nbytes
+                if piece is None:
+                    self.again += page.nbytes
+                else:
+                    self.moved_in[page.kind] += page.nbytes
             if page.mutable:
                 page.piece = None
         if page.mutable:
             piece.free()
         else:
             self.read_ahead(page)
-        self.paid(start)
 
-    def read_ahead(self, page: Page) -> None:
+    def read_ahead(self, page: SavedPage) -> None:
         """Begin to read the saved tensors that backward uses after this one, as far as there is room."""
         room = self.limit - used() - 2 * self.slack
         for number in range(page.number - 1, max(page.number - AHEAD, -1), -1):
             reference = self.saved.get(number)
             other = reference() if reference is not None else None
-            if other is None or other.array is not None:
+            if other is None or other.data is not None or other.piece is None:
                 continue
             room -= other.nbytes
             if room < 0 or not other.piece.prefetch():
@@ -114,21 +122,34 @@ class Pager:
         while self.behind < self.count:
             reference = self.saved.get(self.behind)
             page = reference() if reference is not None else None
-            if page is not None and page.array is not None and page.piece is None:
+            if page is not None and page.data is not None and not self.free_to_drop(page):
                 if spill.queued + page.nbytes > spill.limit:
                     return
-                page.piece = spill.put(page.array)
+                page.piece = spill.put(page.data)
             self.behind += 1
 
-    def send(self, page: Page) -> int:
-        """Write a page, unless that was done, and drop its array; the bytes that frees, once it is written."""
-        if page.piece is None:
-            page.piece = self.spill.put(page.array)
-        self.roots.pop(id(page.array), None)
-        page.array = None
+    def send(self, page: Any) -> int:
+        """Write a page, unless that need not be, and drop its array; the bytes that frees, once it is written."""
+        if not self.free_to_drop(page):
+            page.piece = self.spill.put(page.data)
+        if page.kind == SAVED:
+            self.roots.pop(id(page.data), None)
+        page.data = None
         self.away += page.nbytes
-        self.moved_out[page.kind] += page.nbytes
+        if page.piece is not None:
+            self.moved_out[page.kind] += page.nbytes
         return int(page.nbytes)
+
+    def outdate(self, page: SavedPage, version: int) -> None:
+        """The memory of a page was changed in place, and saved again: nobody will get what it was."""
+        page.later, page.data = version, None
+        self.away += page.nbytes
+
+    def free_to_drop(self, page: Any) -> bool:
+        """Whether a page is on disk, or on its way there, or quicker computed again than brought there and back."""
+        if page.piece is not None or page.kind != SAVED or page.again is None:
+            return page.piece is not None
+        return bool(page.again.seconds < page.nbytes * self.spill.seconds_per_byte(DISK))
 
     def clock(self) -> float:
         """The time, if this is not part of what is timed already, else 0."""
@@ -168,7 +189,7 @@ class Pager:
     def reach(self, goal: int) -> bool:
         """Send idle pages away until no more than `goal` bytes are in use, and some less; whether that came about.
 
-        First those that are on disk already, and those on their way there.
+        First those that need not be written: they are on disk, on their way there, or quick to compute again.
         """
         least = goal - self.slack
         self.free(least, True)
@@ -194,7 +215,7 @@ class Pager:
                 if left <= 0:
                     return
                 page = reference()
-                if page is not None and (page.piece is not None or not written) and page.idle:
+                if page is not None and page.idle and (not written or self.free_to_drop(page)):
                     left -= self.send(page)
 
     def newest_first(self, kind: str) -> bool:
@@ -250,20 +271,37 @@ class Pager:
             return tensor
         array = tensor._array
         root = root_of(array)
-        if root.nbytes < 1 << 16 or not whole(root):
+        if root.nbytes < pages.SMALL or not whole(root):
             return tensor
+        return Kept(self.page_of(root, tensor), None if array is root else View(array, root))
+
+    def page_of(self, root: Any, tensor: Any) -> SavedPage:
+        """The page of a saved tensor's memory: that of another tensor on it, or a new one."""
+        storage = storage_of(tensor)
         reference = self.roots.get(id(root))
         page = reference() if reference is not None else None
-        if page is None or page.array is not root:
-            page = Page(root, SAVED, False, self)
-            self.roots[id(root)] = weakref.ref(page)
-            if self.asked:
-                self.write_behind()
-        return Kept(tensor, page, None if array is root else View(array, root))
+        if page is not None and page.data is root:
+            if page.version == storage.version:
+                return page  # type: ignore[no-any-return]
+            self.outdate(page, storage.version)
+        page = SavedPage(root, SAVED, self, storage)
+        self.roots[id(root)] = weakref.ref(page)
+        innermost = modes.saved_hooks[-1][0] == self.pack  # else hooks within made something else of a result
+        page.compute_with(self.recipes.again(storage, page.version, tensor._array if innermost else None))
+        self.recipes.learn(storage, page.version, page)
+        if self.asked:
+            self.write_behind()
+        return page
 
     def unpack(self, packed: Any) -> Any:
         """The tensor again."""
         return wrap(packed.array()) if packed.__class__ is Kept else packed
+
+
+def read(piece: Any) -> Any:
+    """The array of a piece, read into one that the allocator counts."""
+    plain = piece.axes is None and not piece.in_memory
+    return piece.get(out=np.empty(piece.shape, piece.dtype)) if plain else piece.get()
 
 
 def used() -> int:

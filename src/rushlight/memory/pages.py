@@ -7,6 +7,7 @@ reference counts: an array that only its page holds can be sent away.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
 
@@ -22,16 +23,16 @@ _ROOT: Any = Storage.__dict__["root"]
 
 
 class Page:
-    """An array, in memory or in a spill.
+    """An array, in memory or in a spill, or nowhere: to be computed again.
 
-    kind: what it is for. mutable: whether what is on disk is void once the array is back. away: whether it is on disk.
+    data: the array while it is in memory. kind: what it is for. mutable: whether what is on disk is void once the array is
+    back. piece: what is on disk.
     """
 
-    __slots__ = ("__weakref__", "array", "kind", "mutable", "nbytes", "number", "pager", "piece")
-    number: int  # of saved tensors: in the order of saving
+    __slots__ = ("__weakref__", "data", "kind", "mutable", "nbytes", "pager", "piece")
 
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
-        self.array, self.kind, self.mutable, self.pager = array, kind, mutable, pager
+        self.data, self.kind, self.mutable, self.pager = array, kind, mutable, pager
         self.nbytes = array.nbytes
         self.piece: Any = None
         pager.add(self)
@@ -39,12 +40,12 @@ class Page:
     def get(self) -> Any:
         """The array, brought back if it was away."""
         self.pager.use(self)
-        return self.array
+        return self.data
 
     @property
     def idle(self) -> bool:
         """Whether only this page holds the array."""
-        array = self.array
+        array = self.data
         if array is None or getrefcount(array) > 3:  # the slot, our variable, and the argument of getrefcount
             return False
         base = array.base  # of an array that was read back in another order of axes; views of it refer to that
@@ -54,6 +55,89 @@ class Page:
         pager = getattr(self, "pager", None)
         if pager is not None:
             pager.drop(self)
+
+
+class SavedPage(Page):
+    """The memory of a tensor that was saved for backward, as it was at a version.
+
+    To recipes of other tensors it is the region that keeps the memory.  number: in the order of saving. again: what computes
+    it again, None if nothing can. users: weak references to pages that are computed again from this one. later: the version
+    at which the memory was saved last.
+    """
+
+    __slots__ = ("again", "fortran", "later", "number", "seen", "shape", "users", "version")
+    start, watch = 0, None
+    number: int
+
+    def __init__(self, root: Any, kind: str, pager: Any, storage: Any):
+        self.again: Any = None
+        self.seen, self.version = weakref.ref(storage), storage.version
+        self.later = self.version
+        self.users: list[Any] = []
+        self.shape, self.fortran = root.shape, not root.flags.c_contiguous
+        super().__init__(root, kind, False, pager)
+
+    def array(self) -> Any:
+        """The memory.  RuntimeError if it was changed in place since it was saved."""
+        storage = self.seen()
+        now = self.later if storage is None else storage.version
+        if now != self.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
+                f"tensor of {self.nbytes} bytes is at version {now}; expected version {self.version} instead. "
+                "Use the out-of-place form of the change, or clone() the tensor before it."
+            )
+        return self.get()
+
+    def compute_with(self, again: Any) -> None:
+        """Take `again` as what computes the memory again."""
+        self.again = again
+        for page in sources_of(again):
+            page.users.append(weakref.ref(self))
+
+    def before_change(self) -> None:
+        """The memory is about to be changed in place: pages that are computed from it have to be had now."""
+        for reference in self.users:
+            page = reference()
+            if page is not None:
+                if page.piece is None:
+                    page.get()
+                page.again = None
+        self.users = []
+
+    def computed(self) -> Any:
+        """The memory, computed again."""
+        flat = self.again.decoded()
+        return flat.reshape(self.shape[::-1]).T if self.fortran else flat.reshape(self.shape)
+
+    @property
+    def stop(self) -> int:
+        """Where the region ends: it is the whole memory."""
+        return int(self.nbytes)
+
+    @property
+    def cost(self) -> int:
+        """How many operators run to have it."""
+        return 0 if self.again is None else int(self.again.cost)
+
+    @property
+    def seconds(self) -> float:
+        """How long they take."""
+        return 0.0 if self.again is None else float(self.again.seconds)
+
+    def walk(self) -> Any:
+        """What stores encoded of it: nothing."""
+        return ()
+
+
+def sources_of(again: Any) -> Iterator[SavedPage]:
+    """The pages that a tensor is computed from."""
+    for source in again.inputs if again is not None else ():
+        region = getattr(source, "region", None)
+        if region.__class__ is SavedPage:
+            yield region
+        elif region is not None:
+            yield from sources_of(region.kept)
 
 
 class PagedStorage(Storage):
@@ -156,7 +240,7 @@ def adopt(tensor: Any, kind: str, pager: Any) -> Page | None:
 def in_memory(tensor: Any) -> bool:
     """Whether the array of a paged tensor is in memory."""
     held = _ARRAY.__get__(tensor)
-    return held.__class__ is not Page or held.array is not None
+    return held.__class__ is not Page or held.data is not None
 
 
 def release(tensor: Any) -> None:
@@ -195,20 +279,12 @@ class View:
 class Kept:
     """A saved tensor as a page, and the view of it that was saved."""
 
-    __slots__ = ("page", "seen", "version", "view")
+    __slots__ = ("page", "view")
 
-    def __init__(self, tensor: Any, page: Page, view: View | None):
+    def __init__(self, page: SavedPage, view: View | None):
         self.page, self.view = page, view
-        self.seen, self.version = weakref.ref(storage_of(tensor)), tensor._version
 
     def array(self) -> Any:
         """What was saved.  RuntimeError if it was changed in place since."""
-        storage = self.seen()
-        if storage is not None and storage.version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
-                f"tensor of {self.page.nbytes} bytes is at version {storage.version}; expected version {self.version} "
-                "instead. Use the out-of-place form of the change, or clone() the tensor before it."
-            )
-        found = self.page.get()
+        found = self.page.array()
         return found if self.view is None else self.view.of(found)

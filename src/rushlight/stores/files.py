@@ -148,7 +148,7 @@ class Spill:
         self.unsaid: StoreError | None = None  # the same, until it was raised or a `get` warned of it
         self.workers = self.idle = 0
         self.counts = dict.fromkeys(("put", "written", "read", "from_memory", "read_ahead", "failed"), 0)
-        self.waited = 0.0
+        self.waited = self.writing = self.reading = 0.0  # seconds
         self.lock: Any = threading.RLock()
         self.turn = threading.Condition(self.lock)
         spills.add(self)
@@ -226,7 +226,16 @@ class Spill:
 
     def stats(self) -> dict[str, Any]:
         """Bytes put, written, read, ...; `disk` is what the file takes now, `waited` the seconds that callers waited."""
+        with self.turn:
+            self._sweep()
         return {**self.counts, "memory": self.memory_now, "disk": self.file.used, "waited": self.waited}
+
+    def seconds_per_byte(self, guess: float) -> float:
+        """What it took to write a byte and to read it; `guess` until 16 MiB were written or read."""
+        counts, both = self.counts, 0.0
+        for seconds, count in ((self.writing, counts["written"]), (self.reading, counts["read"])):
+            both += seconds / count if count >= 1 << 24 else guess / 2
+        return both
 
     # With the lock held ----------------------------------------------------------------------------
 
@@ -311,14 +320,20 @@ class Spill:
     # Pieces ----------------------------------------------------------------------------------------
 
     def _free(self, slot: Slot) -> None:
-        """Free a slot: also from a destructor, which may run within a locked part of this very thread."""
+        """Free a slot: also from a destructor, which may run anywhere, so it never waits.
+
+        Where the lock is taken, by this thread or by one that may be waiting for this thread to start, the next to take it
+        releases what was freed.
+        """
         if slot.dead:
             return
         slot.dead = True
         self.dead.append(slot)
-        if not self.lock._is_owned() and not sys.is_finalizing():
-            with self.turn:
+        if not self.lock._is_owned() and not sys.is_finalizing() and self.lock.acquire(blocking=False):
+            try:
                 self._sweep()
+            finally:
+                self.lock.release()
 
     def _take(self, slot: Slot, out: Any) -> Any:
         """The array of a slot, from memory or from disk."""
@@ -378,6 +393,7 @@ class Spill:
             raise changed(slot, crc)
         with self.turn:
             self.counts["read"] += slot.nbytes
+            self.reading += perf_counter() - start
             if slot not in self.active:
                 self.waited += perf_counter() - start
         return data if out is None else out
@@ -400,6 +416,7 @@ class Spill:
     def _write(self, slot: Slot) -> None:
         """Write a slot and drop its array; one that cannot be written stays in memory."""
         failure: BaseException | None = None
+        start = perf_counter()
         try:
             slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array))
             slot.spoiled = slot.guard is not None and not slot.guard()
@@ -411,6 +428,7 @@ class Spill:
             if failure is None:
                 slot.state, slot.array, slot.guard = WRITTEN, None, None
                 self.counts["written"] += slot.nbytes
+                self.writing += perf_counter() - start
                 if slot.fresh:
                     slot.fresh = False
                     slot.file.settled(slot.nbytes)

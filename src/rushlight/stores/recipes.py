@@ -46,7 +46,7 @@ class Source:
         "version",
     )
 
-    def __init__(self, tensor: Any, store: Any):
+    def __init__(self, tensor: Any, recipes: Any):
         array, storage = tensor._array, storage_of(tensor)
         root = root_of(array)
         self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -54,18 +54,18 @@ class Source:
         self.itemsize = array.itemsize
         self.storage, self.version = weakref.ref(storage), storage.version
         self.parameter = tensor if is_parameter(tensor) else None
-        self.region = store.region(storage, self.version)
-        self.recipe = None if self.kept() is not None else store.recipe(storage, self.version)
+        self.region = recipes.region(storage, self.version)
+        self.recipe = None if self.kept() is not None else recipes.recipe(storage, self.version)
 
     def kept(self) -> Any:
         """The region that has it, if that lives."""
         return None if self.region is None else self.region()
 
-    def look(self, store: Any) -> None:
+    def look(self, recipes: Any) -> None:
         """Look for its region while its storage lives: the operator itself may have had it saved."""
         storage = self.storage()
         if storage is not None and self.kept() is None:
-            self.region = store.region(storage, self.version)
+            self.region = recipes.region(storage, self.version)
 
     @property
     def cost(self) -> int:
@@ -73,13 +73,13 @@ class Source:
         kept = self.kept()
         return kept.cost if kept is not None else 0 if self.recipe is None else self.recipe.cost
 
-    def resolved(self, store: Any, small: int) -> Any:
+    def resolved(self, recipes: Any, small: int) -> Any:
         """Something to take it from when the time comes, None if there is nothing.  small: bytes that may be copied."""
         storage = self.storage()
-        self.look(store)
+        self.look(recipes)
         region = self.kept()
         if storage is not None and storage.version != self.version:
-            storage = None  # it has other values now
+            storage = region = None  # it has other values now
         if self.parameter is None and region is not None and self.within(region):
             return FromRegion(self, region)
         if storage is not None and self.nbytes <= small:
@@ -87,7 +87,7 @@ class Source:
         if storage is not None and self.parameter is not None:
             return FromTensor(self.parameter, Watch(storage, self.version, ("stores.recompute", "an input")))
         if self.recipe is not None:
-            found = self.recipe.resolved(store)
+            found = self.recipe.resolved(recipes)
             return None if found is None else FromRegion(self, Region(found, self.recipe.layout, found.cost))
         return None
 
@@ -116,6 +116,11 @@ class FromRegion:
         """How many operators run to have it."""
         return self.region.cost
 
+    @property
+    def seconds(self) -> float:
+        """How long they take."""
+        return self.region.seconds
+
     def array(self) -> Any:
         """The input; raises RuntimeError if it was changed since, which the region may not have noticed."""
         if self.region.watch is not None:
@@ -131,7 +136,7 @@ class FromTensor:
     """An input that somebody else keeps."""
 
     __slots__ = ("tensor", "watch")
-    cost = 0
+    cost, seconds = 0, 0.0
 
     def __init__(self, tensor: Any, watch: Watch):
         self.tensor, self.watch = tensor, watch
@@ -159,45 +164,50 @@ class Copied(FromTensor):
 
 
 class Recipe:
-    """The operator call that made a tensor."""
+    """The operator call that made a tensor, and the seconds that it took."""
 
-    __slots__ = ("cost", "inputs", "layout", "op", "statics")
+    __slots__ = ("cost", "inputs", "layout", "op", "seconds", "statics")
 
-    def __init__(self, op: Any, statics: Any, inputs: list[Any], layout: Layout):
-        self.op, self.statics, self.inputs, self.layout = op, statics, inputs, layout
+    def __init__(self, op: Any, statics: Any, inputs: list[Any], layout: Layout, seconds: float):
+        self.op, self.statics, self.inputs, self.layout, self.seconds = op, statics, inputs, layout, seconds
         self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
 
-    def resolved(self, store: Any) -> Any:
+    def resolved(self, recipes: Any) -> Any:
         """What computes it again, None if an input cannot be had."""
         found = []
         for x in self.inputs:
-            source = x.resolved(store, self.layout.nbytes // SMALL) if x.__class__ is Source else Copied(x)
+            source = x.resolved(recipes, self.layout.nbytes // SMALL) if x.__class__ is Source else Copied(x)
             if source is None:
                 return None
             found.append(source)
         again = Again(self, found)
-        return again if again.cost <= store.limit else None
+        return again if again.cost <= recipes.limit else None
 
 
 class Again:
-    """Computes a tensor again: what a region keeps instead of it."""
+    """Computes a tensor again: what a region keeps instead of it.  cost, seconds: operators that run, and their time."""
 
-    __slots__ = ("cost", "dtype", "inputs", "layout", "op", "size", "statics")
+    __slots__ = ("cost", "dtype", "inputs", "layout", "op", "seconds", "size", "statics")
 
     def __init__(self, recipe: Recipe, inputs: list[Any]):
         self.op, self.statics, self.inputs, self.layout = recipe.op, recipe.statics, inputs, recipe.layout
         self.cost = 1 + sum(x.cost for x in inputs)
+        self.seconds: float = recipe.seconds + sum(x.seconds for x in inputs)
         self.dtype, self.size = self.layout.dtype, self.layout.nbytes // self.layout.dtype.itemsize
 
-    def decoded(self) -> Any:
-        """The tensor's memory, flat."""
+    def result(self) -> Any:
+        """The tensor's array, which has its memory for itself."""
         outs, _ = compute(self.op, [x.array() for x in self.inputs], self.statics)
         out, layout = outs[0], self.layout
         if out.dtype != layout.dtype or out.strides != layout.strides or layout_of(out) != layout:
-            flat = np.empty(self.size, layout.dtype)
-            viewed(flat, layout)[...] = out
-            return flat
-        return stretch(out, layout)
+            made = viewed(np.empty(self.size, layout.dtype), layout)
+            made[...] = out
+            return made
+        return out
+
+    def decoded(self) -> Any:
+        """The tensor's memory, flat."""
+        return stretch(self.result(), self.layout)
 
     def walk(self) -> Any:
         """What is encoded of the inputs."""
@@ -209,14 +219,14 @@ class Again:
         return [x.value for x in self.inputs if x.__class__ is Copied and isinstance(x.value, np.ndarray)]
 
 
-def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, store: Any) -> Any:
+def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, recipes: Any) -> Any:
     """The inputs of a cheap operator as sources and constants; None where they are not such that it can run again."""
     found: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):
             if x._array.__class__ is not np.ndarray or x._inference or x._array.size == 0:
                 return None
-            found.append(Source(x, store))
+            found.append(Source(x, recipes))
         elif x is None or isinstance(x, (int, float, complex, np.generic)):
             found.append(x)
         else:

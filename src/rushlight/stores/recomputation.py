@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from rushlight.events import INPLACE, OPERATOR
 from rushlight.state import modes, set_mode
-from rushlight.storage import storage_of
-from rushlight.stores.layout import layout_of, stretch
-from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of
+from rushlight.stores.calls import Recipes
+from rushlight.stores.layout import stretch
 from rushlight.stores.region import Handle, Region
 from rushlight.stores.store import Store
-from rushlight.tensor import Tensor
-
-
-class Calls(threading.local):
-    """The operator calls under way in this thread: (operator, sources, statics), or None for those that are not cheap."""
-
-    def __init__(self) -> None:
-        self.open: list[Any] = []
 
 
 class RecomputeStore(Store):
@@ -59,18 +45,15 @@ class RecomputeStore(Store):
         super().__init__(**filters)
         if limit < 1:
             raise ValueError(f"stores.recompute: limit= must be at least 1 operator, got {limit}")
-        self.limit = limit
-        self.calls_open = Calls()
-        self.recipes: weakref.WeakKeyDictionary[Any, tuple[int, Recipe]] = weakref.WeakKeyDictionary()
-        self.regions: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = weakref.WeakKeyDictionary()
+        self.recipes = Recipes(limit)
 
     # Contexts ----------------------------------------------------------------------------------------
 
     def __enter__(self) -> Any:
         super().__enter__()
         self.entered.former.append(modes.observers)
-        if self not in modes.observers:
-            set_mode("observers", (*modes.observers, self))
+        if self.recipes not in modes.observers:
+            set_mode("observers", (*modes.observers, self.recipes))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -83,67 +66,22 @@ class RecomputeStore(Store):
 
         return checkpoint(forward, *args, use_reentrant=False, **kwargs)
 
-    # Observing operators -----------------------------------------------------------------------------
-
-    passive = False
-
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> Any:
-        """An operator is called: note where its inputs can be had."""
-        if kind in (OPERATOR, INPLACE):
-            call = None
-            if is_cheap(what) and modes.grad:
-                sources = recipe_of(what, inputs, statics, self)
-                call = None if sources is None else (what, sources, statics)
-            self.calls_open.open.append(call)
-
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
-        """It returned: note how its result was made."""
-        if kind in (OPERATOR, INPLACE):
-            call = self.calls_open.open.pop()
-            first = result[0] if isinstance(result, tuple) and result else result
-            if call is not None and isinstance(first, Tensor) and first._array.__class__ is np.ndarray:
-                self.made(call, first._array, storage_of(first))
-
-    def made(self, call: Any, array: Any, storage: Any) -> None:
-        """Remember the recipe of a result that has its memory for itself."""
-        op, sources, statics = call
-        for source in sources:
-            if source.__class__ is Source:
-                source.look(self)
-        layout = layout_of(array)
-        root = storage.root
-        if layout.compact or layout.start or layout.stop != root.nbytes or not layout.nbytes:
-            return
-        recipe = Recipe(op, statics, sources, layout)
-        if recipe.cost <= self.limit:
-            self.recipes[storage] = (storage.version, recipe)
-        else:
-            self.recipes.pop(storage, None)
-
-    def recipe(self, storage: Any, version: int) -> Any:
-        """The recipe of a storage at a version."""
-        found = self.recipes.get(storage)
-        return found[1] if found is not None and found[0] == version else None
-
-    def region(self, storage: Any, version: int) -> Any:
-        """A weak reference to the region that keeps a storage at a version."""
-        found = self.regions.get(storage)
-        return found[1] if found is not None and found[0] == version else None
-
     # Packing -----------------------------------------------------------------------------------------
+
+    def region(self, saved: Any) -> Any:
+        """The region that keeps the memory of a saved tensor, None if there is none."""
+        known = self.recipes.region(saved.storage, saved.version)
+        return None if known is None else known()
 
     def learn(self, saved: Any, region: Any) -> None:
         """A region was made of a saved tensor: what is computed from it can be computed again."""
-        known = self.region(saved.storage, saved.version)
-        known = None if known is None else known()
+        known = self.region(saved)
         if not saved.layout.compact and (known is None or known.stop - known.start < region.stop - region.start):
-            self.regions[saved.storage] = (saved.version, weakref.ref(region))
+            self.recipes.learn(saved.storage, saved.version, region)
 
     def source(self, saved: Any) -> Any:
         """Keep a tensor that no store takes as it is."""
-        known = self.region(saved.storage, saved.version)
-        region = None if known is None else known()
-        layout = saved.layout
+        region, layout = self.region(saved), saved.layout
         if region is None or not (region.start <= layout.start and layout.stop <= region.stop) or layout.compact:
             region = Region(stretch(saved.tensor._array, layout), layout, 0, saved.watch)
             self.learn(saved, region)
@@ -153,34 +91,21 @@ class RecomputeStore(Store):
         """The region of a tensor that can be computed again, None if it cannot."""
         if saved.layout.compact or saved.watch is None:
             return None
-        storage, version = saved.storage, saved.version
-        known = self.region(storage, version)
-        region = None if known is None else known()
+        region = self.region(saved)
         if region is not None:
             return region if region.start <= saved.layout.start and saved.layout.stop <= region.stop else None
-        found = self.recipe(storage, version) or self.under_way(saved)
-        again = None if found is None else found.resolved(self)
+        innermost = self in getattr(modes.saved_hooks[-1], "stores", ())  # else hooks within made something else of it
+        again = self.recipes.again(saved.storage, saved.version, saved.tensor._array if innermost else None)
         if again is None:
             return None
-        region = Region(again, found.layout, again.cost)
-        self.regions[storage] = (version, weakref.ref(region))
+        region = Region(again, again.layout, again.cost)
+        self.recipes.learn(saved.storage, saved.version, region)
         self.note_kept(saved.layout.nbytes)
         return region
-
-    def under_way(self, saved: Any) -> Any:
-        """The recipe of a result that its own operator saves."""
-        calls, where = self.calls_open.open, modes.saving
-        call = calls[-1] if calls else None
-        if call is None or where is None or where[0] != call[0].name or where[1] != call[0].out_names[0]:
-            return None
-        if self not in getattr(modes.saved_hooks[-1], "stores", ()):
-            return None  # hooks within made something else of the result
-        self.made(call, saved.tensor._array, saved.storage)
-        return self.recipe(saved.storage, saved.version)
 
     def stats(self) -> dict[str, Any]:
         """As of every store; `dropped_bytes` are those of the tensors that are computed again."""
         return {**super().stats(), "dropped_bytes": self.counts["bytes"]}
 
     def arguments(self) -> list[str]:
-        return [f"limit={self.limit}", *super().arguments()]
+        return [f"limit={self.recipes.limit}", *super().arguments()]

@@ -91,6 +91,14 @@ class Region:
         """Bytes of what is restored."""
         return int(self.kept.size * self.kept.dtype.itemsize)
 
+    @property
+    def seconds(self) -> float:
+        """How long the operators run that restore it."""
+        return float(getattr(self.kept, "seconds", 0.0))
+
+    def before_change(self) -> None:
+        """Its memory is about to be changed in place: `watch` will say so to whoever asks for it then."""
+
     def walk(self) -> Any:
         """Everything encoded that it is restored from."""
         return () if self.kept.__class__ is np.ndarray else self.kept.walk()

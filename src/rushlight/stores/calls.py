@@ -1,0 +1,120 @@
+"""Which operator calls made which tensors, learnt by observing the operators of a thread."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rushlight.events import INPLACE, OPERATOR
+from rushlight.state import modes
+from rushlight.storage import storage_of
+from rushlight.stores.layout import layout_of
+from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of
+from rushlight.tensor import Tensor
+
+
+class Calls(threading.local):
+    """The operator calls under way in this thread: (operator, sources, statics, start), or None if they are not cheap."""
+
+    def __init__(self) -> None:
+        self.open: list[Any] = []
+
+
+class Recipes:
+    """An observer that remembers how results of cheap operators can be computed again, and what is kept of their inputs.
+
+    limit: how many operators may have to run again for one tensor.  Regions are what keeps memory: they say from where
+    to where (`start`, `stop`, in bytes), how many operators and seconds it takes to have them (`cost`, `seconds`), and
+    give the `array()`.
+    """
+
+    passive = False
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.calls = Calls()
+        self.recipes: weakref.WeakKeyDictionary[Any, tuple[int, Recipe]] = weakref.WeakKeyDictionary()
+        self.regions: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = weakref.WeakKeyDictionary()
+
+    # Observing operators -----------------------------------------------------------------------------
+
+    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> Any:
+        """An operator is called: note where its inputs can be had."""
+        if kind in (OPERATOR, INPLACE):
+            if kind == INPLACE and isinstance(inputs[0], Tensor):
+                self.changes(storage_of(inputs[0]))
+            call = None
+            if is_cheap(what) and modes.grad:
+                sources = recipe_of(what, inputs, statics, self)
+                call = None if sources is None else (what, sources, statics, perf_counter())
+            self.calls.open.append(call)
+
+    def changes(self, storage: Any) -> None:
+        """A storage is about to be changed in place: whoever computes from it has to do so now."""
+        reference = self.region(storage, storage.version)
+        region = None if reference is None else reference()
+        if region is not None:
+            region.before_change()
+
+    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+        """It returned: note how its result was made."""
+        if kind in (OPERATOR, INPLACE):
+            call = self.calls.open.pop()
+            first = result[0] if isinstance(result, tuple) and result else result
+            if call is not None and isinstance(first, Tensor) and first._array.__class__ is np.ndarray:
+                self.made(call, first._array, storage_of(first))
+
+    def made(self, call: Any, array: Any, storage: Any) -> None:
+        """Remember the recipe of a result that has its memory for itself."""
+        op, sources, statics, start = call
+        for source in sources:
+            if source.__class__ is Source:
+                source.look(self)
+        layout = layout_of(array)
+        root = storage.root
+        if layout.compact or layout.start or layout.stop != root.nbytes or not layout.nbytes:
+            return
+        recipe = Recipe(op, statics, sources, layout, perf_counter() - start)
+        if recipe.cost <= self.limit:
+            self.recipes[storage] = (storage.version, recipe)
+        else:
+            self.recipes.pop(storage, None)
+
+    # What is known -----------------------------------------------------------------------------------
+
+    def recipe(self, storage: Any, version: int) -> Any:
+        """The recipe of a storage at a version."""
+        found = self.recipes.get(storage)
+        return found[1] if found is not None and found[0] == version else None
+
+    def region(self, storage: Any, version: int) -> Any:
+        """A weak reference to the region that keeps a storage at a version."""
+        found = self.regions.get(storage)
+        return found[1] if found is not None and found[0] == version else None
+
+    def learn(self, storage: Any, version: int, region: Any) -> None:
+        """A region keeps a storage: what is computed from that can be computed again."""
+        self.regions[storage] = (version, weakref.ref(region))
+
+    def again(self, storage: Any, version: int, array: Any) -> Any:
+        """What computes the memory of a tensor that is being saved again, None if nothing can.
+
+        array: the tensor's, if it may be the result of the operator that is under way, and saves it itself.
+        """
+        found = self.recipe(storage, version)
+        if found is None and array is not None:
+            found = self.under_way(storage, version, array)
+        return None if found is None else found.resolved(self)
+
+    def under_way(self, storage: Any, version: int, array: Any) -> Any:
+        """The recipe of a result that its own operator saves."""
+        calls, where = self.calls.open, modes.saving
+        call = calls[-1] if calls else None
+        if call is None or where is None or where[0] != call[0].name or where[1] != call[0].out_names[0]:
+            return None
+        self.made(call, array, storage)
+        return self.recipe(storage, version)
