@@ -21,6 +21,7 @@ def results() -> list[dict]:
             "way": way,
             "name": ways.WAYS[way],
             "peak": peak,
+            "arrays": peak - 5_000_000,
             "parameters": 38_000_000,
             "gradients": 0 if way == "fused" else 38_000_000,
             "state": 76_000_000,
@@ -37,6 +38,7 @@ def results() -> list[dict]:
 def test_table_and_verdict(results: list[dict]) -> None:
     text = table.render(results)
     assert "Adam in backward peaks 41.0 MB lower (24 %)" in text and "agree to 0.0e+00" in text
+    assert "Counted, its arrays peak 41,000,000 bytes lower: gradients are 38,000,000 bytes." in text
     rows = text.splitlines()[1:6]
     assert len({len(row) for row in rows}) == 1
 
@@ -85,5 +87,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plain["gradients"] == plain["parameters"] and fused["gradients"] == 0
     assert plain["state"] == fused["state"] >= 2 * plain["parameters"]
     assert plain["peak"] - fused["peak"] >= 0.95 * plain["gradients"]
+    if plain["arrays"] is not None:
+        assert plain["arrays"] - fused["arrays"] >= plain["gradients"]
     assert plain["peak"] == pytest.approx(loop["peak"], rel=0.1)
     xml.etree.ElementTree.parse(tmp_path / "chart.svg")

@@ -4,7 +4,7 @@ from typing import Any
 
 __all__ = ["render"]
 
-COLUMNS = ("", "peak memory", "parameters", "gradients", "Adam's state", "per step", "accuracy")
+COLUMNS = ("", "peak memory", "of arrays", "parameters", "gradients", "Adam's state", "per step", "accuracy")
 
 
 def render(results: list[dict[str, Any]]) -> str:
@@ -20,6 +20,7 @@ def _row(result: dict[str, Any]) -> tuple[str, ...]:
     return (
         result["name"],
         megabytes(result["peak"]),
+        "not counted" if result["arrays"] is None else megabytes(result["arrays"]),
         megabytes(result["parameters"]),
         megabytes(result["gradients"]),
         megabytes(result["state"]),
@@ -48,8 +49,11 @@ def _verdict(results: list[dict[str, Any]]) -> str:
     saved = plain["peak"] - fused["peak"]
     columns = zip(*(result["losses"] for result in results))
     apart = max(max(column) - min(column) for column in columns)
+    counted = ""
+    if plain["arrays"] is not None and fused["arrays"] is not None:
+        counted = f"Counted, its arrays peak {plain['arrays'] - fused['arrays']:,} bytes lower: gradients are {plain['gradients']:,} bytes.\n"
     return (
         f"Adam in backward peaks {megabytes(saved)} lower ({100 * saved / plain['peak']:.0f} %); the gradients that it "
-        f"never holds together are {megabytes(plain['gradients'])}.\n"
+        f"never holds together are {megabytes(plain['gradients'])}.\n{counted}"
         f"The losses of all {len(plain['losses'])} steps agree to {apart:.1e}."
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rushlight import datasets, optim
+from rushlight import datasets, memory, optim
 from rushlight.cli.demo.memory import ResidentMemory
 from rushlight.engine.modes import no_grad
 from rushlight.models import VisionTransformer
@@ -88,6 +88,9 @@ class Run:
         self.times: list[float] = []
         self.gradients = 0
         self.marks: list[float] = []  # when the first pass and its evaluation began and ended
+        self.counted = memory.is_counted()
+        if self.counted:
+            memory.reset_peak()
         self.memory = ResidentMemory()
         with self.memory:
             manual_seed(seed)
@@ -161,6 +164,7 @@ class Run:
         states = [state for part in self.optimizer.parts for state in part.state.values()]
         return {
             "peak": self.memory.peak,
+            "arrays": memory.peak() if self.counted else None,
             "parameters": sum(p.nbytes for p in self.model.parameters()),
             "gradients": self.gradients,
             "state": sum(v.nbytes for state in states for v in state.values() if isinstance(v, Tensor)),
