@@ -72,6 +72,16 @@ def test_report_on_a_file(snapshots: Path, capsys: pytest.CaptureFixture[str], o
     assert "plain.pickle" in text and "fused.pickle" in text
 
 
+@pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
+def test_report_on_a_script_whose_arguments_are_its_own(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (snapshots / "train.py").write_text("import sys, torch\nprint(sys.argv[1:])\nx = torch.ones(1000, 1000)\n")
+    assert main(["memory", "report", "train.py", "--epochs", "1", "-o", "page.html", "--", "-o", "mine"]) == 0
+    out = capsys.readouterr().out
+    assert "['--epochs', '1', '-o', 'mine']" in out and "page.html: " in out
+    assert "train.py" in (snapshots / "page.html").read_text(encoding="utf-8")
+    assert not (snapshots / "report.html").exists()
+
+
 def test_show_and_text(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", "show", "plain.pickle", "--width", "90"]) == 0
     shown = capsys.readouterr().out

@@ -12,6 +12,7 @@ __all__ = ["main"]
 
 EPILOG = """examples:
   rushlight memory report train.py --epochs 1        run a script under the recorder; report.html
+  rushlight memory report train.py -o report.html    the page's name may stand behind the script
   rushlight memory report -o vit.html snapshot.pickle
   rushlight memory report plain.pickle --compare fused.pickle
   rushlight memory report --text snapshot.pickle     on the terminal instead
@@ -20,7 +21,7 @@ EPILOG = """examples:
   rushlight memory check snapshot.pickle             whether a viewer can read it
 
 FILE is a snapshot: of `memory.dump`, or of PyTorch's torch.cuda.memory._snapshot(). Reading one executes nothing.
-What stands behind a script goes to the script; options for the report come before it.
+What stands behind a script goes to the script, but for -o PATH; what stands behind -- does in any case.
 """
 
 
@@ -77,7 +78,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     _common(parser)
     parser.add_argument("source", metavar="FILE|SCRIPT.py", help="a snapshot, or a script to run")
     parser.add_argument(
-        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script, or --compare FILE"
+        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script; or -o, --compare FILE"
     )
     parser.set_defaults(run=_report)
 
@@ -94,6 +95,7 @@ def _report(options: argparse.Namespace) -> int:
 
     status = 0
     if _is_script(options.source):
+        options = _output(options)
         recording, status = _record(options)
         if recording is None:
             return status
@@ -120,6 +122,17 @@ def _late(options: argparse.Namespace) -> argparse.Namespace:
         parser.add_argument("--width", type=int)
         parser.add_argument("--device")
         parser.parse_args(options.arguments, options)
+    return options
+
+
+def _output(options: argparse.Namespace) -> argparse.Namespace:
+    """-o or --output that stands behind a script, which gets all other arguments, and those behind -- as they are."""
+    parser = argparse.ArgumentParser(prog="rushlight memory report", add_help=False, allow_abbrev=False)
+    parser.add_argument("-o", "--output", default=options.output)
+    given = options.arguments
+    end = given.index("--") if "--" in given else len(given)
+    _, left = parser.parse_known_args(given[:end], options)
+    options.arguments = left + given[end + 1 :]
     return options
 
 
