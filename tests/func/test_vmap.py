@@ -408,3 +408,20 @@ def test_running_statistics_must_be_batched_too() -> None:
     x, mean, var = torch.randn(3, 4, 2), torch.zeros(3, 2), torch.ones(3, 2)
     vmap(lambda a, m, v: F.batch_norm(a, m, v, training=True))(x, mean, var)
     same(mean, x.mean(1) * 0.1, 1e-6)
+
+
+def ldl_solve(a: Any, b: Any) -> Any:
+    return torch.linalg.ldl_solve(*torch.linalg.ldl_factor(a @ a.mT), b)
+
+
+def lu_solve(a: Any, b: Any) -> Any:
+    return torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b)
+
+
+@pytest.mark.parametrize("solve", [torch.linalg.solve, lu_solve, ldl_solve, lambda a, b: torch.cholesky_solve(b, a)])
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)])
+def test_leading_dimensions_of_samples_broadcast(solve: Any, dims: Any) -> None:
+    a, b = randn(3, 4, 4), randn(3, 3, 4, 2)  # as many samples as there are right sides
+    given = [x if dim == 0 else x[0] for x, dim in zip((a, b), dims, strict=True)]
+    want = [solve(*(x[i] if dim == 0 else x for x, dim in zip(given, dims, strict=True))) for i in range(3)]
+    same(vmap(solve, dims)(*given), torch.stack(want), 1e-8)

@@ -108,10 +108,18 @@ def trilinear(c: Given) -> Any:
 
 
 @rule("cholesky_op eig_op eigh_op inverse qr_op solve_op svd_op det_op pinv_op slogdet_op "
-      "singular_order positive_order factor_op cholesky_inverse_op lu_op lu_permutation geqrf_op ldl_op ldl_solve_op")  # fmt: skip
+      "singular_order positive_order factor_op cholesky_inverse_op lu_op lu_permutation geqrf_op ldl_op")  # fmt: skip
 def leading(c: Given) -> Any:
-    """Operators on the last two dimensions, over any before them."""
-    return c.run(c.every())
+    """Operators on the last two dimensions, over any before them, which of several matrices broadcast."""
+    rank = max(map(len, c.shapes))
+    return c.run([ranked(c.full(i), s, rank) for i, s in enumerate(c.shapes)])
+
+
+@rule("ldl_solve_op")
+def with_pivots(c: Given) -> Any:
+    """A factorisation, its pivots, which have a dimension less, and a right side: leading dimensions broadcast."""
+    rank = max(len(c.shapes[0]), len(c.shapes[2]))
+    return c.run([ranked(c.full(i), s, rank - (i == 1)) for i, s in enumerate(c.shapes)])
 
 
 @rule("block_diag")
