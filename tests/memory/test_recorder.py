@@ -187,3 +187,24 @@ print(stats.peak, stats.process_peak - base, memory.recording().peak()[0])
     )
     peak, resident, recorded = map(int, run.stdout.split())
     assert recorded == peak and abs(resident - peak) <= 0.05 * peak
+
+
+def test_what_a_custom_function_calls_its_attributes_does_not_matter() -> None:
+    class Odd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.saved, ctx.outs, ctx.aux = 1, 2.0, "three"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = torch.ones(1000, requires_grad=True)
+    memory.record_history()
+    try:
+        Odd.apply(x).sum().backward()
+        memory.live()
+    finally:
+        memory.record_history(None)
+    assert float(x.grad[0]) == 2

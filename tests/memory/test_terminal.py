@@ -73,10 +73,12 @@ def test_report_on_a_file(snapshots: Path, capsys: pytest.CaptureFixture[str], o
 
 
 @pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
-def test_report_on_a_script_whose_arguments_are_its_own(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_on_a_script_whose_arguments_are_its_own(snapshots: Path) -> None:
     (snapshots / "train.py").write_text("import sys, torch\nprint(sys.argv[1:])\nx = torch.ones(1000, 1000)\n")
-    assert main(["memory", "report", "train.py", "--epochs", "1", "-o", "page.html", "--", "-o", "mine"]) == 0
-    out = capsys.readouterr().out
+    words = ["report", "train.py", "--epochs", "1", "-o", "page.html", "--", "-o", "mine"]
+    path = os.pathsep.join(p for p in sys.path if p)
+    command, env = [sys.executable, "-m", "rushlight", "memory", *words], {**os.environ, "PYTHONPATH": path}
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
     assert "['--epochs', '1', '-o', 'mine']" in out and "page.html: " in out
     assert "train.py" in (snapshots / "page.html").read_text(encoding="utf-8")
     assert not (snapshots / "report.html").exists()

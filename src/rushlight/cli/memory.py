@@ -153,9 +153,10 @@ def _record(options: argparse.Namespace) -> tuple[Any, int]:
         status = run.main([options.source, *options.arguments])
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    recording = memory.recording()
-    if memory.is_recording():
-        memory.record_history(enabled=None)
+    finally:
+        recording = memory.recording()
+        if memory.is_recording():
+            memory.record_history(enabled=None)
     if options.save:
         memory.save(recording, options.save)
     return recording, status

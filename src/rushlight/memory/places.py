@@ -43,15 +43,21 @@ def held(array: Any, category: int, name: str = "") -> Iterator[Held]:
         yield Held(root.__array_interface__["data"][0], root.nbytes, category, name, root)
 
 
+def several(node: Any, name: str) -> Any:
+    """What a node keeps under a name; a custom function may call anything of its own so."""
+    found = getattr(node, name, None)
+    return found if isinstance(found, (tuple, list)) else ()
+
+
 def saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node keeps for its backward, without those that hooks packed."""
-    for item in (*(getattr(node, "saved", None) or ()), *(getattr(node, "outs", None) or ())):
+    for item in (*several(node, "saved"), *several(node, "outs")):
         if isinstance(item, Tensor):
             yield item._array
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
     aux = getattr(node, "aux", None)
-    for item in aux.items if isinstance(aux, PackedResults) else aux or ():
+    for item in aux.items if isinstance(aux, PackedResults) else several(node, "aux"):
         if isinstance(item, np.ndarray):
             yield item
     for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
