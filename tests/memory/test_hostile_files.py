@@ -133,7 +133,7 @@ def test_nothing_takes_long(name: str, tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 200 * path.stat().st_size + 5_000_000
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 60  # quadratic time would be hours
 
 
 def harmless(data: bytes) -> None:
@@ -247,7 +247,7 @@ def test_values_that_are_large_only_when_written_out(place: str, tmp_path: Path)
         memory.validate(memory.load_snapshot(tmp_path / "a.pickle"))
     except ValueError as error:
         assert len(str(error)) < 5000
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 60  # quadratic time would be hours
 
 
 def test_columns_that_unpack_to_much_more_than_a_recording() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
@@ -13,7 +15,7 @@ from rushlight.kernels import allocator
 from rushlight.memory.account import human, process_memory, totals
 from rushlight.memory.pager import KINDS, Pager
 from rushlight.optim import optimizer as optimizers
-from rushlight.state import modes, set_mode
+from rushlight.state import Setting, modes
 from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
 
@@ -71,7 +73,11 @@ class budget:
         optimizer: an optimizer, or several, to fuse into backward, so that gradients need no memory; see
             `optim.in_backward` for what that asks of the training loop.
 
-    Raises BudgetError (a MemoryError) where what cannot be moved is more than the limit; it says how many bytes would do.
+    Saved tensors are moved of the thread that entered it; parameters, gradients and state of all.  A process has one at a
+    time: another is refused with RuntimeError.
+
+    Raises BudgetError (a MemoryError) at its end where what cannot be moved is more than the limit; it says how many bytes
+    would do.  Code within the block meets the plain MemoryError.
 
     >>> import rushlight as torch
     >>> from rushlight import memory
@@ -85,68 +91,91 @@ class budget:
 
     def __init__(self, limit: int | str, spill: Any = None, *, optimizer: Any = None):
         self.limit = bytes_of(limit, "memory.budget")
+        if not self.limit:
+            raise ValueError("memory.budget: a limit of 0 bytes leaves room for nothing")
         self.spill = spill
         several = isinstance(optimizer, (tuple, list))
         self.optimizers = tuple(optimizer) if several else () if optimizer is None else (optimizer,)
         self.pager: Any = None
+        self.ended: tuple[int, float] | None = None  # peak and seconds
 
     def __enter__(self) -> budget:
-        now = totals().bytes
-        allocator.library().reset_peak()
-        disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
-        self.pager = pager = Pager(self.limit, disk, min(self.limit // 64, 1 << 25))
-        self.hooks = saved_tensors_hooks(pager.pack, pager.unpack)
-        self.handles = [optimizers.register_optimizer_step_post_hook(lambda o, args, kwargs: pager.adopt_state(o))]
-        self.fused = [_fused(o) for o in self.optimizers]
-        self.malloc = heap.exact(True)
-        allocator.library().exact(True)
-        self.start = perf_counter()
-        pager.scan()
-        self.room = allocator.limit(self.limit, pager.make_room)
-        if now > self.limit:
-            pager.make_room(now - self.limit)
-        self.hooks.__enter__()
-        self.observers = modes.observers
-        set_mode("observers", (*self.observers, pager.recipes))
+        if not _active.acquire(blocking=False):
+            raise RuntimeError(
+                "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first"
+            )
+        with ExitStack() as stack:
+            stack.callback(_active.release)
+            disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
+            self.ended, self.start = None, perf_counter()
+            self.pager = pager = Pager(self.limit, disk, min(self.limit // 64, 1 << 25))
+            stack.callback(pager.release)
+            self._set_up(pager, stack)
+            self.undo = stack.pop_all()
         return self
 
+    def _set_up(self, pager: Pager, stack: ExitStack) -> None:
+        """Let the pager see what is to be paged, then hold the arrays to the limit; `stack` undoes it."""
+        from rushlight.optim import in_backward
+
+        for optimizer in self.optimizers:
+            stack.callback(in_backward(optimizer).remove)
+        hook = optimizers.register_optimizer_step_post_hook(
+            lambda optimizer, args, kwargs: pager.adopt_state(optimizer)
+        )
+        stack.callback(hook.remove)
+        library, former = allocator.library(), heap.exact(True)
+        stack.callback(heap.exact, former)
+        stack.callback(library.exact, former)
+        library.exact(True)
+        pager.scan()
+        stack.callback(allocator.limit, 0, None)
+        self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
+        if totals().bytes > self.limit:
+            pager.make_room(totals().bytes - self.limit)
+        library.reset_peak()
+        stack.callback(self._end)
+        stack.enter_context(saved_tensors_hooks(pager.pack, pager.unpack))
+        stack.enter_context(Setting("observers", (*modes.observers, pager)))
+
+    def _end(self) -> None:
+        self.ended = allocator.totals().peak, perf_counter() - self.start
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        set_mode("observers", self.observers)
-        self.hooks.__exit__(kind, error, tb)
-        self.seconds = perf_counter() - self.start
-        self.peak = allocator.totals().peak
-        allocator.limit(0, None)
-        for handle in (*self.handles, *self.fused):
-            handle.remove()
-        allocator.library().exact(self.malloc)
-        heap.exact(self.malloc)
-        self.pager.release()
-        if isinstance(error, MemoryError) and (self.pager.least or self.pager.error):
-            raise self.too_small() from (self.pager.error or error)
+        self.undo.close()
+        pager = self.pager
+        interrupt, pager.interrupt = pager.interrupt, None
+        refused = isinstance(error, MemoryError) and (type(error) is not MemoryError or not error.args)
+        if interrupt is not None and (error is None or refused):
+            raise interrupt
+        if refused and (pager.least or pager.error):
+            raise self.too_small() from (pager.error or error)
 
     def too_small(self) -> BudgetError:
         """The error that says what would do."""
-        least = max(self.pager.least, self.limit)
-        made = BudgetError(
-            f"memory.budget: {human(self.limit)} ({self.limit} bytes) are too few: at least {human(least)} ({least} bytes) "
-            "are needed for what was run so far, by arrays that are in use at once and cannot be moved. Give the budget "
-            "more, use a smaller batch, or hold fewer tensors in variables."
-            + (f" Moving failed: {self.pager.error}" if self.pager.error else "")
-        )
+        error, least = self.pager.error, max(self.pager.least, self.limit)
+        what = f"memory.budget: {human(self.limit)} ({self.limit} bytes) "
+        if error is not None:
+            made = BudgetError(f"{what}could not be kept, for moving arrays failed: {type(error).__name__}: {error}")
+        else:
+            made = BudgetError(
+                f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
+                "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
+                "tensors in variables."
+            )
         made.least = least
         return made
 
     def report(self) -> BudgetReport:
-        """What the budget did, so far or until its end."""
+        """What the budget did, so far or until its end.  Raises RuntimeError where it was not entered yet."""
         pager = self.pager
-        peak = getattr(self, "peak", None) or allocator.totals().peak
-        seconds = getattr(self, "seconds", None) or perf_counter() - self.start
+        if pager is None:
+            raise RuntimeError(
+                "memory.budget: there is nothing to report before it is entered (with memory.budget(...) as b)"
+            )
+        peak, seconds = self.ended or (allocator.totals().peak, perf_counter() - self.start)
         return BudgetReport(self.limit, peak, max(peak, pager.demand), process_memory()[1], dict(pager.moved_out),
                             dict(pager.moved_in), pager.again, seconds, pager.seconds)  # fmt: skip
 
 
-def _fused(optimizer: Any) -> Any:
-    """The handle of an optimizer that steps in backward."""
-    from rushlight.optim import in_backward
-
-    return in_backward(optimizer)
+_active = threading.Lock()  # held by the budget of this process

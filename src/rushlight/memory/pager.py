@@ -24,8 +24,9 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.state import modes
 from rushlight.storage import root_of, storage_of
 from rushlight.stores.calls import Recipes
+from rushlight.stores.errors import StoreError
 from rushlight.stores.files import Spill
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tensor import LEAF, Tensor
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead
@@ -37,9 +38,13 @@ KINDS = (STATE, SAVED, GRADIENT, PARAMETER)  # in the order in which they are se
 class Pager:
     """Pages by kind, the latest used last, and the disk.
 
+    It observes the operators of the thread that it serves, to know how results are computed again.
+
     moved_out, moved_in: bytes by kind; again: bytes that were computed again; seconds: spent on all that; away: bytes of
     pages that live and are not in memory.
     """
+
+    passive = False
 
     def __init__(self, limit: int, spill: Spill, slack: int):
         self.limit, self.spill, self.slack = limit, spill, slack
@@ -50,12 +55,14 @@ class Pager:
         self.moved_out, self.moved_in = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
         self.recipes = Recipes(OPERATORS)
         self.seconds, self.away, self.demand, self.least, self.asked, self.again = 0.0, 0, 0, 0, 0, 0
-        self.error: BaseException | None = None
+        self.error: Exception | None = None  # what moving failed with
+        self.interrupt: BaseException | None = None  # what a signal's handler raised while memory was being made
         self.depth = 0
         self.closed = False
         self.saved: dict[int, Any] = {}  # number of a page of a saved tensor: weak reference
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
-        self.known: dict[int, int] = {}  # of optimizers by id: how many parameters had state when last looked at
+        # of optimizers: which state of how many parameters was there when last looked at
+        self.known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     # Pages -----------------------------------------------------------------------------------------
 
@@ -70,38 +77,45 @@ class Pager:
         """A page ceases to live."""
         self.pages[page.kind].pop(id(page), None)
         if page.kind == SAVED:
-            del self.saved[page.number]
+            self.saved.pop(page.number, None)
+            reference = self.roots.get(id(page.data))
+            if reference is not None and reference() is None:
+                del self.roots[id(page.data)]
         if page.data is None:
             self.away -= page.nbytes
 
-    def use(self, page: Page) -> None:
-        """A page is asked for: bring it back if it was away, and note that it is the latest used."""
-        order = self.pages[page.kind]
-        mine = order.pop(id(page), None)
-        if mine is not None:
-            order[id(page)] = mine
-        if page.data is None:
-            start = self.clock()
-            self.bring(page)
-            self.paid(start)
+    def use(self, page: Page) -> Any:
+        """The array of a page, brought back if it was away; it is the latest used.
+
+        Under the lock, as sending is: an array is either held by who asked for it, or can be sent away.
+        """
+        with self.lock:
+            order = self.pages[page.kind]
+            mine = order.pop(id(page), None)
+            if mine is not None:
+                order[id(page)] = mine
+            if page.data is None:
+                start = self.clock()
+                try:
+                    self.bring(page)
+                finally:
+                    self.paid(start)
+            return page.data
 
     def bring(self, page: Any) -> None:
         """Read a page, or compute it again."""
         piece = page.piece
-        array = read(piece) if piece is not None else page.computed()
-        with self.lock:
-            if page.data is None:
-                page.data = array
-                self.away -= page.nbytes
-                if piece is None:
-                    self.again += page.nbytes
-                else:
-                    self.moved_in[page.kind] += page.nbytes
-            if page.mutable:
-                page.piece = None
+        page.data = read(piece) if piece is not None else page.computed()
+        self.away -= page.nbytes
+        if piece is None:
+            self.again += page.nbytes
+        else:
+            self.moved_in[page.kind] += page.nbytes
         if page.mutable:
+            page.piece = None
             piece.free()
         else:
+            self.roots[id(page.data)] = weakref.ref(page)
             self.read_ahead(page)
 
     def read_ahead(self, page: SavedPage) -> None:
@@ -125,7 +139,10 @@ class Pager:
             if page is not None and page.data is not None and not self.free_to_drop(page):
                 if spill.queued + page.nbytes > spill.limit:
                     return
-                page.piece = spill.put(page.data)
+                try:
+                    page.piece = spill.put(page.data)
+                except StoreError as error:  # not needed yet: it is told when there is no room without
+                    self.error = error
             self.behind += 1
 
     def send(self, page: Any) -> int:
@@ -168,23 +185,41 @@ class Pager:
         """Send pages away until `over` bytes are free, and some more, or nothing else can be sent."""
         if threading.current_thread().name == "rushlight.stores":
             return  # a thread that reads ahead is refused: it cannot wait for what it is to do itself
-        self.lock.acquire()
-        start = self.clock()
-        try:
-            self.asked += 1
-            self.demand = max(self.demand, self.limit + over + self.away)
+        with self.lock:
+            start = self.clock()
             goal = used() - over
-            if self.asked == 1:
-                self.scan()
+            try:
+                self.go_below(goal)
+            except Exception as error:  # nothing may leave the allocator: the refusal is explained later
+                self.error = error
+            except BaseException as interrupt:  # nor this: it is raised when an operator begins, or at the end
+                self.interrupt = interrupt
+                self.go_below(goal)
+            finally:
+                self.paid(start)
+
+    def go_below(self, goal: int) -> None:
+        """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
+        self.asked += 1
+        self.demand = max(self.demand, self.limit + used() - goal + self.away)
+        if self.asked == 1:
+            self.scan()
+        if not self.reach(goal):
+            self.scan()
             if not self.reach(goal):
-                self.scan()
-                if not self.reach(goal):
-                    self.least = max(self.least, self.limit + used() - goal)
-        except BaseException as error:  # nothing may leave the allocator: the refusal is explained later
-            self.error = error
-        finally:
-            self.paid(start)
-            self.lock.release()
+                least = self.limit + used() - goal
+                self.least = max(self.least, least + least // 32)  # the next that asks wants more
+
+    def begin(self, *call: Any) -> Any:
+        """An operator is called."""
+        if self.interrupt is not None:
+            interrupt, self.interrupt = self.interrupt, None
+            raise interrupt
+        return self.recipes.begin(*call)
+
+    def end(self, *call: Any) -> None:
+        """It returned."""
+        self.recipes.end(*call)
 
     def reach(self, goal: int) -> bool:
         """Send idle pages away until no more than `goal` bytes are in use, and some less; whether that came about.
@@ -241,10 +276,11 @@ class Pager:
                     self.adopt(x._grad, GRADIENT)
 
     def adopt_state(self, optimizer: Any) -> None:
-        """Adopt what an optimizer keeps, if there is more of it than when last looked at."""
-        if self.known.get(id(optimizer)) == len(optimizer.state):
+        """Adopt what an optimizer keeps, if that is not what it was when last looked at."""
+        now = id(optimizer.state), len(optimizer.state)  # loading puts another dictionary there
+        if self.known.get(optimizer) == now:
             return
-        self.known[id(optimizer)] = len(optimizer.state)
+        self.known[optimizer] = now
         for state in list(optimizer.state.values()):
             for value in list(state.values()) if isinstance(state, dict) else ():
                 self.adopt(value, STATE)
@@ -290,12 +326,13 @@ class Pager:
         page.compute_with(self.recipes.again(storage, page.version, tensor._array if innermost else None))
         self.recipes.learn(storage, page.version, page)
         if self.asked:
-            self.write_behind()
+            with self.lock:
+                self.write_behind()
         return page
 
     def unpack(self, packed: Any) -> Any:
         """The tensor again."""
-        return wrap(packed.array()) if packed.__class__ is Kept else packed
+        return packed.tensor() if packed.__class__ is Kept else packed
 
 
 def read(piece: Any) -> Any:

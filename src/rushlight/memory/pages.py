@@ -6,16 +6,16 @@ reference counts: an array that only its page holds can be sent away.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from rushlight.nn.parameter import Parameter
 from rushlight.storage import Storage, storage_of
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 _ARRAY: Any = Tensor.__dict__["_array"]
@@ -39,8 +39,7 @@ class Page:
 
     def get(self) -> Any:
         """The array, brought back if it was away."""
-        self.pager.use(self)
-        return self.data
+        return self.pager.use(self)
 
     @property
     def idle(self) -> bool:
@@ -71,7 +70,7 @@ class SavedPage(Page):
 
     def __init__(self, root: Any, kind: str, pager: Any, storage: Any):
         self.again: Any = None
-        self.seen, self.version = weakref.ref(storage), storage.version
+        self.seen, self.version = ref(storage), storage.version
         self.later = self.version
         self.users: list[Any] = []
         self.shape, self.fortran = root.shape, not root.flags.c_contiguous
@@ -93,7 +92,7 @@ class SavedPage(Page):
         """Take `again` as what computes the memory again."""
         self.again = again
         for page in sources_of(again):
-            page.users.append(weakref.ref(self))
+            page.users.append(ref(self))
 
     def before_change(self) -> None:
         """The memory is about to be changed in place: pages that are computed from it have to be had now."""
@@ -159,6 +158,7 @@ class _Paged:
     """What paged tensors have in place of the slot for their array."""
 
     __slots__ = ()
+    stands_for: Any  # the class that it has to others
 
     @property
     def _array(self) -> Any:
@@ -179,6 +179,7 @@ class PagedTensor(_Paged, Tensor):
     """A tensor whose array may be on disk."""
 
     __slots__ = ()
+    stands_for = Tensor
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return settled(self).__reduce_ex__(protocol)
@@ -191,6 +192,7 @@ class PagedParameter(_Paged, Parameter):
     """A parameter whose array may be on disk."""
 
     __slots__ = ()
+    stands_for = Parameter
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return settled(self).__reduce_ex__(protocol)
@@ -199,13 +201,12 @@ class PagedParameter(_Paged, Parameter):
         return copied(self, memo)
 
 
-PAGED: dict[Any, Any] = {Tensor: PagedTensor, Parameter: PagedParameter}
-PLAIN: dict[Any, Any] = {PagedTensor: Tensor, PagedParameter: Parameter}
+PAGED: dict[Any, Any] = {kind.stands_for: kind for kind in (PagedTensor, PagedParameter)}
 
 
 def settled(tensor: Any) -> Any:
     """An ordinary tensor on the same memory, with the attributes of a paged one: for copies and files."""
-    plain = object.__new__(PLAIN[type(tensor)])
+    plain = object.__new__(type(tensor).stands_for)
     plain.__dict__.update(tensor.__dict__)
     plain._array, plain._edge, plain._view = tensor._array, tensor._edge, None
     plain._storage = None
@@ -215,7 +216,9 @@ def settled(tensor: Any) -> Any:
 def copied(tensor: Any, memo: dict[int, Any]) -> Any:
     """What `copy.deepcopy` makes of a paged tensor: an ordinary one."""
     if id(tensor) not in memo:
-        memo[id(tensor)] = settled(tensor).__deepcopy__(memo)
+        plain = settled(tensor)
+        memo.setdefault(id(memo), []).append(plain)  # lives as long as the memo knows its identity
+        memo[id(tensor)] = plain.__deepcopy__(memo)
     return memo[id(tensor)]
 
 
@@ -253,7 +256,7 @@ def release(tensor: Any) -> None:
         storage.root = array
     if held.__class__ is Page:
         _ARRAY.__set__(tensor, held.get())
-    tensor.__class__ = PLAIN[type(tensor)]
+    tensor.__class__ = type(tensor).stands_for
 
 
 def whole(array: Any) -> bool:
@@ -288,3 +291,14 @@ class Kept:
         """What was saved.  RuntimeError if it was changed in place since."""
         found = self.page.array()
         return found if self.view is None else self.view.of(found)
+
+    def tensor(self) -> Any:
+        """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
+        found = wrap(self.array())
+        storage = self.page.seen()
+        if storage is None:
+            storage = storage_of(found)
+            storage.version = self.page.version
+            self.page.seen = ref(storage)
+        found._storage = storage
+        return found

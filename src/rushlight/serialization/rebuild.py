@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ class Stored:
 
     def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: Any = None) -> Tensor:
         """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
-        array = self.array if dtype is None else self.array.view(dtype.numpy)
+        array = self.array if dtype is None else self.array.reshape(-1).view(dtype.numpy)
         if len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
             raise ValueError(f"no tensor has sizes {size}, strides {stride} and offset {offset}")
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
@@ -29,8 +30,22 @@ class Stored:
             )
         if not all(size):
             return self._share(np.empty(size, array.dtype))
-        strides = [step * array.itemsize for step in stride]
+        strides = tuple(step * array.itemsize for step in stride)
+        if self._take_shape(array, size, strides):
+            return self._share(array)
         return self._share(np.ndarray(size, array.dtype, array, offset * array.itemsize, strides))
+
+    def _take_shape(self, array: Any, size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+        """Give the memory itself the shape of its first tensor, if that is all of it: no view is left to hold it."""
+        if (
+            self.storage is not None
+            or array is not self.array
+            or not array.flags.owndata
+            or array.size != math.prod(size)
+        ):
+            return False
+        array.resize(size, refcheck=False)
+        return bool(array.strides == strides)
 
     def _share(self, array: Any) -> Tensor:
         t = wrap(array)

@@ -108,16 +108,17 @@ class Pickler(_PICKLER):  # type: ignore[misc]
     def _reduce_tensor(self, t: Tensor) -> Any:
         function, args = self._plain(t)
         state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
-        if type(t) is Parameter:
+        kind = getattr(type(t), "stands_for", type(t))
+        if kind is Parameter:
             data = t.data
             self._keep.append(data)
             hooks: OrderedDict[int, Any] = OrderedDict()
             if state:
                 return _PARAMETER_WITH_STATE, (data, t.requires_grad, hooks, state)
             return _PARAMETER, (data, t.requires_grad, hooks)
-        if type(t) is Tensor or type(t) is Buffer:
+        if kind is Tensor or kind is Buffer:
             return (_WITH_TYPE, (function, _TENSOR_TYPE, args, state)) if state else (function, args)
-        return _WITH_TYPE, (function, type(t), args, state)
+        return _WITH_TYPE, (function, kind, args, state)
 
     @property
     def _keep(self) -> list[Any]:

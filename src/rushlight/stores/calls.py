@@ -45,7 +45,7 @@ class Recipes:
     def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> Any:
         """An operator is called: note where its inputs can be had."""
         if kind in (OPERATOR, INPLACE):
-            if kind == INPLACE and isinstance(inputs[0], Tensor):
+            if kind == INPLACE and isinstance(inputs[0], Tensor) and not inputs[0]._inference:
                 self.changes(storage_of(inputs[0]))
             call = None
             if is_cheap(what) and modes.grad:
