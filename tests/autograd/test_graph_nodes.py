@@ -230,6 +230,18 @@ def test_backward_into_non_leaves_and_edges():
         z.backward(inputs=[])
 
 
+def test_backward_into_non_leaves_that_retain_their_gradient():
+    a, b = pair()
+    y = a * b
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    for times in (1, 2):
+        (y * y).sum().backward(inputs=[y], retain_graph=True)
+        assert y.grad.tolist() == [60 * times, 160 * times]
+    (y * y).sum().backward(inputs=[a, y])
+    assert y.grad.tolist() == [180, 480] and a.grad.tolist() == [180, 640]
+
+
 def test_gradients_at_and_from_edges():
     a, b = pair()
     y = a * b

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import zipfile
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 
@@ -225,6 +226,13 @@ def test_what_the_user_allows():
 
 def test_trusted_files_run_what_they_say():
     assert torch.load(file_of(pickle.dumps(Call(eval, "40 + 2"))), weights_only=False) == 42
+
+
+def test_a_bare_pickle_runs_nothing_whatever_is_asked(tmp_path: Path) -> None:
+    data = pickle.dumps(Call(eval, f"open({str(tmp_path / 'ran')!r}, 'w')"))
+    with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+        torch.load(io.BytesIO(data), weights_only=False)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_trusted_files_of_torch_name_what_is_here():

@@ -183,15 +183,21 @@ def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
 
 
 def accumulate_non_leaves(inputs: tuple[Any, ...], found: dict[Any, Any], create_graph: bool) -> None:
-    """Put the captured gradients of inputs that are not leaves into their `.grad`."""
+    """Put the captured gradients of inputs that are not leaves into their `.grad`, but of those that retain it anyway."""
     for x in inputs:
         if isinstance(x, Tensor) and not x.is_leaf:
             edge = edge_of(x)
             g = found.get((edge.node, edge.nr))
-            if g is not None:
+            if g is not None and not _is_retained(x, edge):
                 g = g.clone() if create_graph else wrap(g.copy())
                 x._retains = True
                 x._grad = g if x._grad is None else x._grad + g
+
+
+def _is_retained(x: Tensor, edge: Any) -> bool:
+    extra = edge.node.extra
+    reference = None if extra is None else extra.retained.get(edge.nr)
+    return reference is not None and reference() is x
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from rushlight.serialization.machine import Machine
 from rushlight.serialization.rebuild import Stored
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
@@ -39,7 +40,7 @@ class _Storages:
 def load(file: IO[bytes], name: str, place: Any, read: Any) -> Any:
     """The object in a file of the old format."""
     try:
-        magic = read(file, _no_storage)
+        magic = Machine(file, _no_storage, "utf-8").load()  # calls nothing, whoever wrote the file
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as error:
         raise RuntimeError(f"{name} is no file that torch.save wrote, or it is damaged ({error})") from error
     if magic != MAGIC:
