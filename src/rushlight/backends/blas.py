@@ -207,13 +207,14 @@ def _ready(a: Any) -> Any:
     return a if plain or turned else a.copy(order="C")
 
 
-def matmul(a: Any, b: Any, out: Any = None) -> Any:
-    """The product of matrices; float16 and bfloat16 go through float32.
+def matmul(a: Any, b: Any, out: Any = None, row: Any = None) -> Any:
+    """The product of matrices; float16 and bfloat16 go through float32, blocks of them at a time.
 
-    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.
+    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), added to the
+    rows of a product of 16-bit matrices before it is rounded.
     """
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
-        return _through_float32(a, b, out)
+        return _through_float32(a, b, out, row)
     if a.size + b.size > 4096:
         a, b = _ready(a), _ready(b)
     if out is None:
@@ -223,9 +224,66 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
     return np.matmul(a, b, out=out)
 
 
-def _through_float32(a: Any, b: Any, out: Any) -> Any:
-    product = (a.astype("f4") @ b.astype("f4")).astype(a.dtype)
+_BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit factors
+
+
+def _through_float32(a: Any, b: Any, out: Any, row: Any) -> Any:
+    """The product of 16-bit factors, without float32 copies of all of them."""
+    if a.ndim == b.ndim == 2:
+        product = _matrices(a, b, row)
+    elif (a.ndim < 3 and b.ndim < 3) or a.size + b.size <= _BLOCK:
+        product = (a.astype("f4") @ b.astype("f4")).astype(a.dtype)
+    else:
+        product = _batch(a, b)
     if out is None:
         return product
     out[...] = product
     return out
+
+
+def _batch(a: Any, b: Any) -> Any:
+    """Some products at a time, along the first dimension."""
+    import numpy as np
+
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b))
+    product = np.empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
+    some = _BLOCK * len(a) // max(a.size + b.size + product.size, 1)
+    for i in range(0, len(a), some or 1):
+        at = slice(i, i + some) if some else i
+        product[at] = _through_float32(a[at], b[at], None, None)
+    return product
+
+
+def _matrices(a: Any, b: Any, row: Any) -> Any:
+    """One product.  `row` is added to each row before it is rounded."""
+    import numpy as np
+
+    rows, steps = a.shape
+    if rows < steps:  # cut along the sum
+        total = np.zeros((rows, b.shape[1]), "f4")
+        some = _steps(rows, b.shape[1])
+        for k in range(0, steps, some):
+            total += a[:, k : k + some].astype("f4") @ b[k : k + some].astype("f4")
+        return (total if row is None else total + row).astype(a.dtype)
+    right, product = b.astype("f4"), np.empty((rows, b.shape[1]), a.dtype)
+    some = _steps(steps, b.shape[1])
+    for i in range(0, rows, some):
+        part = a[i : i + some].astype("f4") @ right
+        if row is not None:
+            part += row
+        product[i : i + some] = part
+    return product
+
+
+def _steps(*sizes: int) -> int:
+    """How many rows of so many numbers a block has."""
+    return max(_BLOCK // max(*sizes, 1), 1)
+
+
+def work_of_halves(rows: int, steps: int, columns: int) -> int:
+    """Bytes of the float32 arrays that the product of two 16-bit matrices takes at once, beside its result."""
+    if rows < steps:
+        some = min(_steps(rows, columns), steps)
+        return 4 * (2 * rows * columns + some * (rows + columns))
+    return 4 * (steps * columns + min(_steps(steps, columns), rows) * (steps + columns))

@@ -10,6 +10,7 @@ are computed in float32 and rounded once at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -49,6 +50,34 @@ def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: Any) -> 
     if isinstance(out, tuple):
         return tuple(a if a is None else a.astype(dtype) for a in out)
     return out.astype(dtype)
+
+
+BLOCK = 1 << 16  # elements whose float32 copies are made at once
+
+
+def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | None:
+    """An elementwise kernel on float32 copies of 16-bit arrays of one shape, or of one element, block by block.
+
+    The result is rounded to the dtype of the first array.  None where the shapes are others, or the kernel makes no float32.
+    """
+    shape = max((a.shape for a in arrays), key=lambda s: (math.prod(s), len(s)))
+    if any(a.size != 1 and a.shape != shape for a in arrays):
+        return None
+    flat = [a.reshape(-1) if a.size != 1 else a.reshape(()) for a in arrays]
+    out = np.empty(math.prod(shape), next(a.dtype for a in arrays if is_half(a.dtype)))
+    for start in range(0, out.size, BLOCK):
+        parts = [a[start : start + BLOCK] if a.ndim else a for a in flat]
+        found = kernel(*(a.astype(FLOAT32) if is_half(a.dtype) else a for a in parts))
+        if found.__class__ is not np.ndarray or found.dtype != FLOAT32:
+            return None
+        out[start : start + BLOCK] = found
+    return out.reshape(shape)
+
+
+def blocks_of_rows(x: Array) -> list[slice]:
+    """The rows of a matrix (R, C), some at a time, so that float32 copies of them are small."""
+    some = max(BLOCK // max(x.shape[1], 1), 1)
+    return [slice(i, i + some) for i in range(0, len(x), some)]
 
 
 def contiguous(x: Array) -> Array:

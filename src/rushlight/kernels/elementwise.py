@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import asarray, empty_like
+from numpy import asarray, empty_like, ndarray
 
-from rushlight.kernels.dispatch import Array, alike, is_half, native, put, through_float32
+from rushlight.kernels.dispatch import Array, alike, in_float32_blocks, is_half, native, put, through_float32
 from rushlight.kernels.reference import elementwise as reference
 
 # NumPy vectorises these itself: below so many elements its call is the cheaper one.
@@ -37,6 +37,10 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Ar
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
         return put(_plain(name, x.dtype, x, y, *numbers), out)
+    if out is None and x.shape == y.shape and y.flags.forc and not x.flags.forc:  # no copy beside the result
+        out = empty_like(y)
+        out[...] = x
+        x = out
     x, y = alike(x, y)
     target = empty_like(x) if out is None or out.strides != x.strides or out.dtype != x.dtype else out
     getattr(table, name)(x, y, target, x.size, *numbers)
@@ -45,6 +49,12 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Ar
 
 def _plain(name: str, dtype: Any, *arguments: Any) -> Array:
     kernel = getattr(reference, name)
+    arrays = [a for a in arguments if isinstance(a, ndarray)]
+    if is_half(dtype) and all(a.dtype == dtype for a in arrays):
+        numbers, again = arguments[len(arrays) :], (_map1, _map2)[len(arrays) - 1]
+        found = in_float32_blocks(lambda *blocks: again(name, *blocks, None, *numbers), *arrays)
+        if found is not None:
+            return found
     return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
 
 

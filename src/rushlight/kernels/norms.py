@@ -11,10 +11,11 @@ go from forward to backward; outputs and gradients have their input's dtype.  Gr
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numpy import empty
 
-from rushlight.kernels.dispatch import Array, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, up
 from rushlight.kernels.reference import norms as reference
 
 Maybe = Array | None
@@ -46,18 +47,37 @@ def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
     return [empty(shape, x.dtype) if need else None for shape, need in zip(shapes, needs, strict=True)]
 
 
+def _wide(g: Array, x: Array, some: slice) -> tuple[Array, Array]:
+    return g[some].astype(FLOAT32), x[some].astype(FLOAT32)
+
+
+def _backward_of_rows(kernel: Any, x: Array, weight: Maybe, needs: tuple[bool, ...]) -> tuple[Maybe, ...]:
+    """The gradients that `kernel` gives for some rows at a time: those of x side by side, those of the weights summed."""
+    found = empty(x.shape, x.dtype) if needs[0] else None
+    sums: list[Any] = [None] * (len(needs) - 1)
+    for some in blocks_of_rows(x):
+        grads = kernel(some)
+        if found is not None:
+            found[some] = grads[0]
+        sums = [g if total is None else total + g for total, g in zip(sums, grads[1:], strict=True)]
+    return _lowered((x, *[weight] * len(sums)), (found, *sums))
+
+
 def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
     """(x - mean) / sqrt(var + eps) * weight + bias by row.  x: (R, C), weight, bias: (C,).
 
     Returns out (R, C), mean (R,) and rstd (R,) = 1 / sqrt(var + eps).
     """
     if is_half(x.dtype):
-        wide, w, b = up(x, weight, bias)
-        out, mean, rstd = layer_norm(wide, w, b, eps)
-        return out.astype(x.dtype), mean, rstd
+        w, b = up(weight, bias)
+        out, mean, rstd = empty(x.shape, x.dtype), empty(len(x), FLOAT32), empty(len(x), FLOAT32)
+        for some in blocks_of_rows(x):
+            out[some], mean[some], rstd[some] = layer_norm(x[some].astype(FLOAT32), w, b, eps)
+        return out, mean, rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight, bias):
-        return reference.layer_norm(x, weight, bias, eps)
+        w, b = up(weight, bias)
+        return reference.layer_norm(x, w, b, eps)
     rows, features = x.shape
     out, mean, rstd = empty(x.shape, x.dtype), empty(rows, x.dtype), empty(rows, x.dtype)
     table.layer_norm(
@@ -71,9 +91,10 @@ def layer_norm_backward(
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
     if is_half(x.dtype):
-        d, wide, w = up(g, x, weight)
-        grads = layer_norm_backward(d, wide, mean, rstd, w, needs)
-        return _lowered((x, weight, weight), grads)
+        w = up(weight)[0]
+        return _backward_of_rows(
+            lambda some: layer_norm_backward(*_wide(g, x, some), mean[some], rstd[some], w, needs), x, weight, needs
+        )
     table = native(x.dtype)
     if table is None or not _one_dtype(x, g, mean, rstd, weight):
         return reference.layer_norm_backward(g, x, mean, rstd, weight, needs)
@@ -85,12 +106,13 @@ def layer_norm_backward(
 def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
     """x / sqrt(mean(x^2) + eps) * weight by row.  x: (R, C).  Returns out (R, C) and rstd (R,)."""
     if is_half(x.dtype):
-        wide, w = up(x, weight)
-        out, rstd = rms_norm(wide, w, eps)
-        return out.astype(x.dtype), rstd
+        w, out, rstd = up(weight)[0], empty(x.shape, x.dtype), empty(len(x), FLOAT32)
+        for some in blocks_of_rows(x):
+            out[some], rstd[some] = rms_norm(x[some].astype(FLOAT32), w, eps)
+        return out, rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight):
-        return reference.rms_norm(x, weight, eps)
+        return reference.rms_norm(x, up(weight)[0], eps)
     out, rstd = empty(x.shape, x.dtype), empty(x.shape[0], x.dtype)
     table.rms_norm(contiguous(x), _dense(weight, x.shape[1]), out, rstd, *x.shape, eps)
     return out, rstd
@@ -101,8 +123,10 @@ def rms_norm_backward(
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
     if is_half(x.dtype):
-        d, wide, w = up(g, x, weight)
-        return _lowered((x, weight), rms_norm_backward(d, wide, rstd, w, needs))
+        w = up(weight)[0]
+        return _backward_of_rows(
+            lambda some: rms_norm_backward(*_wide(g, x, some), rstd[some], w, needs), x, weight, needs
+        )
     table = native(x.dtype)
     if table is None or not _one_dtype(x, g, rstd, weight):
         return reference.rms_norm_backward(g, x, rstd, weight, needs)

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import empty
 
-from rushlight.kernels.dispatch import Array, contiguous, is_half, native, through_float32
+from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, through_float32
 from rushlight.kernels.reference import rowwise as reference
 
 
@@ -30,8 +30,22 @@ def _extents(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def _plain(name: str, dtype: Any, axis: int, *arrays: Array) -> Array:
     if not arrays[0].ndim:
         return _plain(name, dtype, 0, *(a.reshape(1) for a in arrays)).reshape(())
+    if is_half(dtype) and all(a.dtype == dtype and a.shape == arrays[0].shape for a in arrays):
+        return _halves(name, axis, *arrays)
     kernel = getattr(reference, name)
     return through_float32(kernel, dtype, *arrays, axis) if is_half(dtype) else kernel(*arrays, axis)
+
+
+def _halves(name: str, axis: int, *arrays: Array) -> Array:
+    """16-bit arrays, some rows at a time in float32."""
+    outer, count, inner = _extents(arrays[0].shape, axis)
+    rows = [a.reshape(outer, count * inner) for a in arrays]
+    out = empty(rows[0].shape, arrays[0].dtype)
+    kernel: Any = _forward if len(arrays) == 1 else _backward
+    for some in blocks_of_rows(out):
+        wide = [a[some].astype(FLOAT32).reshape(-1, count, inner) for a in rows]
+        out[some] = kernel(name, *wide, 1).reshape(-1, count * inner)
+    return out.reshape(arrays[0].shape)
 
 
 def _forward(name: str, x: Array, axis: int) -> Array:

@@ -14,7 +14,7 @@ from rushlight.memory.places import ACTIVATION, saved_arrays
 from rushlight.memory.shape_rules import RULES, WORK, Made, asked
 from rushlight.memory.standins import LARGE, Tally, like, order_of, standin
 from rushlight.ops import call, rebuilt
-from rushlight.ops.compute import HALVES, compute
+from rushlight.ops.compute import HALVES, compute, goes_in_blocks
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
@@ -65,7 +65,7 @@ class DryLevel(Level):
         made = self.planned(op, arrays, statics)
         if made is None:
             return self.computed(op, arrays, statics)
-        held = self.temporaries(op, arrays)
+        held = self.temporaries(op, arrays, made)
         found = tuple(self.make(op, m) for m in made)
         if op.name in WORK:
             self.tally.work(asked(WORK, op, arrays, statics), op.name)
@@ -120,9 +120,9 @@ class DryLevel(Level):
         self.tally.add(array, op.name)
         return array
 
-    def temporaries(self, op: Any, arrays: list[Any]) -> list[Any]:
-        """The copies of inputs in the dtype that `op` computes in, to be held as long as it runs."""
-        present = [x for x in arrays if isinstance(x, ndarray)]
+    def temporaries(self, op: Any, arrays: list[Any], made: list[Made]) -> list[Any]:
+        """The copies of inputs, and of 16-bit results, in the dtype that `op` computes in, to be held as long as it runs."""
+        present: list[Any] = [x for x in arrays if isinstance(x, ndarray)]
         wanted = None
         if op.promote is not None:
             target = dtypes.result_dtype([x for x in arrays if x is not None])
@@ -130,8 +130,10 @@ class DryLevel(Level):
                 target = dtypes.get_default_dtype()
             wanted = target.numpy
         if op.half is not None and any(x.dtype in HALVES for x in present):
+            if goes_in_blocks(op):
+                return []
             wanted = np.dtype(np.float32)
-            present = [x for x in present if x.dtype in HALVES]
+            present = [x for x in (*present, *made) if x.dtype in HALVES]
         if wanted is None:
             return []
         return [self.make(op, Made(x.shape, wanted)) for x in present if x.dtype != wanted and x.nbytes >= LARGE]

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.backends import blas
 from rushlight.kernels.attention import blocks_of as blocks_of_attention
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.memory.standins import order_of
+from rushlight.ops.compute import HALVES
 
 INT64 = np.dtype(np.int64)
 RULES: dict[str, tuple[tuple[str, ...], Any]] = {}
@@ -172,12 +174,17 @@ def _linear(input: Any, weight: Any) -> Any:
 
 
 @work("linear")
-def _linear_work(input: Any) -> int:
-    return 0 if input.ndim == 2 or input.flags.c_contiguous else int(input.nbytes)  # folded to rows
+def _linear_work(input: Any, weight: Any) -> int:
+    folded = 0 if input.ndim == 2 or input.flags.c_contiguous else int(input.nbytes)  # to rows
+    if input.dtype not in HALVES:
+        return folded
+    return folded + blas.work_of_halves(math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
 
 
 @work("mm", "bmm")
 def _product_work(input: Any, mat2: Any) -> int:
+    if input.dtype in HALVES:
+        return blas.work_of_halves(input.shape[-2], input.shape[-1], mat2.shape[-1])
     return sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
 
 

@@ -14,7 +14,7 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
-from rushlight.ops.floats import mapped, require, widened
+from rushlight.ops.floats import is_float, mapped, require, widened
 from rushlight.ops.named import named as ops
 from rushlight.ops.pieces import in_blocks
 from rushlight.ops.registry import elementwise, function, inplace_of, op
@@ -25,7 +25,7 @@ F = "nn.functional"
 # gelu ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=F, method=False)
+@op(ns=F, half=None, method=False)
 def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
@@ -35,7 +35,7 @@ def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
     >>> torch.nn.functional.gelu(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8413])
     """
-    require(input.dtype.kind == "f", "gelu", input)
+    require(is_float(input.dtype), "gelu", input)
     return be.gelu(input, approximate)
 
 

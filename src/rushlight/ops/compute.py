@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.dispatch import BLOCK, in_float32_blocks
 
 ndarray = np.ndarray
 HALVES = dtypes.HALVES
@@ -49,6 +50,9 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     if op.half is not None:
         for x in arrays:
             if x.__class__ is ndarray and x.dtype in HALVES:
+                found = in_blocks(op, arrays, statics) if goes_in_blocks(op) else None
+                if found is not None:
+                    return (found,), ()
                 half = x.dtype
                 arrays = [a.astype(FLOAT32) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
                 break
@@ -68,6 +72,18 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     if half is not None and op.promote != "compare":
         outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
     return outs, aux
+
+
+def goes_in_blocks(op: Any) -> bool:
+    """Whether large 16-bit inputs of an operator become float32 block by block."""
+    return bool(op.elementwise and not op.aux and op.out_count == 1 and op.promote != "compare" and op.sequence is None)
+
+
+def in_blocks(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    """The result of an elementwise operator on large 16-bit arrays, without float32 copies of all of them; else None."""
+    if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= BLOCK:
+        return None
+    return in_float32_blocks(lambda *blocks: op.forward(op.backend, *blocks, *statics), *arrays)
 
 
 def check_broadcast(name: str, arrays: Any) -> None:

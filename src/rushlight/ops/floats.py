@@ -20,6 +20,11 @@ def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype"
                                   "in input.float()")  # fmt: skip
 
 
+def is_float(dtype: Any) -> bool:
+    """Whether numbers of an array's dtype are real floating-point ones, those of 16 bits included."""
+    return bool(dtype.kind == "f") or dtype in dtypes.HALVES
+
+
 def mapped(fn: Any, x: Any, *others: Any) -> Any:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
     return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.arith import conj
+from rushlight.ops.compute import HALVES
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import function, op, publish
@@ -27,14 +28,14 @@ def adj(x: Any) -> Any:
     return conj(transpose_op(x, n - 2, n - 1))
 
 
-@op(ns=None, name="mm", linear=True, grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+@op(ns=None, name="mm", half=None, linear=True, grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
 def mm_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return be.matmul(input, mat2)
 
 
-@op(ns=None, name="bmm", linear=True, grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+@op(ns=None, name="bmm", half=None, linear=True, grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
 def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
@@ -75,14 +76,17 @@ def outer_op(be: Any, input: Array, vec2: Array) -> Array:
     return np.multiply(input[:, None], vec2[None, :])
 
 
-@op(ns=None, name="linear", linear=True)
+@op(ns=None, name="linear", half=None, linear=True)
 def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
     rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
-    out = be.matmul(rows, weight.T)
-    if bias is not None:
-        be.add_row(out, bias)
+    if bias is not None and rows.dtype in HALVES:
+        out = be.matmul(rows, weight.T, None, bias)
+    else:
+        out = be.matmul(rows, weight.T)
+        if bias is not None:
+            be.add_row(out, bias)
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 

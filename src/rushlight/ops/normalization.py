@@ -13,7 +13,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops.call import write_out
 from rushlight.ops.declare import Array
-from rushlight.ops.floats import require, widened
+from rushlight.ops.floats import is_float, require, widened
 from rushlight.ops.named import linalg
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
@@ -41,10 +41,10 @@ def as_rows(x: Any, k: int) -> Any:
 # Layer norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_layer_norm", aux=("mean", "rstd"))
+@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"))
 def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
-    require(input.dtype.kind == "f", "layer_norm", input)
+    require(is_float(input.dtype), "layer_norm", input)
     out, mean, rstd = be.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
     return out.reshape(input.shape), mean, rstd
 
@@ -147,10 +147,10 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 # RMS norm -----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="fused_rms_norm", aux=("rstd",))
+@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",))
 def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
-    require(input.dtype.kind == "f", "rms_norm", input)
+    require(is_float(input.dtype), "rms_norm", input)
     out, rstd = be.rms_norm(as_rows(input, k), flat(weight), eps)
     return out.reshape(input.shape), rstd
 

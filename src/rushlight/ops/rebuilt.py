@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.engine.saved import Constant, stale
 from rushlight.engine.views import chain_of, replay
+from rushlight.ops.compute import compute
 from rushlight.tensor import Tensor, wrap
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
@@ -57,8 +58,7 @@ class Rebuilt:
     @property
     def _array(self) -> Any:
         arrays = [None if x is None else x._array for x in self.saved]
-        made = self.op.forward(self.op.backend, *arrays, *self.statics)
-        return replay(self.chain, made[0] if self.op.aux else made)
+        return replay(self.chain, compute(self.op, arrays, self.statics)[0][0])
 
     def tensor(self, edge: Any) -> Tensor:
         """The input as a tensor with its place in the graph."""

@@ -10,7 +10,7 @@ from rushlight.generator import default_generator
 from rushlight.ops import randomness
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
-from rushlight.ops.floats import require
+from rushlight.ops.floats import is_float, require
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.tensor import Tensor
@@ -18,10 +18,10 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-@op(ns=None, name="softmax")
+@op(ns=None, name="softmax", half=None)
 def softmax_op(be: Any, input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "softmax", input)
+    require(is_float(input.dtype), "softmax", input)
     return be.softmax(input, dim)
 
 
@@ -31,10 +31,10 @@ def _(g: Any, out: Any, dim: Any) -> Any:
     return t - out * ops.sum(t, dim, True)
 
 
-@op(ns=None, name="log_softmax")
+@op(ns=None, name="log_softmax", half=None)
 def log_softmax_op(be: Any, input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "log_softmax", input)
+    require(is_float(input.dtype), "log_softmax", input)
     return be.log_softmax(input, dim)
 
 

@@ -1,0 +1,57 @@
+"""Training in 16 bits: float32 copies are made of blocks, so it takes less memory than training in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import memory, nn
+
+pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
+
+
+def peak(dtype: Any, make: Any) -> int:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(512, 512), make()) for _ in range(4)]).to(dtype)
+    x = torch.randn(2048, 512).to(dtype)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(2):
+        before = memory.current()
+        memory.reset_peak()
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return memory.peak() - before
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("make", [nn.GELU, nn.Tanh, nn.ReLU, lambda: nn.LayerNorm(512), lambda: nn.Softmax(-1)])
+def test_a_step_takes_less_than_in_float32(dtype: Any, make: Any) -> None:
+    assert peak(dtype, make) < 0.75 * peak(torch.float32, make)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(300, 400), (7, 50_000)])
+def test_blocks_give_what_the_whole_gives(dtype: Any, shape: tuple[int, ...]) -> None:
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal(shape)).to(dtype)
+    y, w = x.flip(0).contiguous(), x[:3].mean(0)
+    wide = x.float(), y.float(), w.float()
+    for fn in (
+        lambda x, y, w: x * y + w,
+        lambda x, y, w: torch.nn.functional.gelu(x),
+        lambda x, y, w: torch.exp(x.T),
+        lambda x, y, w: torch.pow(y, 2),
+        lambda x, y, w: torch.softmax(x, 0),
+        lambda x, y, w: torch.log_softmax(x, 1),
+        lambda x, y, w: torch.nn.functional.layer_norm(x, x.shape[1:], w),
+        lambda x, y, w: torch.nn.functional.linear(x, y[:5], w[:5]),
+        lambda x, y, w: x[:100, :100] @ y.T[:100],
+        lambda x, y, w: torch.stack([x[:, :70]] * 4) @ y.T[:70],
+    ):
+        found, want = fn(x, y, w), fn(*wide)
+        assert found.dtype is dtype
+        close = {torch.bfloat16: 2e-2, torch.float16: 3e-3}[dtype]
+        np.testing.assert_allclose(found.float().numpy(), want.numpy(), rtol=close, atol=close)
