@@ -54,7 +54,13 @@ def test_chosen_before_numpy_loads() -> None:
 def test_corrected_after_numpy_has_loaded() -> None:
     first = "import numpy; del os.environ['OPENBLAS_CORETYPE']"
     core, how = python(AFTER.format(first=first, kept=()), OPENBLAS_CORETYPE="Haswell").split(" / ")
-    assert core == "SkylakeX" and how == "corrected from Haswell after NumPy had loaded it"
+    if hasattr(blas.library(), "gotoblas_dynamic_init"):
+        assert core == "SkylakeX" and how == "corrected from Haswell after NumPy had loaded it"
+    else:  # NumPy 2.5's OpenBLAS exports nothing but BLAS
+        assert (
+            core == "Haswell"
+            and how == "chosen by the library, which cannot be corrected: import rushlight before numpy"
+        )
 
 
 @wide

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import signal
 import sys
@@ -124,6 +125,7 @@ def test_threads_that_share_a_model() -> None:
     model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).requires_grad_(False)
     x = torch.randn(8, 1024)
     want, wrong = model(x).numpy().copy(), []
+    gc.collect()
 
     def serve() -> None:
         try:

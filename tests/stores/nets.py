@@ -153,7 +153,9 @@ def within(how: str, before: Any, found: Any) -> None:
         return
     padded = np.pad(np.abs(a), (0, -a.size % 256)).reshape(-1, 256)
     bound = np.repeat(padded.max(1), 256)[: a.size] / 254
-    assert (np.abs(a - b) <= bound * (1 + 1e-5) + 1e-45).all()
+    assert (
+        np.abs(a - b) <= bound * (1 + 4e-5) + 1e-45
+    ).all()  # float32 rounds the quotient and the product: 508 / 2^24
 
 
 def numbers() -> Any:

@@ -20,6 +20,8 @@ from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
 
+_NUMPY_2_0 = np.__version__.startswith("2.0.")
+
 
 class DryLevel(Level):
     """The level under which a model runs without computing: it owns every tensor.
@@ -91,8 +93,11 @@ class DryLevel(Level):
         if op.name != "view" or array.nbytes < LARGE or array.flags.c_contiguous:
             return None
         try:
-            np.reshape(array, statics[0], copy=False)
-        except ValueError:
+            if _NUMPY_2_0:  # reshape() has no copy= there, and setting a shape is deprecated since
+                array.view().shape = statics[0]
+            else:
+                np.reshape(array, statics[0], copy=False)
+        except (AttributeError, ValueError):
             return [Made(tuple(statics[0]), array.dtype)]
         return None
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.data import array_from, convert
+from rushlight.ops.interchange import imported
 from rushlight.ops.options import check_options, made, numpy_dtype
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor, wrap
@@ -95,7 +96,7 @@ def sharing(obj: Any, dtype: Any) -> Any:
     if isinstance(obj, np.generic):
         return None
     if hasattr(obj, "__dlpack__"):
-        return wrap(np.from_dlpack(obj))
+        return wrap(imported(obj))
     try:
         view = memoryview(obj)
     except TypeError:

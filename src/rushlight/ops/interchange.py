@@ -59,6 +59,27 @@ def writable(array: Any, unversioned: bool) -> Any:
     return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
 
 
+def from_capsule(capsule: Any) -> Any:
+    """The array of a DLPack capsule."""
+    unversioned = '"dltensor"' in repr(capsule)  # before it is used up
+    return writable(np.from_dlpack(Capsule(capsule)), unversioned)
+
+
+def imported(producer: Any, copy: bool | None = None) -> Any:
+    """The array on a producer's memory; read-only only if the producer's is."""
+    if copy is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        array = np.from_dlpack(producer, copy=copy)
+    else:
+        array = np.from_dlpack(producer)
+        array = array.copy() if copy else array
+    if array.flags.writeable:
+        return array
+    try:  # NumPy up to 2.2 makes all of them read-only, and later ones those of producers that cannot tell
+        return from_capsule(producer.__dlpack__())
+    except BufferError:  # read-only indeed
+        return array
+
+
 @function()
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a DLPack capsule.
@@ -70,9 +91,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise TypeError(
                 f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}"
             )
-        unversioned = '"dltensor"' in repr(ext_tensor)
-        return wrap(writable(np.from_dlpack(Capsule(ext_tensor)), unversioned))
-    array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
+        return wrap(from_capsule(ext_tensor))
+    array = imported(ext_tensor, copy)
     dtypes.of(array.dtype)
     return wrap(array)
 
