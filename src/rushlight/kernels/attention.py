@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, is_half, native, up
+from rushlight.kernels.dispatch import FLOAT32, Array, is_half, native, up
 from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.native import loader
 from rushlight.kernels.reference import attention as reference
@@ -143,6 +143,15 @@ def _fused(arrays: tuple[Array, ...], v: Array, mask: Array | None, causal: bool
     return table, mask, np.array(numbers + [0] * (35 - len(numbers)), np.int64)
 
 
+def _batches(q: Array, drop: Drop) -> list[slice]:
+    """The elements of a 16-bit batch, one at a time; all at once where the numbers drawn depend on their places."""
+    return [slice(None)] if drop is not None else [slice(b, b + 1) for b in range(len(q))]
+
+
+def _of_batch(mask: Array | None, b: slice) -> Array | None:
+    return mask[b] if mask is not None and mask.ndim == 4 and len(mask) > 1 else mask
+
+
 def sdpa(
     q: Array,
     k: Array,
@@ -161,9 +170,11 @@ def sdpa(
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
     if is_half(q.dtype):
-        q32, k32, v32, m32 = up(q, k, v, mask)
-        out, lse = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
-        return out.astype(q.dtype), lse
+        out, lse = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype), np.empty(q.shape[:3], FLOAT32)
+        for b in _batches(q, drop):
+            q32, k32, v32, m32 = up(q[b], k[b], v[b], _of_batch(mask, b))
+            out[b], lse[b] = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
+        return out, lse
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
@@ -203,10 +214,18 @@ def sdpa_backward(
 
     With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
     """
-    if is_half(q.dtype):
+    if is_half(q.dtype) and mask_grad:
         g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
-        wide = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
-        return tuple(a if a is None else a.astype(q.dtype) for a in wide)
+        found = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
+        return tuple(a if a is None else a.astype(q.dtype) for a in found)
+    if is_half(q.dtype):
+        halves = _gradients(q, k, v)
+        for b in _batches(q, drop):
+            g32, q32, k32, v32, out32, m32 = up(g[b], q[b], k[b], v[b], out[b], _of_batch(mask, b))
+            parts = sdpa_backward(g32, q32, k32, v32, out32, lse[b], m32, is_causal, scale, False, drop)
+            for half, part in zip(halves, parts, strict=True):
+                half[b] = part
+        return tuple(halves)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     grads = _gradients(q, k, v)
     fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), v, mask, is_causal)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, is_half, native, put, up
+from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, put, up
 from rushlight.kernels.reference import gather as reference
 
 Maybe = Array | None
@@ -93,9 +93,13 @@ def cross_entropy(
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
-        wide, w = up(logits, weight)
-        loss, lse, sums = _cross_entropy(wide, target, w, ignore_index, label_smoothing)
-        return loss.astype(logits.dtype), lse, sums
+        w, sums = up(weight)[0], np.zeros(2)
+        loss, lse = np.empty(len(logits), logits.dtype), np.empty(len(logits), FLOAT32)
+        for some in blocks_of_rows(logits):
+            wide = logits[some].astype(FLOAT32)
+            loss[some], lse[some], more = _cross_entropy(wide, target[some], w, ignore_index, label_smoothing)
+            sums += more
+        return loss, lse, sums
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
 
@@ -126,8 +130,12 @@ def cross_entropy_backward(
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
-        d, wide, sums, w = up(g, logits, lse, weight)
-        return cross_entropy_backward(d, wide, sums, target, w, ignore_index, label_smoothing).astype(logits.dtype)
+        d, sums, w = up(g, lse, weight)
+        found = np.empty(logits.shape, logits.dtype)
+        for some in blocks_of_rows(logits):
+            rows = d[some] if len(d) > 1 else d, logits[some].astype(FLOAT32), sums[some], target[some]
+            found[some] = cross_entropy_backward(*rows, w, ignore_index, label_smoothing)
+        return found
     table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
     if table is None or g.dtype != dtype or lse.dtype != dtype or (weight is not None and weight.dtype != dtype):
         _refuse_target(target, _first_outside(target, classes, ignore_index), classes, ignore_index)

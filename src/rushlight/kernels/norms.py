@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numpy import empty
+from numpy import concatenate, empty
 
-from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import BLOCK, FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, up
 from rushlight.kernels.reference import norms as reference
 
 Maybe = Array | None
@@ -140,6 +140,12 @@ def _planes(x: Array) -> Array:
     return contiguous(x).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 
 
+def _blocks_of_channels(x: Array) -> list[slice]:
+    """The channels of (N, C, *S), some at a time, so that float32 copies of them are small."""
+    some = max(BLOCK * x.shape[1] // max(x.size, 1), 1)
+    return [slice(i, i + some) for i in range(0, x.shape[1], some)]
+
+
 def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
     """Normalisation over each group of C // groups channels.  x: (N, C, *S), weight, bias: (C,).
 
@@ -183,7 +189,10 @@ def group_norm_backward(
 
 def batch_stats(x: Array) -> tuple[Array, Array]:
     """Mean (C,) and biased variance (C,) by channel.  x: (N, C, *S); float32 results for 16-bit inputs."""
-    flat = up(_planes(x))[0]
+    flat = _planes(x)
+    if is_half(x.dtype):
+        parts = [batch_stats(flat[:, some].astype(FLOAT32)) for some in _blocks_of_channels(flat)]
+        return concatenate([mean for mean, _ in parts]), concatenate([var for _, var in parts])
     table = native(flat.dtype)
     if table is None:
         return reference.batch_stats(flat)
@@ -195,7 +204,11 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
 def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
     """(x - mean) * rstd * weight + bias by channel.  x: (N, C, *S), the others (C,)."""
     if is_half(x.dtype):
-        return batch_apply(*up(x, mean, rstd, weight, bias)).astype(x.dtype)
+        found, (w, b) = empty(x.shape, x.dtype), up(weight, bias)
+        for some in _blocks_of_channels(x):
+            mine = [None if a is None else a[some] for a in (w, b)]
+            found[:, some] = batch_apply(x[:, some].astype(FLOAT32), *up(mean[some], rstd[some]), *mine)
+        return found
     flat = _planes(x)
     table = native(x.dtype)
     if table is None or not _one_dtype(x, mean, rstd, weight, bias):
@@ -232,9 +245,15 @@ def batch_norm_backward(
     With ``training`` mean and rstd are the batch's and depend on x, otherwise they are constants.
     """
     if is_half(x.dtype):
-        d, wide, m, r, w = up(g, x, mean, rstd, weight)
-        grads = batch_norm_backward(d, wide, m, r, w, needs, training)
-        return _lowered((x, weight, weight), grads)
+        found = _wanted(needs, x, x.shape[1])
+        for some in _blocks_of_channels(x):
+            m, r, w = mean[some], rstd[some], None if weight is None else up(weight)[0][some]
+            wide = g[:, some].astype(FLOAT32), x[:, some].astype(FLOAT32)
+            for i, part in enumerate(batch_norm_backward(*wide, m, r, w, needs, training)):
+                target = found[i]
+                if target is not None:
+                    target[(slice(None), some) if i == 0 else some] = part
+        return _lowered((x, weight, weight), tuple(found))
     flat, d = _planes(x), _planes(g)
     table = native(x.dtype)
     if table is None or not _one_dtype(x, g, mean, rstd, weight):

@@ -69,7 +69,7 @@ def _fill(file: IO[bytes], storages: _Storages, key: Any, order: str, name: str)
     header = file.read(8)
     if len(header) < 8 or struct.unpack(order + "q", header)[0] not in (array.size, array.nbytes):
         raise RuntimeError(f"{name} is damaged: storage {key!r} is not of the size that the pickle says")
-    view, at = memoryview(array.view(np.uint8)), 0
+    view, at = memoryview(array.reshape(-1).view(np.uint8)), 0
     while at < len(view):
         data = file.read(min(len(view) - at, 1 << 22))
         if not data:
