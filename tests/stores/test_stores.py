@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 import weakref
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -551,3 +552,22 @@ def test_representations(tmp_path: Path) -> None:
                   lambda: stores.recompute(limit=0), lambda: stores.disk("/no/such/place")):  # fmt: skip
         with pytest.raises((ValueError, StoreError)):
             wrong()
+
+
+@pytest.mark.parametrize("store", [stores.cpu, lambda: stores.compress("lossless")])
+def test_inputs_that_are_computed_again_are_not_stored_too(store: Any) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 256), nn.GELU()) for _ in range(4)])
+    x = torch.randn(512, 256)
+
+    def gradients(around: Any) -> list[Any]:
+        model.zero_grad()
+        with around:
+            y = model(x)
+        y.sum().backward()
+        return [p.grad.numpy().copy() for p in model.parameters()]
+
+    used = store()
+    for one, another in zip(gradients(nullcontext()), gradients(used), strict=True):
+        assert one.tobytes() == another.tobytes()
+    assert used.stats()["tensors"] == 5  # what went into the first layer, and into each GELU

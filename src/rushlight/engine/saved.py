@@ -139,6 +139,10 @@ def detached(tensor: Tensor) -> Tensor:
     return t
 
 
+class Sparing(tuple[Any, Any]):
+    """A pair of hooks that need not be given what can be computed again from what else they were given."""
+
+
 class Anything(tuple[Any, Any]):
     """A pair of hooks that packs whatever those inside of it return, not the tensors in it alone."""
 

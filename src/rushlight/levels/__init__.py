@@ -12,6 +12,8 @@ from typing import Any, Protocol
 class Level(Protocol):
     """What an operator expects of a level.  flat: the inputs, a sequence among them unrolled; statics: the rest."""
 
+    dry: bool = False  # whether it records what an ordinary run records
+
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any input belongs to this level."""
 

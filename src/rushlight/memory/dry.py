@@ -13,7 +13,7 @@ from rushlight.levels import Level
 from rushlight.memory.places import ACTIVATION, saved_arrays
 from rushlight.memory.shape_rules import RULES, WORK, Made, asked
 from rushlight.memory.standins import LARGE, Tally, like, order_of, standin
-from rushlight.ops import call, rebuilt
+from rushlight.ops import call
 from rushlight.ops.compute import HALVES, compute, goes_in_blocks
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
@@ -169,17 +169,14 @@ class DryLevel(Level):
             call.track_views(op, flat[0], results, statics)
         if modes.grad and op.formulas:
             call.record(op, flat, statics, results, aux)
-            self.noted(op, flat, results)
+            self.noted(op, results)
         return results[0] if op.out_count == 1 else results
 
-    def noted(self, op: Any, flat: tuple[Any, ...], results: tuple[Tensor, ...]) -> None:
-        """Have the node of a result save what it would save where no level is active, and count that as activations."""
+    def noted(self, op: Any, results: tuple[Tensor, ...]) -> None:
+        """Count what the node of a result saves as activations."""
         node = getattr(results[0]._edge, "node", None) if results else None
         if node is None or getattr(node, "plan", None) is None or node.plan.op is not op:
             return
-        if op.heavy and not modes.saved_hooks:
-            node.saved, node.versions = None, None
-            rebuilt.keep_inputs(node, flat, node.plan.save_inputs)
         for array in saved_arrays(node):
             self.tally.add(array)
             self.tally.categorize(array, ACTIVATION)

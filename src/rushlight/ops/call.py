@@ -12,7 +12,7 @@ from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, compute
-from rushlight.ops.rebuilt import rebuilt
+from rushlight.ops.rebuilt import may_rebuild, rebuilt
 from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor, wrap
@@ -192,10 +192,10 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
         if not isinstance(x, Tensor):
             saved[i] = None if x is None else Constant(x)
             continue
-        if hooks:
-            saved[i] = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
-            continue
-        saved[i] = kept = rebuilt(x) if plan.op.heavy and x._edge is not None and not modes.levels else x
+        kept = rebuilt(x) if plan.op.heavy and x._edge is not None and may_rebuild() else x
+        if hooks and kept is x:
+            kept = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
+        saved[i] = kept
         storage = x._storage
         if kept is x and storage is not None and storage.version:
             if versions is None:

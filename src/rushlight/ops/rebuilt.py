@@ -10,9 +10,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from rushlight.engine.saved import Constant, stale
+from rushlight.engine.saved import Constant, Packed, Sparing, stale
 from rushlight.engine.views import chain_of, replay
 from rushlight.ops.compute import compute
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
@@ -67,6 +68,11 @@ class Rebuilt:
         return t
 
 
+def may_rebuild() -> bool:
+    """Whether inputs may be computed again: nobody but hooks that do without is to be given them, and no level is active."""
+    return all(level.dry for level in modes.levels) and all(isinstance(pair, Sparing) for pair in modes.saved_hooks)
+
+
 def rebuilt(tensor: Tensor) -> Any:
     """What to save in place of a tensor: itself, unless it can be computed again for little."""
     if tensor._array.nbytes < LARGE:
@@ -77,7 +83,7 @@ def rebuilt(tensor: Tensor) -> Any:
     if plan is None or not plan.op.cheap or node.saved is None or len(plan.save_inputs) < len(plan.op.tensors):
         return tensor
     chain = () if base is tensor else chain_of(tensor)
-    if all(x is None or isinstance(x, (Tensor, Constant)) for x in node.saved):
+    if all(x is None or isinstance(x, (Tensor, Constant, Packed)) for x in node.saved):
         return Rebuilt(base, node, chain)
     return tensor
 

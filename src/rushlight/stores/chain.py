@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.engine.saved import Anything
+from rushlight.engine.saved import Anything, Sparing
 from rushlight.state import modes
 from rushlight.storage import storage_of
 from rushlight.stores.layout import Layout, layout_of, stretch
@@ -63,7 +63,7 @@ def is_parameter(tensor: Tensor) -> bool:
     return loaded is not None and isinstance(base, loaded.Parameter)
 
 
-class Chain(tuple[Any, Any]):
+class Chain(Sparing):
     """The pair of hooks of several stores, innermost first, which are active together."""
 
     stores: tuple[Any, ...]
