@@ -146,7 +146,7 @@ def test_stacks_can_be_left_out_and_arguments_are_checked() -> None:
     torch.ones(300)
     memory.record_history(None)
     assert set(memory.recording().stack.tolist()) == {-1}
-    with pytest.raises(ValueError, match="max_entries must be positive"):
+    with pytest.raises(ValueError, match="max_entries must be a positive int"):
         memory.record_history(max_entries=0)
     with pytest.raises(ValueError, match="expected enabled in"):
         memory.record_history("some")

@@ -309,8 +309,8 @@ def record_history(enabled: str | None = "all", context: str | None = "all", sta
     if enabled not in ("all", "state", None) or stacks not in ("python", "all"):
         raise ValueError(f"record_history: expected enabled in ('all', 'state', None) and stacks in ('python', 'all'), "
                          f"got {enabled!r} and {stacks!r}")  # fmt: skip
-    if max_entries < 1:
-        raise ValueError(f"record_history: max_entries must be positive, got {max_entries}")
+    if not isinstance(max_entries, int) or max_entries < 1:
+        raise ValueError(f"record_history: max_entries must be a positive int, got {max_entries!r}")
     if _active is not None:
         _active.stop()
         _active = None
