@@ -56,11 +56,11 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
                 half = x.dtype
                 arrays = [a.astype(FLOAT32) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
                 break
-    if op.elementwise:
+    if op.broadcasts:
         try:
             result = op.forward(op.backend, *arrays, *statics)
         except ValueError:
-            check_broadcast(op.name, arrays)
+            check_broadcast(op.name, [arrays[i] for i in op.broadcasts])
             raise
     elif op.sequence is None:
         result = op.forward(op.backend, *arrays, *statics)
@@ -89,7 +89,7 @@ def in_blocks(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
 def check_broadcast(name: str, arrays: Any) -> None:
     """Raise RuntimeError if the shapes of these arrays and numbers cannot be broadcast together."""
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
-    for a, b in itertools.pairwise(shapes):
+    for a, b in itertools.combinations(shapes, 2):
         for i in range(1, min(len(a), len(b)) + 1):
             if a[-i] != b[-i] and a[-i] != 1 and b[-i] != 1:
                 raise RuntimeError(

@@ -159,6 +159,9 @@ def check_targets(targets: Any, sizes: Any, classes: int, blank: int) -> None:
     if targets.ndim == 1 and targets.size != sizes.sum():
         raise RuntimeError(f"ctc_loss: Expected targets to have size {sizes.sum()} at dimension 0, but got size "
                            f"{targets.size}")  # fmt: skip
+    if targets.ndim == 2 and len(targets) != len(sizes):
+        raise RuntimeError(f"ctc_loss: Expected targets to have size {len(sizes)} at dimension 0, but got size "
+                           f"{len(targets)}")  # fmt: skip
     if targets.ndim > 2:
         raise RuntimeError(f"ctc_loss: targets should be 1 or 2 dimensional, got {targets.ndim} dimensions")
     used = targets if targets.ndim == 1 else targets[np.arange(targets.shape[1]) < sizes[:, None]]

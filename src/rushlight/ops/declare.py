@@ -39,13 +39,15 @@ class Op:
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
-                 strict: bool = False, masks: tuple[str, ...] = ()):  # fmt: skip
+                 strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = ()):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
         refuse: letters of the kinds of dtypes it has no result for (b bool, i integer, f floating point, c complex), for
         which it raises `refusal`. strict: Python numbers are not taken in the place of tensors.
-        masks: names of tensors that are masks or indices, whose dtype is no matter of promotion.
+        masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
+        the tensors that are broadcast together, in the order in which the error for sizes that differ names them;
+        all of them, of an elementwise operator.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.signature(fn, ufunc is None)
@@ -54,6 +56,9 @@ class Op:
         self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
         self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
         self.elementwise, self.linear, self.samples = elementwise, linear, samples
+        self.broadcasts = tuple(
+            self.tensors.index(name) for name in broadcasts or (self.tensors if elementwise else ())
+        )
         self.free = sum(1 << self.tensors.index(name) for name in masks)  # a bit for each
         self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
         self.formulas: list[Formula] = []

@@ -268,8 +268,9 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
         if not op.free >> i & 1:
             source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics)
     arrays = ", ".join(f"x{i}" for i in range(n))
+    compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
-    result = RUN.format(values=values, arrays=arrays) if op.elementwise else f"result = forward(be, {values})"
+    result = RUN.format(values=values, arrays=compared) if op.broadcasts else f"result = forward(be, {values})"
     if op.aux:
         result += "\naux = result[1:]\nresult = result[0]"
     source += TAIL.format(result=indented(result, 4))

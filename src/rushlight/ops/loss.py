@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.kernels.dispatch import up
 from rushlight.levels.batch import everything
 from rushlight.ops.declare import Array
@@ -89,7 +90,7 @@ def both(d: Any, needs: Any) -> tuple[Any, Any]:
 # Squares and absolute values ------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="mse_loss", promote="arith", refuse="bic")
+@op(ns=None, name="mse_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
 def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
     return folded(_square, reduction, input, target)
@@ -140,7 +141,7 @@ def check_weight(name: str, weight: Any, input: Any) -> None:
                          f"{list(input.shape)}.")  # fmt: skip
 
 
-@op(ns=None, name="l1_loss", promote="arith", refuse="bic")
+@op(ns=None, name="l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
 def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
@@ -209,7 +210,7 @@ def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: An
     return both(ops.clamp(x - t, -delta, delta) * (g * (scale * share(reduction, x, t))), needs)
 
 
-@op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic")
+@op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
 def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
@@ -237,7 +238,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     return smooth_l1_op(input, target, reduction, float(beta))
 
 
-@op(ns=None, name="huber_loss", promote="arith", refuse="bic")
+@op(ns=None, name="huber_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
 def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
@@ -270,7 +271,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 # Distributions ----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="kl_div", promote="float", refuse="c")
+@op(ns=None, name="kl_div", promote="float", refuse="c", broadcasts=("target", "input"))
 def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: _divergence(be, x, t, log_target), reduction, input, target)
@@ -326,6 +327,9 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
 def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
     """`kl_div` without its warning."""
     check_tensors("kl_div", input=input, target=target)
+    if input.dtype.category < dtypes.FLOAT or target.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"kl_div: Integral inputs not supported: got {input.dtype} and {target.dtype}, convert them "
+                           "with .to(torch.float32)")  # fmt: skip
     return kl_op(input, target, reduction, bool(log_target))
 
 

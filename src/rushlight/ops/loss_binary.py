@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.kernels.dispatch import up
+from rushlight.ops.compute import check_broadcast
 from rushlight.ops.declare import Array
+from rushlight.ops.dims import common_shape
 from rushlight.ops.floats import widened
 from rushlight.ops.loss import check_tensors, folded, reduced, reduction_of, share
 from rushlight.ops.named import named as ops
@@ -68,10 +71,20 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
                          f"size ({input.size()}) is deprecated. Please ensure they have the same size.")  # fmt: skip
     if target.dtype != input.dtype:
         raise RuntimeError(f"binary_cross_entropy: Found dtype {target.dtype} of target but expected {input.dtype}")
-    if weight is not None and tuple(np.broadcast_shapes(input.shape, weight.shape)) != tuple(input.shape):
-        raise RuntimeError(f"binary_cross_entropy: output with shape {list(input.shape)} doesn't match the broadcast "
-                           f"shape of weight {list(weight.shape)}")  # fmt: skip
+    check_fits("binary_cross_entropy", input, weight)
     return bce_op(input, target, weight, reduction)
+
+
+def check_fits(name: str, input: Any, weight: Any) -> None:
+    """Raise RuntimeError unless the weight, if there is one, broadcasts to the shape of the input."""
+    if weight is None:
+        return
+    shape = common_shape(tuple(input.shape), tuple(weight.shape))
+    if shape is None:
+        check_broadcast(name, (input, weight))
+    if shape != tuple(input.shape):
+        raise RuntimeError(f"{name}: output with shape {list(input.shape)} doesn't match the broadcast shape "
+                           f"{list(shape)} of input and a weight of shape {list(weight.shape)}")  # fmt: skip
 
 
 # Of logits --------------------------------------------------------------------------------------------------------
@@ -83,7 +96,8 @@ def softplus_of_minus(be: Any, x: Any) -> Any:
     return be.softplus(out, 1.0, math.inf, out=out)
 
 
-@op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic")
+@op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
+    broadcasts=("pos_weight", "target", "input", "weight"))  # fmt: skip
 def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
@@ -152,19 +166,21 @@ def binary_cross_entropy_with_logits(
 ) -> Any:  # fmt: skip
     """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
 
-    weight, pos_weight: factors of the losses and of the positive targets, broadcast. Raises ValueError where the shapes
-    of input and target differ.
+    weight, pos_weight: factors of the losses and of the positive targets, broadcast to the shape of input. Raises
+    ValueError where the shapes of input and target differ, RuntimeError for a target of integers or bools and for
+    factors that do not fit.
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
     if target.shape != input.shape:
         raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input "
                          f"size ({input.size()})")  # fmt: skip
-    if weight is None:
-        return logits_op(input, target, None, pos_weight, reduction)
-    if tuple(np.broadcast_shapes(input.shape, weight.shape)) == tuple(input.shape):
-        return logits_op(input, target, weight, pos_weight, reduction)
-    return reduced(logits_op(input, target, None, pos_weight, "none") * weight, reduction)
+    if target.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"binary_cross_entropy_with_logits: result type {input.dtype} can't be cast to the desired "
+                           f"output type {target.dtype} of target: give target.to({input.dtype})")  # fmt: skip
+    check_fits("binary_cross_entropy_with_logits", input, weight)
+    check_fits("binary_cross_entropy_with_logits", input, pos_weight)
+    return logits_op(input, target, weight, pos_weight, reduction)
 
 
 @function(ns=F)
@@ -182,7 +198,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 # Soft margin ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic")
+@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
 def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: softplus_of_minus(be, np.asarray(t * x)), reduction, input, target)

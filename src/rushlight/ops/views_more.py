@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import views, views_split
+from rushlight.ops.compute import check_broadcast
 from rushlight.ops.convert import cast, copy
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import sizes, wrap_dim, wrap_dims
@@ -132,7 +133,11 @@ def broadcast_shapes(*shapes: Any) -> Any:
 def broadcast_tensors(*tensors: Any) -> Any:
     """The tensors, each broadcast to their common shape without copying.  (*), ... -> [(*), ...]"""
     found = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    shape = broadcast_shapes(*[raw(x).shape for x in found])
+    try:
+        shape = broadcast_shapes(*[raw(x).shape for x in found])
+    except RuntimeError:
+        check_broadcast("broadcast_tensors", found)
+        raise
     return tuple(broadcast(x, tuple(shape)) for x in found)
 
 
