@@ -10,6 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
+from rushlight.ops.registry import known_as
 from rushlight.size import Size
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
@@ -273,4 +274,4 @@ def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | Non
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
-Tensor.backward = tensor_backward  # type: ignore[attr-defined]
+Tensor.backward = known_as(tensor_backward, "backward", "Tensor")  # type: ignore[attr-defined]

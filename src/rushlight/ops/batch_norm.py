@@ -22,7 +22,7 @@ from rushlight.ops.normalization import (
     verify_batch,
     zero_gradients,
 )
-from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.registry import NAMESPACES, function, known_as, op
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
 
@@ -192,7 +192,7 @@ def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, runn
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
-torch_batch_norm.__name__ = torch_batch_norm.__qualname__ = "batch_norm"
+known_as(torch_batch_norm, "batch_norm")
 NAMESPACES[""]["batch_norm"] = torch_batch_norm
 
 
@@ -265,5 +265,5 @@ def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, r
     return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
-torch_instance_norm.__name__ = torch_instance_norm.__qualname__ = "instance_norm"
+known_as(torch_instance_norm, "instance_norm")
 NAMESPACES[""]["instance_norm"] = torch_instance_norm

@@ -14,7 +14,7 @@ from rushlight.ops import call
 from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
-from rushlight.ops.registry import elementwise, function, publish, publish_inplace
+from rushlight.ops.registry import elementwise, function, known_as, publish, publish_inplace
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -313,7 +313,7 @@ def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
     return where(condition, self, other)
 
 
-Tensor.where = _where_method  # type: ignore[attr-defined]
+Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[attr-defined]
 
 
 # nan_to_num ------------------------------------------------------------------------------------------

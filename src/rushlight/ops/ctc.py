@@ -13,7 +13,7 @@ from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.loss import reduction_of
 from rushlight.ops.named import named as ops
-from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.registry import NAMESPACES, function, known_as, op
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -208,5 +208,5 @@ def torch_ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_leng
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)
 
 
-torch_ctc_loss.__name__ = torch_ctc_loss.__qualname__ = "ctc_loss"
+known_as(torch_ctc_loss, "ctc_loss")
 NAMESPACES[""]["ctc_loss"] = torch_ctc_loss

@@ -10,7 +10,7 @@ from rushlight.engine import inplace
 from rushlight.levels.batch import everything
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
-from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.shape import unsqueeze_op
 from rushlight.tensor import Tensor, wrap
 
@@ -94,7 +94,7 @@ def torch_embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad
 
 
 NAMESPACES[""]["embedding"] = torch_embedding
-torch_embedding.__name__ = torch_embedding.__qualname__ = "embedding"
+known_as(torch_embedding, "embedding")
 
 
 def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:

@@ -18,7 +18,7 @@ from rushlight.ops.embedding import (
     wrapped_padding,
 )
 from rushlight.ops.named import named as ops
-from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.registry import NAMESPACES, function, known_as, op
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -216,4 +216,4 @@ def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_f
 
 
 NAMESPACES[""]["embedding_bag"] = torch_embedding_bag
-torch_embedding_bag.__name__ = torch_embedding_bag.__qualname__ = "embedding_bag"
+known_as(torch_embedding_bag, "embedding_bag")

@@ -11,7 +11,7 @@ from rushlight.kernels.reference import gamma
 from rushlight.ops import call
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import number, raw, require_tensors
-from rushlight.ops.registry import elementwise, function, publish_inplace
+from rushlight.ops.registry import elementwise, function, known_as, publish_inplace
 from rushlight.ops.scipy_special import scipy_special
 from rushlight.ops.unary import exp, log
 from rushlight.tensor import Tensor
@@ -64,7 +64,7 @@ def polygamma_(input: Any, n: int) -> Any:
     return call.apply_inplace(polygamma_op.op, (input,), (_order(n, input),))
 
 
-Tensor.polygamma = polygamma_method  # type: ignore[attr-defined]
+Tensor.polygamma = known_as(polygamma_method, "polygamma", "Tensor")  # type: ignore[attr-defined]
 publish_inplace(polygamma_, "polygamma", "", ())
 
 

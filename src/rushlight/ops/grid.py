@@ -161,13 +161,10 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
     return sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
-def _by_number(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+@function(aliases=("grid_sampler_2d", "grid_sampler_3d"))
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """grid_sample with modes by number."""
     return grid_sample(input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners)
-
-
-for _name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"):
-    function(name=_name)(_by_number)
 
 
 @function(ns="nn.functional")

@@ -13,7 +13,7 @@ from rushlight.devices import device as device_class
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.data import array_from
 from rushlight.ops.options import check_device, made, size_of
-from rushlight.ops.registry import NAMESPACES, function
+from rushlight.ops.registry import NAMESPACES, function, known_as
 from rushlight.ops.results import return_types
 from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor
@@ -110,7 +110,7 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 Tensor.new = new  # type: ignore[attr-defined]
-Tensor.type = type_  # type: ignore[attr-defined]
+Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[attr-defined]
 
 
 @function()

@@ -16,7 +16,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.floats import is_float, require, widened
 from rushlight.ops.named import linalg
 from rushlight.ops.named import named as ops
-from rushlight.ops.registry import NAMESPACES, function, op
+from rushlight.ops.registry import NAMESPACES, function, known_as, op
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -130,7 +130,7 @@ def torch_layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-torch_layer_norm.__name__ = torch_layer_norm.__qualname__ = "layer_norm"
+known_as(torch_layer_norm, "layer_norm")
 NAMESPACES[""]["layer_norm"] = torch_layer_norm
 
 
@@ -285,7 +285,7 @@ def torch_group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any 
     return group_norm_op(input, weight, bias, num_groups, eps)
 
 
-torch_group_norm.__name__ = torch_group_norm.__qualname__ = "group_norm"
+known_as(torch_group_norm, "group_norm")
 NAMESPACES[""]["group_norm"] = torch_group_norm
 
 

@@ -11,7 +11,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.formats import contiguous_format, has_format, is_format
 from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
-from rushlight.ops.registry import function
+from rushlight.ops.registry import function, known_as
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
@@ -99,13 +99,18 @@ for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "i
 Tensor.is_cpu = True  # type: ignore[attr-defined]
 
 
-def _no(self: Tensor) -> bool:
-    """Never: conjugation and negation are computed at once, and no memory is pinned."""
-    return False
+def _no(name: str) -> Any:
+    """The method `name`, which says no."""
+
+    def no(self: Tensor) -> bool:
+        """Never: conjugation and negation are computed at once, and no memory is pinned."""
+        return False
+
+    return known_as(no, name, "Tensor")
 
 
 for _name in ("is_conj", "is_neg", "is_pinned", "is_shared"):
-    setattr(Tensor, _name, _no)
+    setattr(Tensor, _name, _no(_name))
 
 
 # Numbers -------------------------------------------------------------------------------------------

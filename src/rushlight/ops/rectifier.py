@@ -17,7 +17,7 @@ from rushlight.ops import randomness
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import mapped, require
 from rushlight.ops.pieces import in_blocks
-from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, op
+from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -25,7 +25,7 @@ F = "nn.functional"
 
 def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
     """Publish `fn` as `name` in the namespaces given."""
-    fn.__name__ = fn.__qualname__ = name
+    known_as(fn, name, spaces[-1])
     for space in spaces:
         NAMESPACES.setdefault(space, {})[name] = fn
     return fn
@@ -379,6 +379,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
 
 
 NAMESPACES[""]["threshold"] = threshold_op
+known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 

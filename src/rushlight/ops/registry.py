@@ -30,8 +30,29 @@ class Operator(Protocol):
 NAMESPACES: dict[str, dict[str, Any]] = {}  # "" is torch itself; "nn.functional", "linalg", "special", "fft", ...
 
 
+def is_public(fn: Any) -> bool:
+    """Whether `fn` was published under its name."""
+    return any(space.get(fn.__name__) is fn for space in NAMESPACES.values())
+
+
+def known_as(fn: Any, name: str, ns: str = "") -> Any:
+    """`fn` known to error messages and pickles by its public name, not by that of the source; ns "Tensor": a method."""
+    shown = f"Tensor.{name}" if ns == "Tensor" else name
+    if fn.__qualname__ not in (name, shown):
+        fn.__module__ = "rushlight" if ns in ("", "Tensor") else f"rushlight.{ns}"
+    inner = fn
+    while inner.__qualname__ not in (name, shown):
+        inner.__name__, inner.__qualname__ = name, shown
+        inner = getattr(inner, "__wrapped__", fn)  # which is what complains of arguments
+        if is_public(inner):
+            break
+    return fn
+
+
 def publish(fn: Any, name: str, ns: str, aliases: tuple[str, ...], method: bool) -> None:
     """Make `fn` a function of namespace `ns` and, if so asked, a method of Tensor, under all its names."""
+    if not is_public(fn):
+        known_as(fn, name, ns)
     space = NAMESPACES.setdefault(ns, {})
     for each in (name, *aliases):
         space[each] = fn
@@ -42,8 +63,8 @@ def publish(fn: Any, name: str, ns: str, aliases: tuple[str, ...], method: bool)
 def publish_inplace(fn: Any, name: str, ns: str, aliases: tuple[str, ...]) -> None:
     """Make `fn` the in-place function `name_`: a method, and a function of torch."""
     space = NAMESPACES.setdefault(ns, {})
+    known_as(fn, f"{name}_", ns)
     for each in (name, *aliases):
-        fn.__name__ = f"{name}_"
         space.setdefault(f"{each}_", fn)
         setattr(Tensor, f"{each}_", fn)
 

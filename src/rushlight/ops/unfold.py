@@ -133,6 +133,5 @@ def _channel_shuffle(input: Any, groups: int) -> Any:
     return reshape_op(x, (n, c, *rest))
 
 
-function(name="channel_shuffle")(_channel_shuffle)
+function(name="channel_shuffle", aliases=("native_channel_shuffle",))(_channel_shuffle)
 function(name="channel_shuffle", ns="nn.functional")(_channel_shuffle)
-function(name="native_channel_shuffle")(_channel_shuffle)
