@@ -5,10 +5,11 @@ the CPU is refused: rushlight does not have it.
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from rushlight import caller
 
 __all__ = ["GradScaler", "autocast", "is_autocast_available"]
 
@@ -31,7 +32,7 @@ def _switched_off(name: str, device_type: str, enabled: bool) -> None:
         return
     if device_type == "cpu":
         raise NotImplementedError(f"{name}: mixed precision on the CPU is not implemented: pass enabled=False")
-    warnings.warn(f"{name}: CUDA is not available, disabling", UserWarning, stacklevel=3)
+    caller.warn(f"{name}: CUDA is not available, disabling")
 
 
 class autocast:

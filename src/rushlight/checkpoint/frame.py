@@ -12,7 +12,7 @@ import weakref
 import zlib
 from typing import Any
 
-from rushlight import tree
+from rushlight import caller, tree
 from rushlight.checkpoint.differences import (
     CheckpointError,
     Record,
@@ -220,7 +220,7 @@ def unpack(holder: Holder) -> Any:
 
 def record_of(value: Any, check: str) -> Record:
     """What is remembered of a saved tensor to compare it with."""
-    frame = anomaly.user_frame()
+    frame = caller.user_frame()
     where = ("an unknown line", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
     if not isinstance(value, Tensor):
         return Record(modes.saving, where, type(value).__name__, None, None)

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rushlight.caller import user_frame
 from rushlight.state import Setting, modes
-
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
-
-
-def user_frame() -> Any:
-    """The innermost frame outside this package, or None."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and is_ours(frame):
-        frame = frame.f_back
-    return frame
-
-
-def is_ours(frame: Any) -> bool:
-    """Whether a frame is of this package, or of a function that it wrote and compiled."""
-    name = frame.f_code.co_filename
-    if name[0] != "<":
-        return bool(name.startswith(PACKAGE))
-    return not name.startswith("<doctest") and str(frame.f_globals.get("__name__")).startswith("rushlight.")
 
 
 def user_line() -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight import ops
+from rushlight import caller, ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
 from rushlight.tensor import Tensor
@@ -184,7 +184,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
 def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
     """The standard deviation, or None, with a warning, where there is nothing to fill."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        caller.warn("Initializing zero-element tensors is a no-op")
         return None
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 

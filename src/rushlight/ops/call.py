@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
@@ -381,11 +381,9 @@ def write_out(name: str, out: Any, result: Any) -> Any:
                                   "function: assign its result, or use copy_().")  # fmt: skip
     if out._array.shape != result._array.shape:
         if out._array.size:
-            import warnings
-
-            warnings.warn(
+            caller.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
-                f"match the required output shape {list(result.shape)}.", UserWarning, stacklevel=3)  # fmt: skip
+                f"match the required output shape {list(result.shape)}.")  # fmt: skip
         out._array, out._storage = np.empty(result._array.shape, out._array.dtype), None
     check_single_writes(name, out._array)
     if modes.mutation is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.ops.data import array_from, convert
 from rushlight.ops.interchange import imported
 from rushlight.ops.options import check_options, made, numpy_dtype
@@ -126,9 +126,8 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 def warn_read_only() -> None:
     """Warn that a tensor's memory must not be written."""
-    warnings.warn("The given NumPy array is not writable, and writing to this tensor will fail. You may want to copy "
-                  "the array to protect its data or make it writable before converting it to a tensor.", UserWarning,
-                  stacklevel=3)  # fmt: skip
+    caller.warn("The given NumPy array is not writable, and writing to this tensor will fail. You may want to copy "
+                "the array to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
 
 
 @function()

@@ -5,11 +5,11 @@ By element, one bit of each mask element is saved; by channel, one number a chan
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from rushlight import caller
 from rushlight.generator import default_generator
 from rushlight.ops import randomness
 from rushlight.ops.convert import cast
@@ -151,9 +151,9 @@ def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
 def unbatched(input: Any, name: str, dims: int) -> bool:
     """Whether `input` of `dims` - 1 or `dims` dimensions lacks its batch; warns of others."""
     if input.ndim not in (dims - 1, dims):
-        warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
-                      f"error in a future release. Use input of shape (N, C{', *' if dims > 2 else ''}) with "
-                      f"{dims - 1} or {dims} dimensions, or dropout by element.", stacklevel=3)  # fmt: skip
+        caller.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
+                    f"error in a future release. Use input of shape (N, C{', *' if dims > 2 else ''}) with "
+                    f"{dims - 1} or {dims} dimensions, or dropout by element.")  # fmt: skip
     return bool(input.ndim == dims - 1)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import caller
 from rushlight.engine.conform import cast_array
 from rushlight.ops import call
 from rushlight.ops.declare import Array, Arrays
@@ -139,10 +140,7 @@ def as_index(part: Any) -> Any:
     if kind not in "biu":
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if part._array.dtype == np.uint8:
-        import warnings
-
-        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                      UserWarning, stacklevel=4)  # fmt: skip
+        caller.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
         return wrap(part._array.astype(np.bool_))
     return part
 

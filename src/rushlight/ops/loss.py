@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.kernels.dispatch import up
 from rushlight.levels.batch import everything
 from rushlight.ops.declare import Array
@@ -49,9 +49,9 @@ def check_tensors(name: str, **tensors: Any) -> None:
 def warn_sizes(name: str, input: Any, target: Any) -> None:
     """Warn of a target whose shape is not the input's."""
     if input._array.shape != target._array.shape:
-        warnings.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
-                      f"({input.size()}). This will likely lead to incorrect results due to broadcasting. Please "
-                      "ensure they have the same size.", stacklevel=3)  # fmt: skip
+        caller.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
+                    f"({input.size()}). This will likely lead to incorrect results due to broadcasting. Please "
+                    "ensure they have the same size.")  # fmt: skip
 
 
 def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
@@ -315,9 +315,8 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
     elif reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
-                      "'batchmean' divides only by the batch size, and aligns with the KL math definition.",
-                      stacklevel=2)  # fmt: skip
+        caller.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
+                    "'batchmean' divides only by the batch size, and aligns with the KL math definition.")  # fmt: skip
     if reduction == "batchmean":
         total = divergence(input, target, "sum", log_target)
         return total / input.shape[0] if input.ndim else total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.generator import default_generator
 from rushlight.ops import randomness
 from rushlight.ops.declare import Array
@@ -76,33 +76,36 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 NAMESPACES.setdefault("special", {}).update(softmax=softmax, log_softmax=log_softmax)
 
 
-def implied_dim(name: str, dim: Any, ndim: int, stacklevel: int) -> Any:
+def implied_dim(name: str, dim: Any, ndim: int) -> Any:
     """`dim`, or with a warning the one that was implied before the argument existed."""
     if dim is not None:
         return dim
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-                  "argument.", stacklevel=stacklevel + 1)  # fmt: skip
+    caller.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                "argument.")  # fmt: skip
     return 0 if ndim in (0, 1, 3) else 1
 
 
 @function(ns=F, name="softmax")
 def functional_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)"""
-    return applied(softmax_op, "softmax", input, implied_dim("softmax", dim, input.ndim, _stacklevel), dtype)
+    """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)
+
+    _stacklevel has no effect: the warning names the line of the caller outside this package.
+    """
+    return applied(softmax_op, "softmax", input, implied_dim("softmax", dim, input.ndim), dtype)
 
 
 @function(ns=F, name="log_softmax")
 def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3,
                            dtype: Any = None) -> Any:  # fmt: skip
     """The logarithm of softmax along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)"""
-    dim = implied_dim("log_softmax", dim, input.ndim, _stacklevel)
+    dim = implied_dim("log_softmax", dim, input.ndim)
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
 
 @function(ns=F)
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmax(-input).  (*) -> (*)"""
-    return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim, _stacklevel), dtype)
+    return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim), dtype)
 
 
 @function(ns=F)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.levels.batch import everything
 from rushlight.ops.arith import conj
 from rushlight.ops.by_sample import per_sample
@@ -131,8 +130,8 @@ def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim:
     dim, by = free_arguments(dim, unbiased, correction)
     where = axes(dim, array.ndim)
     if count(array.shape, where) - by <= 0 and all(left(array.shape, where)):
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                      "factor (input numel divided by output numel).", UserWarning, stacklevel=4)  # fmt: skip
+        caller.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                    "factor (input numel divided by output numel).")  # fmt: skip
     return run(input, where, by, keepdim)
 
 
@@ -277,7 +276,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         average = sum_op(x * weights, (1,), True) / total
         free = total - (correction if a is None else correction * sum_op(weights * a.reshape(-1)) / total)
     if raw(free) <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        caller.warn("cov(): degrees of freedom is <= 0")
         free = 0.0
     off = x - (mean_op(_floating(x), (1,), True) if average is None else average)
     right = off if weights is None else off * weights

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.engine.anomaly import is_ours
+from rushlight.caller import is_ours
 from rushlight.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.tensor import Tensor
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from rushlight import caller
 from rushlight.autograd import Function
 from rushlight.engine.modes import is_grad_enabled
 from rushlight.tensor import Tensor
@@ -52,10 +52,9 @@ class BackwardHook:
         """Pass the outputs through a node whose beginning notes their gradients."""
         is_tensor = isinstance(result, Tensor)
         if not is_tensor and not isinstance(result, tuple):
-            warnings.warn(
+            caller.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
-                f"{type(result)}",
-                stacklevel=5,
+                f"{type(result)}"
             )
             return result
         outputs, node, places = _through_node((result,) if is_tensor else result)
@@ -88,10 +87,9 @@ class BackwardHook:
         grad_outputs, self.grad_outputs = self.grad_outputs, None
         if not self.user_hooks:
             return
-        warnings.warn(
+        caller.warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-            "require gradients.",
-            stacklevel=5,
+            "require gradients."
         )
         for hook in self.user_hooks:
             if hook(self.module, (None,) * self.n_inputs, grad_outputs) is not None:
