@@ -5,11 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 
-def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """Sizes or dimensions given one by one or as one sequence, as a tuple of ints."""
-    if len(args) == 1 and not hasattr(args[0], "__index__"):
-        args = tuple(args[0])
-    return tuple([n if n.__class__ is int else n.__index__() for n in args])
+def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
+    """Sizes or dimensions given one by one or as one sequence, as a tuple of ints.
+
+    name, argument: what the error says of them. Raises TypeError for what is no int.
+    """
+    try:
+        given = tuple(args[0]) if len(args) == 1 and not hasattr(args[0], "__index__") else args
+        return tuple([n if n.__class__ is int else n.__index__() for n in given])
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, {no_ints(args)}") from None
+
+
+def no_ints(args: tuple[Any, ...]) -> str:
+    """What was got where ints were expected, and what to do."""
+    if len(args) == 1 and not isinstance(args[0], (tuple, list)):
+        advice, got = args[0], f"not {type(args[0]).__name__}"
+    else:
+        given = args[0] if len(args) == 1 else args
+        found = ((i, n) for i, n in enumerate(given) if n.__class__ is bool or not hasattr(n, "__index__"))
+        at, advice = next(found, (0, given[0]))
+        got = f"but found element of type {type(advice).__name__} at pos {at}"
+    if isinstance(advice, float):
+        return f"{got}: {advice!r} is no int, divide sizes with // or convert them with int()"
+    return f"{got}: give ints one by one or in one tuple"
+
+
+def as_int(value: Any, name: str, argument: str) -> Any:
+    """An int, or what Python counts as one.  Raises TypeError for other numbers."""
+    if value.__class__ is int:
+        return value
+    if not hasattr(value, "__index__"):
+        advice = ": divide with // or convert it with int()" if isinstance(value, float) else ""
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}{advice}")
+    return int(value)
 
 
 def wrap_dim(dim: Any, ndim: int) -> Any:

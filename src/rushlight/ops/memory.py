@@ -57,7 +57,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) ->
     """
     if edge_of(self) is not None:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = sizes(size)
+    shape = sizes(size, "resize_", "size")
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: sizes must not be negative, got {list(shape)}")
     if memory_format is preserve_format:

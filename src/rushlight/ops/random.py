@@ -11,6 +11,7 @@ import numpy as np
 from rushlight import dtypes, events
 from rushlight.generator import Generator, default_generator
 from rushlight.ops import randomness
+from rushlight.ops.dims import as_int
 from rushlight.ops.formats import empty_in_format
 from rushlight.ops.options import check_options, filled, made, numpy_dtype, size_of
 from rushlight.ops.registry import function
@@ -143,6 +144,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
     check_options("randperm", device, layout)
+    n = as_int(n, "randperm", "n")
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randperm", dtype, dtypes.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.ops.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.index_select import index_select_op
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
@@ -42,7 +42,7 @@ def repeat(self: Any, *repeats: Any, **named: Any) -> Any:
     """A copy with the tensor `repeats` times along each dimension; more repeats than dimensions add leading ones."""
     if named:
         repeats = by_keyword("repeat", "repeats", repeats, named)
-    times = sizes(repeats)
+    times = sizes(repeats, "repeat", "repeats")
     if len(times) < raw(self).ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got "
                            f"{len(times)} and {raw(self).ndim}")  # fmt: skip
@@ -56,7 +56,7 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
     if named:
         dims = by_keyword("tile", "dims", dims, named)
-    times = sizes(dims)
+    times = sizes(dims, "tile", "dims")
     return repeat(input, (*[1] * (raw(input).ndim - len(times)), *times))
 
 
@@ -71,7 +71,8 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
     """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
     if named:
         dims = by_keyword("flip", "dims", dims, named)
-    return flip_op(input, wrap_dims(sizes(dims), raw(input).ndim) if raw(input).ndim else _no_dims(sizes(dims)))
+    along = sizes(dims, "flip", "dims")
+    return flip_op(input, wrap_dims(along, raw(input).ndim) if raw(input).ndim else _no_dims(along))
 
 
 def _no_dims(dims: Any) -> Any:
@@ -108,13 +109,13 @@ roll_op.grad("input")(lambda g, shifts, dims: roll_op(g, tuple(-s for s in shift
 @function(method=True)
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """A copy with elements moved by `shifts` along `dims`, round the end; without `dims`, of the flat tensor."""
-    moves = sizes((shifts,))
-    if dims is None or (not hasattr(dims, "__index__") and not len(dims)):
+    moves = sizes((shifts,), "roll", "shifts")
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         if len(moves) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:0")
         shape = raw(input).shape
         return reshape_op(roll_op(reshape_op(input, (raw(input).size,)), moves, (0,)), shape)
-    along = sizes((dims,))
+    along = sizes((dims,), "roll", "dims")
     if not raw(input).ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if not moves:
@@ -168,7 +169,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
     if not isinstance(raw(repeats), np.ndarray):
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")
-        return evenly(whole, int(repeats), dim)
+        return evenly(whole, as_int(repeats, "repeat_interleave", "repeats"), dim)
     counts = check_counts(raw(repeats))
     if counts.size != 1 and counts.size != size:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "

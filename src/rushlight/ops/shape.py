@@ -43,7 +43,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
     if named:
         size = by_keyword("expand", "size", size, named)
-    target, have = sizes(size), (input if input.__class__ is np.ndarray else input._array).shape
+    target, have = sizes(size, "expand", "size"), (input if input.__class__ is np.ndarray else input._array).shape
     lead = len(target) - len(have)
     if lead < 0:
         raise RuntimeError(
@@ -120,7 +120,7 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
         if usual:
             made = made_view if array.flags.c_contiguous or shares(result, array) else made_copy
             return made(reshape_op.op, input, result, (result.shape,))
-    return reshape_op(input, infer(input, sizes((shape,))))
+    return reshape_op(input, infer(input, sizes((shape,), "reshape", "shape")))
 
 
 @op(ns=None, name="squeeze", view=True, half=None, linear=True,

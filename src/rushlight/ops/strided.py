@@ -129,7 +129,7 @@ def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
 def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
     """The statics of as_strided, checked to lie within the storage."""
     array = raw(input)
-    size, stride = sizes((size,)), sizes((stride,))
+    size, stride = sizes((size,), name, "size"), sizes((stride,), name, "stride")
     if len(size) != len(stride):
         raise RuntimeError(f"{name}: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
     if any(s < 0 for s in stride):

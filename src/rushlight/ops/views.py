@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops.dims import by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.ops.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.fast_views import at_once, made_view, shares
 from rushlight.ops.registry import function
 from rushlight.ops.shape import (
@@ -63,7 +63,7 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
         from rushlight.ops.views_more import view_as_dtype
 
         return view_as_dtype(self, dtype.numpy)
-    target = infer(self, sizes(shape))
+    target = infer(self, sizes(shape, "view", "size"))
     array = raw(self)
     hidden = getattr(array, "interpreted", False)
     if (
@@ -118,13 +118,13 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
     if named:
         dims = by_keyword("permute", "dims", dims, named)
     if at_once(input):
-        if len(dims) == 1 and dims[0].__class__ is not int:
-            dims = tuple(dims[0])
         try:
+            if len(dims) == 1 and dims[0].__class__ is not int:
+                dims = tuple(dims[0])
             return made_view(permute_op.op, input, input._array.transpose(dims), (dims,))
         except (TypeError, ValueError):
             pass
-    order, ndim = sizes(dims), raw(input).ndim
+    order, ndim = sizes(dims, "permute", "dims"), raw(input).ndim
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -245,7 +245,7 @@ def select(input: Any, dim: int, index: Any) -> Any:
     shape = raw(input).shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim, i = wrap_dim(dim, len(shape)), int(index)
+    dim, i = wrap_dim(dim, len(shape)), as_int(index, "select", "index")
     if not -shape[dim] <= i < shape[dim]:
         raise IndexError(f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {dim}")
     return select_op(input, (*[slice(None)] * dim, i, ...))
@@ -259,7 +259,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    dim, first, length = wrap_dim(dim, len(shape)), int(start), int(length)
+    dim, first, length = wrap_dim(dim, len(shape)), as_int(start, "narrow", "start"), as_int(length, "narrow", "length")
     size = shape[dim]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

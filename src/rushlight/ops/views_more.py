@@ -13,7 +13,7 @@ from rushlight.ops import views, views_split
 from rushlight.ops.compute import check_broadcast
 from rushlight.ops.convert import cast, copy
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import sizes, wrap_dim, wrap_dims
+from rushlight.ops.dims import as_int, sizes, wrap_dim, wrap_dims
 from rushlight.ops.formats import contiguous_format
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.shape import broadcast, expand, permute_op, reshape_op, slice_op, sum_to
@@ -67,7 +67,7 @@ def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
     shape = raw(input).shape
     d = wrap_dim(dim, len(shape))
-    wanted = tuple(int(n) for n in sizes)
+    wanted = tuple(as_int(n, "unflatten", "sizes") for n in sizes)
     if not wanted:
         raise RuntimeError("unflatten: sizes must be non-empty")
     known = math.prod(n for n in wanted if n != -1)
@@ -97,13 +97,13 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
 @function(method=True)
 def broadcast_to(input: Any, size: Any) -> Any:
     """`input` broadcast to `size` without copying.  (*) -> size"""
-    return expand(input, sizes((size,)))
+    return expand(input, sizes((size,), "broadcast_to", "size"))
 
 
 @function(method=True, ns="Tensor")
 def sum_to_size(self: Any, *size: Any) -> Any:
     """`self` summed over the dimensions in which `size` broadcasts to its shape.  (*) -> size"""
-    target = sizes(size)
+    target = sizes(size, "sum_to_size", "size")
     have = raw(self).shape
     lead = len(have) - len(target)
     if lead < 0 or any(n not in (1, have[i + lead]) for i, n in enumerate(target)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.dims import wrap_dim
+from rushlight.ops.dims import as_int, wrap_dim
 from rushlight.ops.fast_views import at_once, made_views
 from rushlight.ops.join import cat_op, stack_op
 from rushlight.ops.registry import function, op
@@ -142,7 +142,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     shape = raw(input).shape
     if not shape:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
-    dim, wanted = wrap_dim(dim, len(shape)), tuple(int(n) for n in split_sizes)
+    dim, wanted = wrap_dim(dim, len(shape)), tuple(as_int(n, "split_with_sizes", "split_sizes") for n in split_sizes)
     if any(n < 0 for n in wanted):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes have only non-negative entries, but got {list(wanted)}"
