@@ -57,7 +57,7 @@ _allocator.install(build=False)  # so that all memory is counted; the kernels ma
 
 # Rooms that are loaded when they are first asked for.  `torch.backends` is not the room of that name.
 globals().pop("backends", None)
-_LAZY = {"backends": "rushlight.compat.backends", "library": "rushlight.compat.library"}
+_LAZY = {"backends": "rushlight.compat.backends"}
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
@@ -81,10 +81,11 @@ def __getattr__(name: str) -> Any:
     if name in _FUNCTIONS:
         found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
     elif name in _ROOMS or name in _LAZY:
+        module = _LAZY.get(name, f"rushlight.{name}")
         try:
-            found = importlib.import_module(_LAZY.get(name, f"rushlight.{name}"))
+            found = importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if error.name != f"rushlight.{name}":
+            if error.name != module:
                 raise
             raise AttributeError(f"module 'rushlight' has no attribute {name!r}") from None
     else:

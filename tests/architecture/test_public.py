@@ -1,7 +1,10 @@
 """What is public says what it is."""
 
 import ast
+import importlib.util
 from pathlib import Path
+
+import pytest
 
 import rushlight
 
@@ -43,3 +46,24 @@ def test_public_names_have_docstrings() -> None:
 
 def test_package_is_typed() -> None:
     assert (PACKAGE / "py.typed").exists()
+
+
+def test_what_is_not_there_is_no_attribute() -> None:
+    assert not hasattr(rushlight, "library") and not hasattr(rushlight, "nonsense")
+
+
+def test_names_that_are_loaded_when_asked_for_lead_somewhere() -> None:
+    for module in (*rushlight._LAZY.values(), *rushlight._FUNCTIONS.values()):
+        assert importlib.util.find_spec(module), module
+    for name in (*rushlight._LAZY, *rushlight._FUNCTIONS):
+        assert hasattr(rushlight, name), name
+
+
+def test_a_module_whose_own_imports_fail_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken_room.py").write_text("import a_module_that_is_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(rushlight._LAZY, "broken", "broken_room")
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+        rushlight.broken
+    monkeypatch.setitem(rushlight._LAZY, "broken", "rushlight.nowhere")
+    assert not hasattr(rushlight, "broken")
