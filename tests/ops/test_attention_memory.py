@@ -51,6 +51,25 @@ def test_shapes(shape: str, causal: bool) -> None:
     check_gradients(lambda *a: F.scaled_dot_product_attention(*a, is_causal=causal), q, k, v, tol=1e-5)
 
 
+@pytest.mark.parametrize("mask", ["bool", "added", "heads"])
+def test_a_mask_beside_is_causal_holds_with_it(mask: str) -> None:
+    q, k, v, m = draw(2, 2, 3, 4), draw(2, 2, 5, 4), draw(2, 2, 5, 4), torch.tensor(MASKS[mask])
+    got = F.scaled_dot_product_attention(*(torch.tensor(a) for a in (q, k, v)), m, is_causal=True)
+    np.testing.assert_allclose(got.numpy(), plain(q, k, v, MASKS[mask], True), rtol=1e-10, atol=1e-12)
+    check_gradients(lambda *a: F.scaled_dot_product_attention(*a, m, is_causal=True), q, k, v, tol=1e-5)
+    if mask == "added":
+        check_gradients(lambda m: F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), m, is_causal=True),
+                        MASKS[mask], tol=1e-5)  # fmt: skip
+
+
+def test_rows_that_mask_and_is_causal_leave_nothing_to_are_zero() -> None:
+    x, later = torch.ones(1, 1, 3, 4), torch.ones(3, 3).tril(-1).bool()
+    got = F.scaled_dot_product_attention(x, x, x, later, is_causal=True)
+    assert got[0, 0].tolist() == [[0.0] * 4, [1.0] * 4, [1.0] * 4]
+    sampled = torch.vmap(lambda a: F.scaled_dot_product_attention(a, a, a, later, is_causal=True))(x)
+    assert torch.equal(sampled, got)
+
+
 @pytest.mark.parametrize("mask", list(MASKS))
 def test_masks(mask: str) -> None:
     q, k, v = draw(2, 2, 3, 4), draw(2, 2, 5, 4), draw(2, 2, 5, 4)
@@ -123,8 +142,6 @@ def test_refusals() -> None:
     attend = F.scaled_dot_product_attention
     with pytest.raises(RuntimeError, match=r"at least 2 dimensional, but got query.dim: 1, key.dim: 3"):
         attend(torch.zeros(4), x, x)
-    with pytest.raises(RuntimeError, match="should not be set when is_causal=True"):
-        attend(x, x, x, torch.zeros(3, 3), is_causal=True)
     with pytest.raises(RuntimeError, match=r"same dtype, but got query.dtype: torch.float32, key.dtype: torch.float64"):
         attend(x, x.double(), x)
     with pytest.raises(RuntimeError, match=r"attn_mask.dtype: torch.int64 and query.dtype: torch.float32"):

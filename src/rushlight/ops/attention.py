@@ -151,15 +151,14 @@ def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float
     """softmax(query key^T scale + mask), 0 in rows that see nothing."""
     scores = ops.matmul(query, key.mT) * scale
     rows, columns = scores.shape[-2:]
-    if is_causal:
-        mask = np.tril(np.ones((rows, columns), bool))
-    if mask is None:
+    if mask is None and not is_causal:
         return softmax_op(scores, scores.ndim - 1)
-    mask = mask if isinstance(mask, Tensor) else wrap(mask)
-    if mask._array.dtype == bool:
-        scores = ops.masked_fill(scores, ~mask, -math.inf)
-    else:
-        scores = scores + mask
+    if is_causal:
+        scores = ops.masked_fill(scores, wrap(~np.tril(np.ones((rows, columns), bool))), -math.inf)
+    if mask is not None:
+        mask = mask if isinstance(mask, Tensor) else wrap(mask)
+        hides = mask._array.dtype == bool
+        scores = ops.masked_fill(scores, ~mask, -math.inf) if hides else scores + mask
     if getattr(scores._array, "interpreted", False):
         blind = ops.all(scores == -math.inf, -1, True)
         return ops.masked_fill(softmax_op(scores, scores.ndim - 1), blind, 0.0)
@@ -167,7 +166,7 @@ def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float
     return ops.masked_fill(p, wrap(blind), 0.0) if blind.any() else p
 
 
-def check_attention(query: Any, key: Any, value: Any, mask: Any, is_causal: bool) -> None:
+def check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
     """Raise TypeError or RuntimeError where dimensions, dtypes or masks do not fit."""
     name, given = "scaled_dot_product_attention", (("query", query), ("key", key), ("value", value))
     for argument, x in given:
@@ -185,8 +184,6 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any, is_causal: bool
     if arrays[0].shape[-1] != arrays[1].shape[-1] or arrays[1].shape[-2] != arrays[2].shape[-2]:
         raise RuntimeError(f"{name}: Expected query (*, L, E), key (*, S, E) and value (*, S, V), but got shapes "
                            f"{', '.join(str(list(a.shape)) for a in arrays)}")  # fmt: skip
-    if mask is not None and is_causal:
-        raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
     if mask is not None and mask.dtype != query.dtype and mask._array.dtype != bool and mask._array.dtype != np.float32:
         raise RuntimeError(f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                            f"attn_mask.dtype: {mask.dtype} and query.dtype: {query.dtype} instead.")  # fmt: skip
@@ -225,12 +222,13 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
                                  enable_gqa: bool = False) -> Any:  # fmt: skip
     """softmax(query key^T scale + attn_mask) value.  (*, L, E), (*, S, E), (*, S, V) -> (*, L, V)
 
-    attn_mask: broadcast to (*, L, S); bool, True where a key takes part, or added. is_causal: row i sees keys 0 to i.
+    attn_mask: broadcast to (*, L, S); bool, True where a key takes part, or added. is_causal: row i sees keys 0 to i,
+    of which attn_mask, if given too, hides or weighs some.
     scale: 1 / sqrt(E) by default. dropout_p: with which probabilities are dropped. enable_gqa: heads of the key are
     shared by several of the query. Rows that see nothing give 0. Raises RuntimeError where shapes or dtypes do not fit.
     Source: Vaswani et al., Attention Is All You Need (2017); computed as in Dao et al., FlashAttention (2022).
     """
-    check_attention(query, key, value, attn_mask, is_causal)
+    check_attention(query, key, value, attn_mask)
     groups = groups_of(query, key, value, enable_gqa)
     check_broadcast(query, key, value, attn_mask, groups)
     check_p("scaled_dot_product_attention", dropout_p)
