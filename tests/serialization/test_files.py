@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import pickle
+import re
 import stat
 import sys
 import zipfile
@@ -296,8 +297,9 @@ def test_changed_elements_are_noticed(tmp_path):
 
 
 def test_what_is_no_file_of_tensors(tmp_path):
-    with pytest.raises(RuntimeError, match=r"no file that torch\.save wrote"):
-        torch.load(io.BytesIO(b"hello, this is text"))
+    for weights_only in (True, False):
+        with pytest.raises(pickle.UnpicklingError, match=r"no file that torch\.save wrote"):
+            torch.load(io.BytesIO(b"hello, this is text"), weights_only=weights_only)
     with pytest.raises(RuntimeError, match="is a pickle, but no file"):
         torch.load(io.BytesIO(pickle.dumps({"a": 1})))
     with zipfile.ZipFile(tmp_path / "z.zip", "w") as z:
@@ -401,3 +403,24 @@ def test_paths_of_every_kind(tmp_path):
     ):
         torch.save(1, path)
         assert torch.load(path) == 1
+
+
+def test_where_no_file_can_be_written(tmp_path):
+    x = tensor(np.ones(2))
+    missing = tmp_path / "none"
+    with pytest.raises(RuntimeError, match=rf"^Parent directory {re.escape(str(missing))} does not exist\.$"):
+        torch.save(x, missing / "x.pt")
+    for path in (tmp_path, ""):
+        with pytest.raises(RuntimeError, match="is a directory: give the name of a file in it"):
+            torch.save(x, path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_system_names_the_path_that_was_given(tmp_path, monkeypatch):
+    def refuse(path, *_):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError, match="Permission denied") as caught:
+        torch.save(tensor(np.ones(2)), tmp_path / "x.pt")
+    assert caught.value.filename == str(tmp_path / "x.pt")

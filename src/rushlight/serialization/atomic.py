@@ -21,7 +21,10 @@ def replacing_path(path: Any) -> Iterator[str]:
         yield target
         return
     temporary = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:200]}.{secrets.token_hex(6)}.tmp")
-    os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+    try:
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+    except OSError as error:  # of which the user knows by the name that was given
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         if os.path.exists(target):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))

@@ -42,7 +42,7 @@ def load(file: IO[bytes], name: str, place: Any, read: Any) -> Any:
     try:
         magic = Machine(file, _no_storage, "utf-8").load()  # calls nothing, whoever wrote the file
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as error:
-        raise RuntimeError(f"{name} is no file that torch.save wrote, or it is damaged ({error})") from error
+        raise pickle.UnpicklingError(f"{name} is no file that torch.save wrote, or it is damaged ({error})") from error
     if magic != MAGIC:
         raise RuntimeError(f"{name} is a pickle, but no file that torch.save wrote")
     if read(file, _no_storage) != PROTOCOL:

@@ -193,12 +193,22 @@ def save(
     if not _use_new_zipfile_serialization:
         raise ValueError("save: the format of PyTorch before 1.6 is read, but not written")
     if isinstance(f, (str, os.PathLike)):
+        _check_place(os.fspath(f))
         with replacing(f) as file:
             _write(obj, file, folder_name(f), pickle_protocol)
     elif callable(getattr(f, "write", None)):
         _write(obj, f, "archive", pickle_protocol)
     else:
         raise AttributeError(f"save: f must be a path or have a write method, got {type(f).__name__}")
+
+
+def _check_place(path: str | bytes) -> None:
+    """Raise RuntimeError where no file can be written."""
+    parent = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(parent):
+        raise RuntimeError(f"Parent directory {os.fsdecode(os.path.dirname(path) or parent)} does not exist.")
+    if not path or os.path.isdir(path):
+        raise RuntimeError(f"save: {os.fsdecode(path)!r} is a directory: give the name of a file in it")
 
 
 def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
