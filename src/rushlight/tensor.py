@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -296,8 +297,16 @@ class Tensor:
         return bool(self._array.reshape(())[()])
 
     def __contains__(self, element: Any) -> bool:
-        value = element._array if isinstance(element, Tensor) else element
-        return bool((self._array == value).any())
+        if not isinstance(element, (Tensor, Number, np.bool_)):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        value: Any = element._array if isinstance(element, Tensor) else element
+        try:
+            return bool((self._array == value).any())
+        except ValueError:
+            raise RuntimeError(f"Tensor.__contains__: the size of the element {list(value.shape)} does not broadcast to "
+                               f"the tensor's {list(self._array.shape)}") from None  # fmt: skip
 
 
 def _check_grad(tensor: Tensor, value: Any) -> None:

@@ -112,7 +112,8 @@ def checked(name: str, input: Any, dim: Any, index: Any) -> tuple[Any, Any, int]
     if i.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(i.shape)}")
     if i.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of(i.dtype)}")
+        kind: Any = IndexError if name.startswith("index_fill") else RuntimeError
+        raise kind(f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of(i.dtype)}")
     return reshape_op(input, (1,)) if x.ndim == 0 else input, index if i.ndim else reshape_op(index, (1,)), dim
 
 
@@ -142,7 +143,8 @@ def source_for(name: str, x: Any, index: Any, source: Any, dim: int) -> Any:
     have, shape = s.shape or (1,), x.shape or (1,)
     want = (*shape[:dim], i.shape[0], *shape[dim + 1 :])
     if have != want:
-        kind: Any = IndexError if len(have) == len(want) and have[dim] != i.shape[0] else RuntimeError
+        unlike = len(have) != len(want) or have[dim] != i.shape[0]
+        kind: Any = IndexError if unlike and name.startswith("index_copy") else RuntimeError
         raise kind(f"{name}(): source has shape {list(have)}, expected {list(want)}: that of input, and at dimension "
                    f"{dim} the number of indices")  # fmt: skip
     return source

@@ -130,13 +130,16 @@ index_put_op.grad("values")(lambda g, indices, slots: index_op(g, indices, slots
 
 
 def as_index(part: Any) -> Any:
-    """A part of an index as a tensor of integers or a mask."""
+    """A part of an index as a tensor of integers or a mask.  Raises TypeError for what is no number."""
+    given = part
     if isinstance(part, (bool, np.bool_)):
         return wrap(np.asarray(bool(part)))
     if not isinstance(part, Tensor):
         array = np.asarray(unwrapped(part))
         part = wrap(array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array)
     kind = part._array.dtype.kind
+    if kind in "US":
+        raise TypeError(f"indices are ints, slices, ..., None, bools, or tensors and lists of these, got {given!r:.40}")
     if kind not in "biu":
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if part._array.dtype == np.uint8:

@@ -67,16 +67,18 @@ def plain_arrays(tensors: Any) -> Any:
 
 
 def gathered(name: str, tensors: Any) -> list[Any]:
-    """The tensors of a sequence, all in their common dtype.  Raises TypeError or RuntimeError for anything else."""
+    """The tensors of a sequence, all in their common dtype.  Raises TypeError, RuntimeError or ValueError for the rest."""
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
     found = list(tensors)
     if not found:
-        raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+        kind: Any = ValueError if name == "cat" else RuntimeError
+        raise kind(f"{name}(): expected a non-empty list of Tensors")
+    arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
     for i, x in enumerate(found):
-        if not hasattr(x, "_array") and not isinstance(x, np.ndarray):
+        if not hasattr(x, "_array") and not arrays:
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
     if any(raw(x).dtype != raw(found[0]).dtype for x in found):
         found = converted(found)
@@ -112,7 +114,7 @@ def check_cat(found: list[Any], dim: int) -> None:
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
 
-    Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ.
+    Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ, ValueError for no tensors.
     """
     arrays = plain_arrays(tensors)
     if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):

@@ -313,8 +313,19 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return linear_slowly(input, weight, bias)
 
 
+def check_operands(*given: Any) -> None:
+    """Raise TypeError where tensors are mixed with what is none: arrays come together, from formulas."""
+    if any(isinstance(x, Tensor) for x in given):
+        for i, x in enumerate(given):
+            if x is not None and not isinstance(x, Tensor):
+                argument = ("input", "weight", "bias")[i]
+                raise TypeError(f"linear(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+                                f"{type(x).__module__}.{type(x).__name__}")  # fmt: skip
+
+
 def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
     """`linear` for the rarer shapes, and the errors."""
+    check_operands(input, weight, bias)
     same_dtype("linear", input, weight, ("input", "weight"))
     if bias is not None:
         same_dtype("linear", input, bias, ("input", "bias"))

@@ -216,10 +216,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of the numbers 0, 1, ... occurs, or the sum of their weights.  (N) -> (max + 1)
 
-    Raises RuntimeError for negative numbers and for dtypes other than integers.
+    Raises RuntimeError for negative numbers, NotImplementedError for dtypes other than integers.
     """
     array = tensor_argument("bincount", input)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and array.min() < 0):
+    if array.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f"bincount(): expected a tensor of integers, got {input.dtype}: convert it with .long()"
+        )
+    if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {array.ndim}-d {input.dtype}")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

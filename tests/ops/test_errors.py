@@ -1,0 +1,74 @@
+"""Errors of operators are of PyTorch's classes, and speak of what the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import nn
+
+X = torch.arange(6.0).reshape(2, 3)
+ONE, TWO = torch.tensor([0]), torch.tensor([0, 1])
+N = np.ones((2, 2), np.float32)
+
+CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "cat of nothing": (lambda: torch.cat([]), ValueError, r"cat\(\): expected a non-empty list of Tensors"),
+    "stack of nothing": (lambda: torch.stack([]), RuntimeError, r"stack\(\): expected a non-empty list of Tensors"),
+    "cat with an array": (lambda: torch.cat([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1 .*ndarray"),
+    "cat with an array first": (lambda: torch.cat([np.ones(2), torch.ones(2)]), TypeError, "Tensor as element 0"),
+    "stack with an array": (lambda: torch.stack([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1"),
+    "vstack with an array": (lambda: torch.vstack([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1"),
+    "Linear of an array": (lambda: nn.Linear(2, 2)(N), TypeError,
+                           r"linear\(\): argument 'input' \(position 1\) must be Tensor, not numpy.ndarray"),
+    "linear by an array": (lambda: F.linear(torch.ones(2, 2), N), TypeError,
+                           r"argument 'weight' \(position 2\) must be Tensor, not numpy.ndarray"),
+    "linear plus an array": (lambda: F.linear(torch.ones(2, 2), torch.ones(2, 2), N[0]), TypeError,
+                             r"argument 'bias' \(position 3\) must be Tensor, not numpy.ndarray"),
+    "index_add_ of more": (lambda: torch.zeros(5, 3).index_add_(0, TWO, torch.ones(3, 3)), RuntimeError, r"\[3, 3\]"),
+    "index_add of more": (lambda: torch.zeros(5).index_add(0, ONE, torch.ones(3)), RuntimeError, r"\[3\]"),
+    "index_add_ of wider": (lambda: torch.zeros(5, 3).index_add_(0, TWO, torch.ones(2, 4)), RuntimeError, r"\[2, 4\]"),
+    "index_reduce_ of more": (lambda: torch.zeros(5, 3).index_reduce_(0, TWO, torch.ones(3, 3), "prod"), RuntimeError,
+                              r"\[3, 3\]"),
+    "index_copy_ of more": (lambda: torch.zeros(5, 3).index_copy_(0, TWO, torch.ones(3, 3)), IndexError, r"\[3, 3\]"),
+    "index_copy_ of wider": (lambda: torch.zeros(5, 3).index_copy_(0, TWO, torch.ones(2, 4)), RuntimeError,
+                             r"\[2, 4\]"),
+    "index_copy_ of a vector": (lambda: torch.zeros(5, 3).index_copy_(0, TWO, torch.ones(2)), IndexError, r"\[2\]"),
+    "index_fill_ at floats": (lambda: torch.zeros(5).index_fill_(0, ONE.float(), 1.0), IndexError, "torch.float32"),
+    "word as index": (lambda: X["a"], TypeError, "indices are ints, slices.*got 'a'"),
+    "bytes as index": (lambda: X[b"a"], TypeError, "got b'a'"),
+    "word in an index": (lambda: X[0, "a"], TypeError, "got 'a'"),
+    "words as index": (lambda: X[["a"]], TypeError, r"got \['a'\]"),
+    "word as index of a change": (lambda: X.clone().__setitem__("a", 1), TypeError, "got 'a'"),
+    "bincount of floats": (lambda: torch.bincount(torch.ones(3)), NotImplementedError, r"torch.float32.*\.long\(\)"),
+    "bincount of bools": (lambda: torch.bincount(torch.ones(3).bool()), NotImplementedError, "torch.bool"),
+    "bincount of negatives": (lambda: torch.bincount(torch.tensor([-1])), RuntimeError, "non-negative"),
+    "word in": (lambda: "a" in X, RuntimeError, "only supports Tensor or scalar, but you passed in a <class 'str'>"),
+    "None in": (lambda: None in X, RuntimeError, "NoneType"),
+    "list in": (lambda: [1.0] in X, RuntimeError, "list"),
+    "array in": (lambda: np.ones(2) in X, RuntimeError, "ndarray"),
+    "tensor in that does not broadcast": (lambda: torch.ones(7) in X, RuntimeError, r"\[7\] does not broadcast"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_classes_and_messages(name: str) -> None:
+    call, kind, message = CASES[name]
+    with pytest.raises(kind, match=message) as caught:
+        call()
+    assert type(caught.value) is kind
+
+
+def test_what_a_tensor_contains() -> None:
+    assert 1 in X and 2.0 in X and np.float32(3) in X and np.int64(4) in X and torch.tensor(5.0) in X and True in X
+    assert 7 not in X and 1j not in X
+    assert torch.tensor([0.0, 9.0, 9.0]) in X
+
+
+def test_arrays_alone_are_taken_by_formulas() -> None:
+    assert F.linear(N, N).tolist() == [[2, 2], [2, 2]]
+    assert torch.cat([N, N]).shape == (4, 2)
