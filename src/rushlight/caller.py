@@ -34,5 +34,5 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         warnings.warn(message, category, stacklevel=2)
         return
     scope = frame.f_globals
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__"),
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__") or "<string>",
                            scope.setdefault("__warningregistry__", {}))  # fmt: skip

@@ -64,3 +64,9 @@ def test_a_warning_is_said_once_for_a_line() -> None:
         for _ in range(3):
             F.softmax(X)
     assert len(caught) == 1
+
+
+def test_code_that_was_given_as_text_is_warned_too() -> None:
+    with pytest.warns(UserWarning, match="degrees of freedom") as caught:
+        eval("x.std()", {"x": torch.ones(1)})
+    assert caught[0].filename == "<string>"
