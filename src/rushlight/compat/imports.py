@@ -1,7 +1,8 @@
 """``import torch`` resolved to rushlight: an import hook that gives the same module objects a second name.
 
 ``torch.nn.functional`` *is* ``rushlight.nn.functional``: a class found under both names is one class, so
-``isinstance`` and pickles agree.
+``isinstance`` and pickles agree.  What scripts ask PyTorch's version for is decided by PyTorch's version: while the
+hook is there, ``__version__`` is the one of PyTorch that rushlight behaves as.
 """
 
 import importlib
@@ -12,6 +13,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+import rushlight
+
 __all__ = ["ALIASES", "install", "public_name", "real_name", "uninstall"]
 
 # Longest prefix first.
@@ -20,6 +23,8 @@ ALIASES = {
     "torchvision": "rushlight.compat.torchvision",
     "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
+    "torch.torch_version": "rushlight.compat.torch_version",
+    "torch.version": "rushlight.compat.version",
     "torch": "rushlight",
 }
 
@@ -91,11 +96,19 @@ def install() -> None:
         if name in sys.modules:
             raise RuntimeError(f"{name} has been imported already: install the import hook before it")
     sys.meta_path.insert(0, _finder)
+    _show_version("rushlight.compat.version", "rushlight.compat.torch_version", "PYTORCH")
+
+
+def _show_version(room: str, module: str, name: str) -> None:
+    """Let ``rushlight.version`` be that room and ``rushlight.__version__`` that name of a module."""
+    vars(rushlight)["version"] = importlib.import_module(room)
+    vars(rushlight)["__version__"] = getattr(importlib.import_module(module), name)
 
 
 def uninstall() -> None:
     """Undo :func:`install`: the names are forgotten, the modules stay."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+        _show_version("rushlight.version", "rushlight.version", "__version__")
     for name in [name for name in sys.modules if real_name(name)]:
         del sys.modules[name]
