@@ -18,6 +18,25 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: rushlight" in text and max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.parametrize("command", ["report", "show", "convert", "check"])
+def test_help_of_memory_says_what_each_argument_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["memory", command, "--help"])
+    assert stop.value.code == 0
+    usage, about, *sections = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith(f"usage: rushlight memory {command}") and about.endswith(".")
+    for line in "\n".join(sections).splitlines():
+        assert not line.startswith("  ") or len(line.split(None, 1)) == 2, f"{line!r} says nothing"
+
+
+def test_a_report_of_nothing_asks_for_a_file_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["memory", "report"])
+    assert stop.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("the following arguments are required: FILE|SCRIPT.py")
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--version"])

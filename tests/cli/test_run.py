@@ -12,12 +12,14 @@ import pytest
 def run(tmp_path: Path):
     """Runs ``rushlight run`` in an empty folder; ``script`` is written to train.py first."""
 
-    def start(*arguments: str, script: str | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
+    def start(
+        *arguments: str, script: str | None = None, status: int = 0, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         if script is not None:
             (tmp_path / "train.py").write_text(textwrap.dedent(script))
             arguments = ("train.py", *arguments)
         command = [sys.executable, "-m", "rushlight", "run", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, input=stdin)
         assert done.returncode == status, done.stderr
         return done
 
@@ -63,6 +65,24 @@ def test_script_runs_as_python_runs_it(run, tmp_path: Path) -> None:
             assert not [name for name in globals() if "rushlight" in name]
     """
     assert run("--lr", "0.1", "-m", script=script).stdout == "['train.py', '--lr', '0.1', '-m'] 42 train.py\n"
+
+
+def test_the_path_of_a_script_is_absolute(run, tmp_path: Path) -> None:
+    script = """
+        import os, sys
+        print(__file__, sys.argv[0])
+        os.chdir("/")
+        print(os.path.exists(__file__), __loader__.get_filename("__main__") == __file__)
+    """
+    assert run(script=script).stdout == f"{tmp_path / 'train.py'} train.py\nTrue True\n"
+
+
+def test_a_program_on_standard_input(run) -> None:
+    program = "import sys, torch; print(torch.ones(1), sys.argv, repr(sys.path[0]), __name__, '__file__' in dir())\n"
+    done = run("-", "a", "-b", stdin=program)
+    assert done.stdout == "tensor([1.]) ['-', 'a', '-b'] '' __main__ False\n"
+    failed = run("-", stdin="\nraise ValueError('no')\n", status=1).stderr.splitlines()
+    assert failed[1].strip().startswith('File "<stdin>", line 2') and failed[-1] == "ValueError: no"
 
 
 def test_module_and_code(run, tmp_path: Path) -> None:
@@ -172,6 +192,8 @@ def test_errors_of_the_command_line(run) -> None:
     assert "no such script" in run("absent.py", status=2).stderr
     assert "what shall be run" in run("--weights", "random", status=2).stderr
     assert "No module named" in run("-m", "no.such.module", status=1).stderr
+    folder = run(".", status=2).stderr
+    assert folder == "rushlight run: the folder . cannot be run: it has no __main__.py\n"
 
 
 def test_weights_option(run) -> None:
@@ -182,6 +204,8 @@ def test_weights_option(run) -> None:
     """
     assert run("--weights", "random", "train.py", status=2).stderr  # no script yet
     failed = run(script=script, status=1)
+    refused = run("--weights", "/no/such/file", "train.py", status=2)
+    assert "no '/no/such/file'" in refused.stderr and len(refused.stderr.splitlines()) == 1
     assert "--weights random" in failed.stderr.splitlines()[-1]
     done = run("--weights", "random", "train.py")
     assert done.stdout == "1000\n" and "random weights" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = ["main"]
@@ -52,19 +52,23 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    _add_report(commands.add_parser("report", help="write a page on a snapshot, or on a script that is run"))
-    show = commands.add_parser("show", help="print a report on a snapshot")
-    show.add_argument("file", metavar="FILE")
-    show.set_defaults(run=_show)
+    _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _report))
+    show = _command(commands, "show", "print a report on a snapshot", _show)
+    show.add_argument("file", metavar="FILE", help="the snapshot")
     _common(show)
-    convert = commands.add_parser("convert", help="write a snapshot anew, as this version writes them")
-    convert.add_argument("file", metavar="FILE")
-    convert.add_argument("to", metavar="TO")
+    convert = _command(commands, "convert", "write a snapshot anew, as this version writes them", _convert)
+    convert.add_argument("file", metavar="FILE", help="the snapshot to read")
+    convert.add_argument("to", metavar="TO", help="the file to write")
     convert.add_argument("--device", metavar="N", help="of a file with several: a number, or host")
-    convert.set_defaults(run=_convert)
-    check = commands.add_parser("check", help="say whether a viewer can read a snapshot")
-    check.add_argument("file", metavar="FILE")
-    check.set_defaults(run=_check)
+    check = _command(commands, "check", "say whether a viewer can read a snapshot", _check)
+    check.add_argument("file", metavar="FILE", help="the snapshot")
+    return parser
+
+
+def _command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    """The parser of a command that does what `text` says."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(run=run)
     return parser
 
 
@@ -77,10 +81,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     _common(parser)
     parser.add_argument("source", metavar="FILE|SCRIPT.py", help="a snapshot, or a script to run")
-    parser.add_argument(
+    rest = parser.add_argument(
         "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script; or -o, --compare FILE"
     )
-    parser.set_defaults(run=_report)
+    rest.required = False  # or Python 3.11 says that it is, where the script is missing
 
 
 def _common(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ EPILOG = """examples:
   rushlight run train.py --epochs 3
   rushlight run -m package.train
   rushlight run -c "import torch; print(torch.rand(3))"
+  generate | rushlight run - --epochs 3
   rushlight run --weights ~/resnet18-f37072fd.pth classify.py
   rushlight run --memory-budget 2GiB --spill /scratch train.py
 
@@ -33,25 +34,39 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(own)
     if target is None:
-        parser.error("what shall be run? Give a script, -m MODULE or -c CODE")
+        parser.error("what shall be run? Give a script, - for standard input, -m MODULE or -c CODE")
+    refusal = _refusal(options.weights, mode, target)
+    if refusal is not None:
+        print(f"rushlight run: {refusal}", file=sys.stderr)
+        return 2
     if options.weights is not None:
         os.environ["RUSHLIGHT_WEIGHTS"] = options.weights
-    if mode == "script" and not os.path.exists(target):
-        print(f"rushlight run: no such script: {target}", file=sys.stderr)
-        return 2
     imports.install()
     devices.stay_on_cpu()
-    start: Callable[[str, list[str]], None] = {"script": _run_script, "-m": _run_module, "-c": _run_code}[mode]
+    start = STARTS[mode]
     if options.memory_budget is not None:
         start = _within(options.memory_budget, options.spill, start)
     return _guarded(start, target, rest)
 
 
+def _refusal(weights: str | None, mode: str, target: str) -> str | None:
+    """What is known to go wrong before anything runs."""
+    if weights is not None and weights != "random" and not os.path.exists(os.path.expanduser(weights)):
+        return f"--weights expects a file, a folder of files or the word random, and there is no {weights!r}"
+    if mode != "script":
+        return None
+    if not os.path.exists(target):
+        return f"no such script: {target}"
+    if os.path.isdir(target) and not os.path.isfile(os.path.join(target, "__main__.py")):
+        return f"the folder {target} cannot be run: it has no __main__.py"
+    return None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rushlight run",
-        usage="rushlight run [OPTION ...] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT ...]",
-        description="Run an unmodified PyTorch script on rushlight.",
+        usage="rushlight run [OPTION ...] (SCRIPT | - | -m MODULE | -c CODE) [ARGUMENT ...]",
+        description="Run an unmodified PyTorch script on rushlight: a file, or what standard input holds (-).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -101,6 +116,8 @@ def _split(argv: list[str]) -> tuple[list[str], str, str | None, list[str]]:
             if index + 1 == len(argv):
                 return [*argv[:index]], word, None, []
             return argv[:index], word, argv[index + 1], argv[index + 2 :]
+        if word == "-":
+            return argv[:index], word, word, argv[index + 1 :]
         if not word.startswith("-"):
             return argv[:index], "script", word, argv[index + 1 :]
         index += 2 if word in ("--weights", "--memory-budget", "--spill") else 1
@@ -117,6 +134,7 @@ def _run_script(path: str, rest: list[str]) -> None:
     _first_on_path(os.path.dirname(os.path.realpath(path)))
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
+    path = os.path.abspath(path)  # a script may change its folder and look beside itself afterwards
     _execute(code, path, SourceFileLoader("__main__", path))
 
 
@@ -132,6 +150,21 @@ def _run_code(source: str, rest: list[str]) -> None:
     sys.argv[:] = ["-c", *rest]
     _first_on_path("")
     _execute(compile(source, "<string>", "exec", dont_inherit=True), None, None)
+
+
+def _run_input(name: str, rest: list[str]) -> None:
+    """Run what standard input holds as ``python -`` does."""
+    sys.argv[:] = [name, *rest]
+    _first_on_path("")
+    _execute(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), None, None)
+
+
+STARTS: dict[str, Callable[[str, list[str]], None]] = {
+    "script": _run_script,
+    "-m": _run_module,
+    "-c": _run_code,
+    "-": _run_input,
+}
 
 
 def _first_on_path(folder: str) -> None:
