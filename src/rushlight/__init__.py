@@ -69,6 +69,8 @@ _FUNCTIONS = {"autocast": "rushlight.amp", "load": "rushlight.serialization", "s
               "vmap": "rushlight.func"}  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled"),
                             "rushlight.autograd.anomaly_mode")  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+                            "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
      "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",
