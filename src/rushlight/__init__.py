@@ -61,7 +61,7 @@ _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.co
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types"})  # fmt: skip
+                    "types", "compiler"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

@@ -20,8 +20,8 @@ FLOORS = {
     5: "ops",
     6: "autograd fft func linalg signal special",
     7: "amp checkpoint cuda data masked nn optim profiler random stores utils viz",
-    8: "distributed memory serialization testing",
-    9: "cli compat datasets models",
+    8: "distributed jit memory serialization testing",
+    9: "cli compat compiler datasets models",
     10: "__init__ __main__",
 }
 FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
@@ -48,6 +48,7 @@ NEIGHBOURS = {
     ("cli", "models"): "the demo trains a model",
     ("cli", "datasets"): "the demo trains on the digits",
     ("cli", "compat"): "run resolves torch to this package",
+    ("compiler", "compat"): "torch.compiler.compile is torch.compile",
     ("compat", "models"): "torchvision.models is rushlight.models",
 }
 

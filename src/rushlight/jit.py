@@ -1,0 +1,153 @@
+"""``torch.jit``: TorchScript compiles, and here is nothing to compile to, so scripted models stay what they are.
+
+``script`` and ``trace`` return their argument, the decorators theirs, and nothing ever runs as TorchScript.  Files of
+TorchScript hold programs: they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+from rushlight.nn.modules.module import Module
+
+__all__ = ["Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore",
+           "interface", "is_scripting", "is_tracing", "load", "optimize_for_inference", "save", "script",
+           "script_if_tracing", "script_method", "trace", "trace_module", "unused"]  # fmt: skip
+
+Thing = TypeVar("Thing")
+
+
+class ScriptModule(Module):
+    """What PyTorch makes of a scripted module: :func:`script` makes none, and a class derived from it is a module."""
+
+
+class ScriptFunction:
+    """What PyTorch makes of a scripted function: there are none.  Raises TypeError when called."""
+
+    def __init__(self, *arguments: Any) -> None:
+        raise TypeError(
+            "ScriptFunction: there is nothing to compile to; torch.jit.script returns functions as they are"
+        )
+
+
+class Error(RuntimeError):
+    """What PyTorch raises for an error inside TorchScript: never raised."""
+
+
+class Attribute(NamedTuple):
+    """A value with the type that TorchScript shall see: of use to TorchScript alone."""
+
+    value: Any
+    type: Any
+
+
+def script(
+    obj: Thing, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> Thing:
+    """`obj`, a module, function or class, as it is.
+
+    >>> import rushlight as torch
+    >>> @torch.jit.script
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    return obj
+
+
+def trace(func: Thing, example_inputs: Any = None, *args: Any, **options: Any) -> Thing:
+    """`func`, a module or function, as it is: it is not run, and it keeps its control flow."""
+    return func
+
+
+def trace_module(mod: Thing, inputs: Any, *args: Any, **options: Any) -> Thing:
+    """`mod` as it is."""
+    return mod
+
+
+def script_if_tracing(fn: Thing) -> Thing:
+    """`fn` as it is: nothing is ever traced."""
+    return fn
+
+
+def script_method(fn: Thing) -> Thing:
+    """`fn` as it is."""
+    return fn
+
+
+def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Module:
+    """`mod` as it is.  Raises RuntimeError for a module in training mode, as PyTorch does."""
+    if mod.training:
+        raise RuntimeError("torch.jit.freeze: the module is in training mode; call eval() before")
+    return mod
+
+
+def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) -> Module:
+    """`mod` as it is."""
+    return mod
+
+
+def unused(fn: Thing) -> Thing:
+    """`fn` as it is."""
+    return fn
+
+
+def export(fn: Thing) -> Thing:
+    """`fn` as it is."""
+    return fn
+
+
+def interface(obj: Thing) -> Thing:
+    """The class `obj` as it is."""
+    return obj
+
+
+def ignore(drop: Any = False, **options: Any) -> Any:
+    """A decorator that returns its function as it is, with arguments in brackets or without.
+
+    Raises RuntimeError for what is neither a function nor a bool.
+    """
+    if callable(drop):
+        return drop
+    if not isinstance(drop, bool):
+        raise RuntimeError(f"torch.jit.ignore: expected a function or a bool, got {drop!r}")
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        return fn
+
+    return decorate
+
+
+def annotate(the_type: Any, the_value: Thing) -> Thing:
+    """`the_value` as it is.
+
+    >>> import rushlight as torch
+    >>> torch.jit.annotate(list[int], [])
+    []
+    """
+    return the_value
+
+
+def is_scripting() -> bool:
+    """Whether this runs as TorchScript: no."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether this is being traced: no."""
+    return False
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
+    """Raises NotImplementedError: there are no TorchScript programs to write."""
+    raise NotImplementedError(f"torch.jit.save: {type(m).__name__} is no TorchScript program, and none can be written: write "
+                              "its parameters with torch.save(model.state_dict(), file)")  # fmt: skip
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> NoReturn:
+    """Raises NotImplementedError: a TorchScript file is a program, and nothing in a file is executed."""
+    raise NotImplementedError(f"torch.jit.load: {f!r} would be a TorchScript program, and rushlight executes nothing that is "
+                              "in a file: build the model in Python and load its parameters with "
+                              "model.load_state_dict(torch.load(file))")  # fmt: skip
