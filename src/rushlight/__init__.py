@@ -69,6 +69,11 @@ _FUNCTIONS = {"autocast": "rushlight.amp", "load": "rushlight.serialization", "s
               "vmap": "rushlight.func"}  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled"),
                             "rushlight.autograd.anomaly_mode")  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(
+    ("clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+     "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled"),
+    "rushlight.amp",
+)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(

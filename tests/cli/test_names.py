@@ -1,5 +1,7 @@
 """What scripts say at the top of torch about devices and settings, where there is no GPU."""
 
+from typing import Any
+
 import pytest
 
 import rushlight as torch
@@ -81,6 +83,56 @@ def test_autocast_switched_off() -> None:
     with pytest.raises(RuntimeError, match="device_type"):
         torch.autocast("tpu")
     assert not torch.amp.is_autocast_available("cpu")
+
+
+def test_autocast_answers_that_it_is_off() -> None:
+    assert not torch.is_autocast_enabled() and not torch.is_autocast_enabled("cpu")
+    assert not torch.is_autocast_cpu_enabled() and torch.is_autocast_cache_enabled()
+    assert torch.get_autocast_dtype("cpu") is torch.get_autocast_cpu_dtype() is torch.bfloat16
+    assert torch.get_autocast_dtype("cuda") is torch.get_autocast_gpu_dtype() is torch.float16
+    assert torch.clear_autocast_cache() is None
+    for ask in (torch.is_autocast_enabled, torch.get_autocast_dtype):
+        with pytest.raises(RuntimeError, match="got 'tpu'"):
+            ask("tpu")
+
+
+def custom(fwd: Any, bwd: Any) -> Any:
+    """A custom function with these decorators."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        @fwd
+        def forward(ctx: Any, x: Any) -> Any:
+            """Twice the input, which is still of its own dtype."""
+            assert not ctx._fwd_used_autocast and x.dtype is torch.float32
+            return x * 2
+
+        @staticmethod
+        @bwd
+        def backward(ctx: Any, grad: Any) -> Any:
+            """Twice the gradient."""
+            return grad * 2
+
+    return Double
+
+
+def test_custom_functions_decorated_for_autocast() -> None:
+    amp, cuda = torch.amp, torch.cuda.amp
+    half = torch.float16
+    for fwd, bwd in (
+        (amp.custom_fwd(device_type="cuda"), amp.custom_bwd(device_type="cuda")),
+        (amp.custom_fwd(device_type="cpu", cast_inputs=half), amp.custom_bwd(device_type="cpu")),
+        (cuda.custom_fwd, cuda.custom_bwd),
+        (cuda.custom_fwd(cast_inputs=half), cuda.custom_bwd()),
+    ):
+        x = torch.ones(2, requires_grad=True)
+        custom(fwd, bwd).apply(x).sum().backward()
+        assert x.grad.tolist() == [2, 2]
+    assert amp.custom_fwd(test_threads, device_type="cpu").__name__ == "test_threads"
+    with pytest.raises(ValueError, match="custom_fwd: expected `device_type` of type `str`"):
+        amp.custom_fwd(device_type=3)
+    with pytest.raises(TypeError, match="device_type"):
+        amp.custom_bwd(test_threads)
 
 
 def test_scaler_switched_off() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rushlight import caller
+from rushlight import caller, dtypes
 
-__all__ = ["GradScaler", "autocast", "is_autocast_available"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -19,6 +19,105 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def is_autocast_available(device_type: str) -> bool:
     """Whether mixed precision can be had on devices of this kind: no."""
     return False
+
+
+# What PyTorch would compute in, by kind of device.
+_LOWER = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16, "hpu": dtypes.bfloat16, "ipu": dtypes.float16,
+          "mps": dtypes.float16, "xla": dtypes.bfloat16, "xpu": dtypes.float16}  # fmt: skip
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether operators on devices of this kind compute in mixed precision now: no.
+
+    Raises RuntimeError for an unknown kind of device.
+    """
+    get_autocast_dtype(device_type)
+    return False
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether operators on the CPU compute in mixed precision now: no."""
+    return False
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether autocast would keep converted parameters: yes, and there are none."""
+    return True
+
+
+def clear_autocast_cache() -> None:
+    """Forget converted parameters: there are none."""
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """The dtype that PyTorch's autocast takes on devices of this kind.  Raises RuntimeError for an unknown kind.
+
+    >>> import rushlight as torch
+    >>> torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
+    (torch.float16, False)
+    """
+    if device_type not in _LOWER:
+        raise RuntimeError(f"autocast: expected one of the device types {', '.join(_LOWER)}, got {device_type!r}")
+    return _LOWER[device_type]
+
+
+def get_autocast_gpu_dtype() -> dtypes.dtype:
+    """``get_autocast_dtype("cuda")``, by its older name."""
+    return get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> dtypes.dtype:
+    """``get_autocast_dtype("cpu")``, by its older name."""
+    return get_autocast_dtype("cpu")
+
+
+def _device_type(name: str, device_type: Any) -> str:
+    if not isinstance(device_type, str):
+        raise ValueError(f"{name}: expected `device_type` of type `str`, got: `{type(device_type)}`")
+    return device_type
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None) -> Any:
+    """Decorates ``forward`` of a custom function for autocast: it gets its inputs as they are, as without autocast.
+
+    ``cast_inputs`` is what autocast would convert them to.  Without a function, a decorator that does the same.
+    Raises ValueError unless ``device_type`` is a string.
+
+    >>> import rushlight as torch
+    >>> class Double(torch.autograd.Function):
+    ...     @staticmethod
+    ...     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float16)
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @torch.amp.custom_bwd(device_type="cuda")
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> Double.apply(torch.ones(2))
+    tensor([2., 2.])
+    """
+    device_type = _device_type("custom_fwd", device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(ctx, "save_for_backward"):  # else an input: the function has setup_context
+            ctx._dtype, ctx._fwd_used_autocast = get_autocast_dtype(device_type), False
+        return fwd(ctx, *args, **kwargs)
+
+    return forward
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates ``backward`` of a function whose ``forward`` has :func:`custom_fwd`: it computes as that did.
+
+    Without a function, a decorator that does the same.  Raises ValueError unless ``device_type`` is a string.
+    """
+    device_type = _device_type("custom_bwd", device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    return bwd
 
 
 def _switched_off(name: str, device_type: str, enabled: bool) -> None:

@@ -4,7 +4,17 @@ from typing import Any
 
 from rushlight import amp
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
+    """``torch.amp.custom_fwd`` for CUDA devices."""
+    return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Any = None) -> Any:
+    """``torch.amp.custom_bwd`` for CUDA devices."""
+    return amp.custom_bwd(bwd, device_type="cuda")
 
 
 class autocast(amp.autocast):
