@@ -1,0 +1,258 @@
+"""``assert_close``: whether two trees of tensors, arrays and numbers agree, with what to know where they do not.
+
+First the two trees are laid beside each other, then the pairs of their leaves are compared in order; the first that
+differs is reported.
+"""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.named import named
+from rushlight.tensor import Tensor, wrap
+
+__all__ = ["assert_close"]
+
+# (rtol, atol); other dtypes have to be equal.
+TOLERANCES = {
+    dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5),
+    dtypes.float64: (1e-7, 1e-7), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
+}  # fmt: skip
+_NUMBERS = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as close, and what else has to agree."""
+
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+    allow_subclasses: bool
+    check_device: bool
+    check_dtype: bool
+    check_layout: bool
+    check_stride: bool
+
+    def tolerances(self, *kinds: Any) -> tuple[float, float]:
+        """rtol and atol: those given, else the largest of the dtypes compared."""
+        if self.rtol is not None and self.atol is not None:
+            return self.rtol, self.atol
+        defaults = [TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
+        return max(rtol for rtol, _ in defaults), max(atol for _, atol in defaults)
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements.
+
+    actual, expected: tensors, arrays, numbers or None, or sequences and mappings of these; the shapes must be equal. Infinite
+    elements must be equal, and NaN differs from itself unless `equal_nan`. The default tolerances follow from the dtype:
+
+    | dtype | rtol | atol |
+    | --- | --- | --- |
+    | float16 | 1e-3 | 1e-5 |
+    | bfloat16 | 1.6e-2 | 1e-5 |
+    | float32, complex64 | 1.3e-6 | 1e-5 |
+    | float64, complex128, Python's float and complex | 1e-7 | 1e-7 |
+    | others | 0 | 0 |
+
+    msg: the message to raise with, or a function of the message that would be raised with.
+    Raises ValueError where one tolerance alone is given, TypeError for inputs whose types do not go together.
+
+    >>> import rushlight as torch
+    >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]) / 3, torch.tensor([0.333333, 0.666667]))
+    >>> torch.testing.assert_close({"a": torch.tensor([1.0, 2.0])}, {"a": torch.tensor([1.0, 4.0])})
+    Traceback (most recent call last):
+        ...
+    AssertionError: Tensor-likes are not close!
+    <BLANKLINE>
+    Mismatched elements: 1 / 2 (50.0%)
+    Greatest absolute difference: 2.0 at index (1,) (up to 1e-05 allowed)
+    Greatest relative difference: 0.5 at index (1,) (up to 1.3e-06 allowed)
+    <BLANKLINE>
+    The failure occurred for item ['a']
+    """
+    __tracebackhide__ = True
+    if (rtol is None) != (atol is None):
+        missing = "rtol" if rtol is None else "atol"
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
+    rules = Rules(rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride)
+    for compare, one, other, path in list(_pairs(actual, expected, rules, ())):
+        found = compare(one, other, rules)
+        if found is not None:
+            generated = found + _place(path)
+            raise AssertionError(msg(generated) if callable(msg) else generated if msg is None else msg)
+
+
+def _place(path: tuple[Any, ...]) -> str:
+    return f"\n\nThe failure occurred for item {''.join(f'[{key!r}]' for key in path)}" if path else ""
+
+
+Compare = Callable[[Any, Any, Rules], str | None]
+Pair = tuple[Compare, Any, Any, tuple[Any, ...]]
+
+
+def _pairs(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Iterator[Pair]:
+    """The leaves of both trees beside each other, each pair with what compares it and its place in the trees.
+
+    Raises AssertionError where the trees differ in shape, TypeError for leaves that cannot be compared.
+    """
+    if _both(actual, expected, Sequence) and not isinstance(actual, str) and not isinstance(expected, str):
+        keys: Any = range(_common_length(actual, expected, path))
+    elif _both(actual, expected, Mapping):
+        keys = _common_keys(actual, expected, path)
+    else:
+        yield _comparison(actual, expected, rules, path), actual, expected, path
+        return
+    for key in keys:
+        yield from _pairs(actual[key], expected[key], rules, (*path, key))
+
+
+def _both(actual: Any, expected: Any, kind: Any) -> bool:
+    return isinstance(actual, kind) and isinstance(expected, kind)
+
+
+def _common_length(actual: Any, expected: Any, path: tuple[Any, ...]) -> int:
+    if len(actual) != len(expected):
+        text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
+        raise AssertionError(text + _place(path))
+    return len(actual)
+
+
+def _common_keys(actual: Any, expected: Any, path: tuple[Any, ...]) -> list[Any]:
+    lacks, more = _in_order(set(expected) - set(actual)), _in_order(set(actual) - set(expected))
+    if lacks or more:
+        lines = ["The keys of the mappings do not match:"]
+        lines += [f"Missing keys in the actual mapping: {lacks}"] if lacks else []
+        lines += [f"Additional keys in the actual mapping: {more}"] if more else []
+        raise AssertionError("\n".join(lines) + _place(path))
+    return _in_order(expected)
+
+
+def _in_order(keys: Any) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:
+        return list(keys)
+
+
+def _comparison(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Compare:
+    """What compares two leaves.  Raises TypeError where nothing does."""
+    if actual is None or expected is None:
+        return _compare_nones
+    if _both(actual, expected, (bool, np.bool_)):
+        return _compare_bools
+    if _both(actual, expected, (int, float, complex, np.number)):
+        return _compare_numbers
+    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    same = type(actual) is type(expected)
+    if _both(actual, expected, (Tensor, np.ndarray)) and (same or (related and rules.allow_subclasses)):
+        return _compare_tensors
+    raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."
+                    + _place(path))  # fmt: skip
+
+
+def _compare_nones(actual: Any, expected: Any, rules: Rules) -> str | None:
+    return None if actual is expected else f"None mismatch: {actual} is not {expected}"
+
+
+def _compare_bools(actual: Any, expected: Any, rules: Rules) -> str | None:
+    return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
+
+
+def _compare_numbers(actual: Any, expected: Any, rules: Rules) -> str | None:
+    a, e = (x.item() if isinstance(x, np.number) else x for x in (actual, expected))
+    if rules.check_dtype and type(a) is not type(e):
+        return f"The (d)types do not match: {type(a)} != {type(e)}."
+    rtol, atol = rules.tolerances(*(_NUMBERS.get(type(x)) for x in (a, e)))
+    if a == e or (rules.equal_nan and cmath.isnan(a) and cmath.isnan(e)):
+        return None
+    difference = abs(a - e)
+    if cmath.isfinite(e) and difference <= atol + rtol * abs(e) and difference != cmath.inf:
+        return None
+    return _scalars(a, e, difference, difference / abs(e) if e else cmath.inf, rtol, atol)
+
+
+def _scalars(actual: Any, expected: Any, absolute: Any, relative: Any, rtol: float, atol: float) -> str:
+    word, up_to = _allowed(rtol, atol)
+    return (
+        f"Scalars are not {word}!\n\nExpected {expected} but got {actual}.\n"
+        f"Absolute difference: {absolute}{up_to(atol)}\nRelative difference: {relative}{up_to(rtol)}"
+    )
+
+
+def _allowed(rtol: float, atol: float) -> tuple[str, Callable[[float], str]]:
+    """Whether values shall be equal or close, and how messages say how close."""
+    if rtol == atol == 0:
+        return "equal", lambda tolerance: ""
+    return "close", lambda tolerance: f" (up to {tolerance} allowed)"
+
+
+def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
+    a: Any
+    e: Any
+    a, e = (x.detach() if isinstance(x, Tensor) else wrap(x) for x in (actual, expected))
+    checks: tuple[tuple[str, bool, Callable[[Any], Any]], ...] = (
+        ("shape", True, lambda t: t.shape),
+        ("layout", rules.check_layout, lambda t: t.layout),
+        ("device", rules.check_device, lambda t: t.device),
+        ("dtype", rules.check_dtype, lambda t: t.dtype),
+        ("stride()", rules.check_stride, lambda t: t.stride()),
+    )
+    for name, wanted, get in checks:
+        if wanted and get(a) != get(e):
+            return f"The values for attribute '{name}' do not match: {get(a)} != {get(e)}."
+    rtol, atol = rules.tolerances(a.dtype, e.dtype)
+    return _compare_values(*_of_one_dtype(a, e), rtol, atol, rules.equal_nan)
+
+
+def _of_one_dtype(a: Any, e: Any) -> tuple[Any, Any]:
+    """Both in their common dtype, integers and bools in int64, where differences fit."""
+    kind = dtypes.promote_types(a.dtype, e.dtype)
+    if not kind.is_floating_point and not kind.is_complex:
+        kind = dtypes.int64
+    return a.to(kind), e.to(kind)
+
+
+def _compare_values(a: Any, e: Any, rtol: float, atol: float, equal_nan: bool) -> str | None:
+    close = named.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    if bool(close.all()):
+        return None
+    difference = (a - e).abs()
+    relative = difference / e.abs()
+    if a.ndim == 0:
+        return _scalars(a.item(), e.item(), difference.item(), relative.item(), rtol, atol)
+    word, up_to = _allowed(rtol, atol)
+    wrong, total = int((~close).sum()), close.numel()
+    return (
+        f"Tensor-likes are not {word}!\n\nMismatched elements: {wrong} / {total} ({wrong / total:.1%})\n"
+        f"Greatest absolute difference: {_greatest(difference, close)}{up_to(atol)}\n"
+        f"Greatest relative difference: {_greatest(relative, close)}{up_to(rtol)}"
+    )
+
+
+def _greatest(differences: Any, close: Any) -> str:
+    """The greatest difference among the elements that are not close, and its index."""
+    flat = differences.masked_fill(close, 0).flatten()
+    at = int(flat.argmax())
+    index = tuple(int(i) for i in np.unravel_index(at, differences.shape))
+    return f"{flat[at].item()} at index {index}"
