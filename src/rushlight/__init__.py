@@ -61,7 +61,7 @@ _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.co
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler"})  # fmt: skip
+                    "types", "compiler", "accelerator"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.
@@ -74,12 +74,13 @@ _FUNCTIONS |= dict.fromkeys(
      "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled"),
     "rushlight.amp",
 )  # fmt: skip
+_FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
      "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",
-     "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms"),
+     "set_flush_denormal", "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms"),
     "rushlight.compat.functions",
 )  # fmt: skip
 

@@ -25,6 +25,25 @@ class Spec:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def type(self) -> Any:
+        """The kind of the top, None for a leaf."""
+        return self.kind
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves the tree has."""
+        return self.count
+
+    @property
+    def num_children(self) -> int:
+        """How many trees lie directly below the top."""
+        return len(self.children)
+
+    def is_leaf(self) -> bool:
+        """Whether the tree is a leaf."""
+        return self.kind is None
+
     def __repr__(self) -> str:
         if self.kind is None:
             return "*"
@@ -59,25 +78,25 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     return None, None, []
 
 
-def tree_flatten(tree: Any) -> tuple[list[Any], Spec]:
-    """The leaves of a tree in order, and its spec.
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
+    """The leaves of a tree in order, and its spec; what `is_leaf` says yes to is a leaf too.
 
     >>> from rushlight.tree import tree_flatten
     >>> tree_flatten({"a": 1, "b": (2, [3])})
     ([1, 2, 3], dict('a': *, 'b': tuple(*, list(*))))
     """
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> Spec:
+def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> Spec:
     kind, context, children = children_of(tree)
-    if kind is None:
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
     if kind is defaultdict:
         context = _Defaults(context, tree.default_factory)
-    return Spec(kind, context, tuple(_flatten(child, leaves) for child in children))
+    return Spec(kind, context, tuple(_flatten(child, leaves, is_leaf) for child in children))
 
 
 class _Defaults(list[Any]):

@@ -12,6 +12,7 @@ __all__ = [
     "get_num_threads",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_num_interop_threads",
     "set_num_threads",
     "use_deterministic_algorithms",
@@ -60,6 +61,11 @@ def are_deterministic_algorithms_enabled() -> bool:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether ``warn_only`` was given to :func:`use_deterministic_algorithms`."""
     return bool(_settings["warn_only"])
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether numbers below the smallest normal one could be made 0: no, as on a processor that cannot do so."""
+    return False
 
 
 def set_num_threads(count: int) -> None:

@@ -7,14 +7,32 @@ from typing import Any
 
 from rushlight import devices
 from rushlight.cuda import amp, profiler
+from rushlight.cuda.streams import (
+    Event,
+    OutOfMemoryError,
+    Stream,
+    current_stream,
+    default_stream,
+    get_device_properties,
+    stream,
+)
+from rushlight.cuda.streams import (
+    needs_device as _needs_device,
+)
 
 __all__ = [
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
     "amp",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device_count",
     "empty_cache",
     "get_device_capability",
     "get_device_name",
+    "get_device_properties",
     "init",
     "ipc_collect",
     "is_available",
@@ -32,6 +50,7 @@ __all__ = [
     "profiler",
     "reset_peak_memory_stats",
     "set_device",
+    "stream",
     "synchronize",
 ]
 
@@ -158,8 +177,3 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return importlib.import_module("rushlight.memory.cuda")
-
-
-def _needs_device(name: str) -> None:
-    if devices.instead_of_cuda is None:
-        raise RuntimeError(f"torch.cuda.{name}: there is no CUDA device; ask torch.cuda.is_available() first")

@@ -427,6 +427,32 @@ def vander(x: Any, N: Any = None) -> Any:
     return ops.cat([ones, powers], -1)
 
 
+@function(name="vander")
+def vander_of_vector(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """Powers of each element, the highest first unless `increasing`.  x: (M,) -> (M, N), N = M unless given
+
+    Raises RuntimeError unless x has one dimension and N is not negative.
+
+    >>> import rushlight as torch
+    >>> torch.vander(torch.tensor([2, 3]), 3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    from rushlight import ops
+
+    if not isinstance(x, Tensor):
+        raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}")
+    if x.ndim != 1:
+        raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")
+    n = len(x) if N is None else int(N)
+    if n < 0:
+        raise RuntimeError(f"vander: N must be non-negative, got {n}")
+    x = x.long() if x.dtype is dtypes.bool else x
+    factors = [ops.ones_like(x).unsqueeze(-1)] * min(n, 1) + [x.unsqueeze(-1).expand(len(x), max(n - 1, 0))]
+    powers = ops.cat(factors, -1).cumprod(-1)
+    return powers if increasing else powers.flip(-1)
+
+
 @function(ns=NS)
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """A view of the diagonals of matrices."""

@@ -1,0 +1,74 @@
+"""Names that scripts ask for in passing: streams, accelerators, overrides, types."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import devices
+
+
+def test_a_cuda_stream_needs_a_device() -> None:
+    cuda = torch.cuda
+    for call in (cuda.Event, cuda.Stream, cuda.current_stream, cuda.default_stream, cuda.get_device_properties):
+        with pytest.raises(RuntimeError, match="there is no CUDA device"):
+            call()
+    with cuda.stream(None):
+        pass
+    assert issubclass(cuda.OutOfMemoryError, RuntimeError) and torch.OutOfMemoryError is cuda.OutOfMemoryError
+
+
+def test_events_are_moments_where_cuda_means_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "instead_of_cuda", lambda: "cpu")
+    cuda = torch.cuda
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    with pytest.raises(ValueError, match="recorded"):
+        start.elapsed_time(end)
+    start.record()
+    with cuda.stream(cuda.Stream()):
+        sum(range(10_000))
+    end.record(cuda.current_stream())
+    end.synchronize()
+    assert end.query() and 0 < start.elapsed_time(end) < 10_000
+    with pytest.raises(ValueError, match="enable_timing"):
+        cuda.Event().elapsed_time(end)
+    stream = cuda.default_stream()
+    stream.wait_stream(cuda.Stream())
+    stream.wait_event(stream.record_event())
+    assert stream.query()
+
+
+def test_there_is_no_accelerator() -> None:
+    accelerator = torch.accelerator
+    assert not accelerator.is_available() and accelerator.device_count() == 0
+    assert accelerator.current_accelerator() is None and accelerator.current_accelerator(check_available=True) is None
+    needing = [
+        name for name in accelerator.__all__ if name not in ("is_available", "device_count", "current_accelerator")
+    ]
+    for name in needing:
+        arguments = (0,) if name.startswith("set_") else ()
+        with pytest.raises(RuntimeError, match=rf"torch\.accelerator\.{name}: there is no accelerator"):
+            getattr(accelerator, name)(*arguments)
+
+
+def test_what_is_like_a_tensor() -> None:
+    class Like:
+        @classmethod
+        def __torch_function__(cls, *arguments: object) -> None: ...
+
+    overrides = torch.overrides
+    assert (
+        overrides.is_tensor_like(torch.ones(1)) and overrides.is_tensor_like(Like()) and not overrides.is_tensor_like(3)
+    )
+    assert overrides.has_torch_function([1, Like()]) and not overrides.has_torch_function((torch.ones(1), 3))
+    assert overrides.has_torch_function_unary(Like()) and not overrides.has_torch_function_variadic(1, 2)
+    assert overrides.is_tensor_method_or_property(torch.Tensor.add) and not overrides.is_tensor_method_or_property(len)
+
+
+def test_types_for_hints() -> None:
+    from rushlight.types import Device, FileLike, Number, _dtype, _size
+
+    assert isinstance(torch.device("cpu"), Device) and isinstance("cpu", Device) and isinstance(1.5, Number)
+    assert isinstance(torch.Size([1]), torch.Size) and _dtype is torch.dtype and _size and FileLike
+
+
+def test_denormal_numbers_stay() -> None:
+    assert torch.set_flush_denormal(True) is False
