@@ -122,6 +122,52 @@ def test_training_script(run) -> None:
     assert last.split()[1] == "cpu"
 
 
+def test_a_script_for_several_processes_runs_on_one(run) -> None:
+    script = """
+        import os
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        from torch.testing import assert_close
+        from torch.types import Device
+        from torch.utils._pytree import tree_map
+        from torch.utils.data import DataLoader, TensorDataset
+        from torch.utils.data.distributed import DistributedSampler
+
+        @torch.compiler.disable
+        def log(*values):
+            if dist.get_rank() == 0:
+                print(*values)
+
+        def main():
+            os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT="29500")
+            dist.init_process_group(backend="nccl")
+            data = TensorDataset(torch.arange(8.0).reshape(4, 2))
+            loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data))
+            model = DDP(torch.nn.Linear(2, 1).cuda(), device_ids=[0])
+            assert torch.__version__ >= (2, 0)
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            for (x,) in loader:
+                model(tree_map(lambda t: t.cuda(), x)).sum().backward()
+            end.record()
+            loss = torch.ones(())
+            dist.all_reduce(loss)
+            dist.barrier()
+            assert_close(model.module.weight.grad, torch.tensor([[12.0, 16.0]]))
+            log(loss.item(), start.elapsed_time(end) > 0, dist.get_world_size())
+            dist.destroy_process_group()
+
+        if __name__ == "__main__":
+            main()
+            mp.spawn(main, nprocs=2)
+    """
+    done = run(script=script, status=1)
+    assert done.stdout == "1.0 True 1\n"
+    assert done.stderr.splitlines()[-1].startswith("NotImplementedError: torch.multiprocessing.spawn")
+
+
 def test_cuda_stays_on_the_cpu(run) -> None:
     script = """
         import torch

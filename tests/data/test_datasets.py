@@ -190,7 +190,7 @@ def test_distributed_sampler():
     assert first != list(sampler)
     with pytest.raises(ValueError, match="Invalid rank"):
         data.DistributedSampler(range(3), 2, 2)
-    with pytest.raises(RuntimeError, match="num_replicas and rank"):
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
         data.DistributedSampler(range(3))
 
 

@@ -1,5 +1,6 @@
 """Modules that run a module on several devices."""
 
 from rushlight.nn.parallel.data_parallel import DataParallel
+from rushlight.nn.parallel.distributed import DistributedDataParallel
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight import groups
 from rushlight.generator import Generator
 from rushlight.utils.data.sampler import Sampler
 
@@ -17,11 +18,13 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: the dataset.
-        num_replicas: how many processes there are.
-        rank: which one this is.
+        num_replicas: how many processes there are; default: those of the process group.
+        rank: which one this is; default: that of the process group.
         shuffle: in random order, the same for all.
         seed: of that order, the same for all.
         drop_last: leave out what cannot be divided evenly; else some indices come twice.
+
+    Raises ValueError where neither numbers nor a process group are there.
     """
 
     def __init__(
@@ -33,8 +36,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank")
+        num_replicas = groups.required().size() if num_replicas is None else num_replicas
+        rank = groups.required().rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0
