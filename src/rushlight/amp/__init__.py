@@ -1,7 +1,7 @@
 """Mixed precision where there is no GPU: scripts that switch it off, or ask for CUDA's, run in full precision.
 
-As in PyTorch without CUDA, ``autocast("cuda")`` and ``GradScaler("cuda")`` warn and do nothing.  Mixed precision on
-the CPU is refused: rushlight does not have it.
+As in PyTorch without CUDA, ``autocast("cuda")`` and ``GradScaler("cuda")`` warn and do nothing; so do those for the CPU,
+for rushlight computes in the dtypes that it is given.
 """
 
 import functools
@@ -123,15 +123,19 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
 def _switched_off(name: str, device_type: str, enabled: bool) -> None:
     """Checks that there is nothing to do; warns where CUDA was asked for, as PyTorch does without it.
 
-    Raises NotImplementedError for mixed precision on the CPU, RuntimeError for an unknown kind of device.
+    Raises RuntimeError for an unknown kind of device.
     """
     if device_type not in ("cpu", "cuda"):
         raise RuntimeError(f"{name}: expected device_type 'cpu' or 'cuda', got {device_type!r}")
     if not enabled:
         return
-    if device_type == "cpu":
-        raise NotImplementedError(f"{name}: mixed precision on the CPU is not implemented: pass enabled=False")
-    caller.warn(f"{name}: CUDA is not available, disabling")
+    if device_type == "cuda":
+        caller.warn(f"{name}: CUDA is not available, disabling")
+    else:
+        caller.warn(
+            f"{name}: there is no mixed precision on the CPU, disabling: operators compute in the dtypes that they are given. "
+            "Convert model and inputs for less memory, as in model.to(torch.bfloat16)"
+        )
 
 
 class autocast:
