@@ -14,7 +14,7 @@ from rushlight.ops.shape import broadcast
 from rushlight.tensor import wrap
 
 
-@rule("normal poisson binomial")
+@rule("normal poisson binomial log_standard_gamma")
 def parametric(c: Given) -> Any:
     """Draws whose parameters are tensors."""
     if c.level.randomness == "same":

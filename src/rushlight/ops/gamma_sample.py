@@ -1,0 +1,58 @@
+"""Samples of the gamma distribution that are differentiable by its shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.reference import gamma_sample
+from rushlight.levels.batch import everything
+from rushlight.ops import randomness
+from rushlight.ops.declare import Array
+from rushlight.ops.pieces import raw
+from rushlight.ops.random import source
+from rushlight.ops.registry import elementwise, op
+from rushlight.tensor import Tensor
+
+
+def _no_second(g: Any) -> Any:
+    raise NotImplementedError("the second derivative of a sample of the gamma distribution by its concentration is not "
+                              "implemented")  # fmt: skip
+
+
+@elementwise(ns=None, name="log_gamma_slope", method=False, inplace=False, refuse="bic",
+             grads={"concentration": _no_second, "log_sample": _no_second})  # fmt: skip
+def log_gamma_slope(be: Any, concentration: Array, log_sample: Array) -> Array:
+    """The derivative of `log_sample`, the logarithm of a sample, by the shape `concentration`.  (*), (*) -> (*)
+
+    Implicit reparameterisation (Figurnov et al., 2018): see the kernel.
+    """
+    a, z = np.broadcast_arrays(concentration.astype(np.float64), log_sample.astype(np.float64))
+    return gamma_sample.log_gamma_slope(a.ravel(), z.ravel()).reshape(a.shape).astype(log_sample.dtype)
+
+
+@op(ns=None, name="log_standard_gamma", half=None,
+    grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
+def log_standard_gamma_op(be: Any, concentration: Array, generator: Any) -> Array:
+    """Logarithms of samples.  (*) -> (*)"""
+    a, rng = concentration.astype(np.float64), source(generator)
+    small = a < 1
+    drawn = np.asarray(np.log(rng.standard_gamma(a + small)))
+    if small.any():
+        # z of shape a is z' U^(1/a) with z' of shape a + 1 and uniform U: as logarithms, nothing underflows.
+        drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
+    return drawn.astype(concentration.dtype)
+
+
+def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+    """Logarithms of samples of the gamma distribution of rate 1, differentiable by the shapes.  (*) -> (*)
+
+    Logarithms, because samples of small shapes underflow. Draws in float64 by Marsaglia and Tsang's method (ACM
+    Transactions on Mathematical Software 26, 2000), which is NumPy's. Raises RuntimeError for shapes that are not positive.
+    """
+    values = everything(raw(concentration))
+    if values.size and not values.min() > 0:
+        raise RuntimeError("gamma samples: expected concentrations over 0")
+    drawn: Tensor = log_standard_gamma_op(randomness.apart(concentration), generator)
+    return drawn
