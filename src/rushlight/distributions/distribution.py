@@ -1,0 +1,207 @@
+"""The base class of distributions: shapes, validation, and the interface that all of them have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+from rushlight.distributions import constraints
+from rushlight.distributions.constraints import Constraint
+from rushlight.distributions.utils import lazy_property
+from rushlight.engine.modes import no_grad
+from rushlight.levels.batch import everything
+from rushlight.ops.pieces import raw
+from rushlight.size import Size
+from rushlight.tensor import Tensor
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """A batch of probability distributions of one family.
+
+    A sample has the shape sample_shape + batch_shape + event_shape: how many were asked for, the distributions side by
+    side, and the dimensions of one draw. Parameters broadcast to batch_shape. Constructors check their parameters, and
+    `log_prob` its argument, unless `validate_args` is False; they raise ValueError with the parameter, its constraint
+    and its value.
+
+    >>> import rushlight as torch
+    >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
+    >>> d
+    Normal(loc: torch.Size([3]), scale: torch.Size([3]))
+    >>> d.sample((2,)).shape
+    torch.Size([2, 3])
+    """
+
+    has_rsample = False  # whether samples carry gradients to the parameters
+    has_enumerate_support = False  # whether all values can be listed
+    arg_constraints: Any = property(lambda self: self._lacks("arg_constraints"))  # {parameter: constraint}
+    support: Any = property(lambda self: self._lacks("support"))  # the constraint that samples satisfy
+    mean: Any = property(lambda self: self._lacks("mean"))
+    variance: Any = property(lambda self: self._lacks("variance"))
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions made from now on check their arguments.  Raises ValueError for what is no bool."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args takes True or False, got: {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
+                 validate_args: bool | None = None):  # fmt: skip
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._validate_parameters()
+        super().__init__()
+
+    def _validate_parameters(self) -> None:
+        """Raise ValueError for a parameter that does not satisfy its constraint."""
+        try:
+            wanted = self.arg_constraints
+        except NotImplementedError:
+            wanted = {}
+            warnings.warn(f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
+                          "initialize the distribution with `validate_args=False` to turn off validation.",
+                          stacklevel=3)  # fmt: skip
+        for name, constraint in wanted.items():
+            derived = name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
+            if constraints.is_dependent(constraint) or derived:
+                continue
+            value = getattr(self, name)
+            if not _holds(constraint, value):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def _lacks(self, name: str) -> Any:
+        """Raise NotImplementedError for what this family does not have in closed form."""
+        raise NotImplementedError(f"{type(self)} does not implement {name}")
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of distributions side by side."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one draw."""
+        return self._event_shape
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value.  -> (*batch, *event)"""
+        self._lacks("mode")
+
+    @property
+    def stddev(self) -> Any:
+        """The square root of the variance.  -> (*batch, *event)"""
+        return self.variance.sqrt()
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """The same distributions, repeated to a larger batch_shape without copies of their parameters."""
+        self._lacks("expand")
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        """Random draws without gradients.  -> (*sample_shape, *batch, *event)"""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        """Random draws that are differentiable by the parameters, if `has_rsample`.  -> (*sample_shape, *batch, *event)"""
+        self._lacks("rsample")
+
+    def sample_n(self, n: int) -> Any:
+        """sample((n,)), an older name."""
+        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def log_prob(self, value: Any) -> Any:
+        """The logarithm of the density or of the probability.  (*sample, *batch, *event) -> (*sample, *batch)"""
+        self._lacks("log_prob")
+
+    def cdf(self, value: Any) -> Any:
+        """The probability of a draw up to `value`.  (*sample, *batch) -> (*sample, *batch)"""
+        self._lacks("cdf")
+
+    def icdf(self, value: Any) -> Any:
+        """The quantile: the inverse of `cdf`.  (*sample, *batch) -> (*sample, *batch)"""
+        self._lacks("icdf")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values of a discrete distribution.  -> (count, *batch, *event); without `expand`, the batch is of ones."""
+        self._lacks("enumerate_support")
+
+    def entropy(self) -> Any:
+        """Minus the expectation of log_prob.  -> (*batch)"""
+        self._lacks("entropy")
+
+    def perplexity(self) -> Any:
+        """exp of the entropy.  -> (*batch)"""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
+        """The shape of samples."""
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise ValueError where `value` does not fit the shapes, or is outside of the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        _check_shape(value.shape, self._batch_shape, self._event_shape)
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if not _holds(support, value):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+        """An empty instance for `expand`.  Raises NotImplementedError where a subclass has other arguments."""
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
+                                      "method must also define a custom .expand() method.")  # fmt: skip
+        return type(self).__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, cls: Any, batch_shape: Sequence[int], _instance: Any, *names: str) -> Self:
+        """`expand` for a family whose parameters `names` all have the shape of the batch."""
+        new = self._get_checked_instance(cls, _instance)
+        for name in names:
+            if name in self.__dict__:
+                new.__dict__[name] = self.__dict__[name].expand(batch_shape)
+        return self._finished(new, batch_shape)
+
+    def _finished(self, new: Any, batch_shape: Sequence[int]) -> Any:
+        """An instance that `expand` made, with its shapes; its parameters were checked before."""
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def __repr__(self) -> str:
+        own = {k: self.__dict__[k] for k in self.arg_constraints if k in self.__dict__}
+        shown = ", ".join(f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in own.items())
+        return f"{type(self).__name__}({shown})"
+
+
+def _holds(constraint: Constraint, value: Any) -> bool:
+    """Whether all of `value`, of every sample inside vmap, satisfies a constraint."""
+    return bool(everything(raw(constraint.check(value))).all())
+
+
+def _check_shape(shape: Sequence[int], batch: Size, event: Size) -> None:
+    """Raise ValueError where a value of this shape does not broadcast with batch + event."""
+    right = tuple(shape[len(shape) - len(event) :]) if len(event) else ()
+    if right != tuple(event):
+        raise ValueError(f"The right-most size of value must match event_shape: {shape} vs {event}.")
+    for i, j in zip(reversed(shape), reversed((*batch, *event))):
+        if i != 1 and j != 1 and i != j:
+            raise ValueError(
+                f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {Size((*batch, *event))}."
+            )

@@ -1,0 +1,51 @@
+"""Kullback-Leibler divergences: a table of closed forms by pairs of families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.distributions.distribution import Distribution
+
+__all__ = ["kl_divergence", "register_kl"]
+
+Formula = Callable[[Any, Any], Any]
+_FORMULAS: dict[tuple[type, type], Formula] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
+    """A decorator for a function (p, q) -> KL(p || q) of two families; the nearest registered base classes count.
+
+    Raises TypeError for what is no subclass of Distribution.
+    """
+    for what, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {what} to be a Distribution subclass but got {kind}")
+
+    def add(formula: Formula) -> Formula:
+        _FORMULAS[type_p, type_q] = formula
+        return formula
+
+    return add
+
+
+def _formula(type_p: type, type_q: type) -> Formula:
+    """The formula whose families are nearest in the order of base classes, those of p first."""
+    for p in type_p.__mro__:
+        for q in type_q.__mro__:
+            if (p, q) in _FORMULAS:
+                return _FORMULAS[p, q]
+    raise NotImplementedError(f"No KL(p || q) is implemented for p type {type_p.__name__} and q type {type_q.__name__}")
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Any:
+    """KL(p || q), the expectation under p of log p - log q.  -> (*batch), broadcast
+
+    Raises NotImplementedError for pairs without a closed form here: see `register_kl`.
+
+    >>> import rushlight as torch
+    >>> from rushlight.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(torch.tensor([0.0, 1.0]), 1.0), Normal(0.0, 1.0))
+    tensor([0.0000, 0.5000])
+    """
+    return _formula(type(p), type(q))(p, q)
