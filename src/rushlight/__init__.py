@@ -58,7 +58,7 @@ _allocator.install(build=False)  # so that all memory is counted; the kernels ma
 # Rooms that are loaded when they are first asked for.  `torch.backends` is not the room of that name.
 globals().pop("backends", None)
 _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version"}
-_ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "serialization", "models", "memory", "stores", "viz",
+_ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
                     "types", "compiler", "accelerator"})  # fmt: skip

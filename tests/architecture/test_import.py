@@ -19,6 +19,7 @@ HEAVY = [
     "pytest",
     "rushlight.cli",
     "rushlight.distributed",
+    "rushlight.distributions",
     "rushlight.models",
     "rushlight.nn",
     "rushlight.optim",

@@ -1,0 +1,56 @@
+"""What distributions share that are given by a probability of success or by its logit, one number each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from rushlight.size import Size
+from rushlight.tensor import Tensor
+
+__all__ = ["ByProbs", "one_of"]
+
+
+def one_of(probs: Any, logits: Any) -> bool:
+    """Whether it is `probs` that is given.  Raises ValueError unless exactly one is."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return probs is not None
+
+
+class ByProbs(Distribution):
+    """A distribution of one of `probs` and `logits`; the other is computed when it is asked for."""
+
+    def _take(self, probs: Any, logits: Any) -> Tensor:
+        """Keep the one that is given as a tensor, and return it."""
+        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
+        kept: Tensor = broadcast_all(given)[0] if isinstance(given, Number) else given
+        self.__dict__[name] = kept
+        return kept
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities of success.  (*batch)"""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @lazy_property
+    def logits(self) -> Any:
+        """log(p / (1 - p)).  (*batch)"""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @property
+    def _param(self) -> Any:
+        """The one of the two that is there."""
+        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        shape: Size = self._param.size()
+        return shape
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(type(self), batch_shape, _instance, "probs", "logits")

@@ -1,0 +1,67 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import functional
+from rushlight.ops.gamma_sample import log_standard_gamma
+from rushlight.ops.named import named
+
+__all__ = ["Dirichlet"]
+
+
+class Dirichlet(Distribution):
+    """Probabilities of K categories.  concentration: (*batch, K), positive; samples: (*sample, *batch, K).
+
+    A sample is the softmax of logarithms of gamma variables, and differentiable through them.
+    """
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Any, validate_args: bool | None = None):
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Dirichlet, _instance)
+        new.concentration = self.concentration.expand((*batch_shape, *self._event_shape))
+        return self._finished(new, batch_shape)
+
+    @property
+    def mean(self) -> Any:
+        return self.concentration / self.concentration.sum(-1, keepdim=True)
+
+    @property
+    def mode(self) -> Any:
+        """Where all concentrations are below 1, the density has no maximum: then the vertex of the largest."""
+        above = (self.concentration - 1).clamp(min=0)
+        vertex = functional.one_hot(self.concentration.argmax(-1), self._event_shape[0]).to(above.dtype)
+        corner = (self.concentration < 1).all(-1, keepdim=True)
+        return named.where(corner, vertex, above / above.sum(-1, keepdim=True))
+
+    @property
+    def variance(self) -> Any:
+        total = self.concentration.sum(-1, keepdim=True)
+        return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        a = self.concentration
+        return named.xlogy(a - 1, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
+
+    def entropy(self) -> Any:
+        a, k = self.concentration, self._event_shape[0]
+        total = a.sum(-1)
+        return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)

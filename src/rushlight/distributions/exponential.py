@@ -1,0 +1,63 @@
+"""The exponential distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.ops.named import named
+
+__all__ = ["Exponential"]
+
+
+class Exponential(Distribution):
+    """Waiting times between events that happen at `rate`."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, rate: Any, validate_args: bool | None = None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Any:
+        return named.zeros_like(self.rate)
+
+    @property
+    def stddev(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate.pow(-2)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Exponential, batch_shape, _instance, "rate")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(-self.rate * value).expm1()
+
+    def icdf(self, value: Any) -> Any:
+        return -(-value).log1p() / self.rate
+
+    def entropy(self) -> Any:
+        return 1 - self.rate.log()

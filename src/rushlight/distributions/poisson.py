@@ -1,0 +1,50 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.engine.modes import no_grad
+from rushlight.ops.named import named
+
+__all__ = ["Poisson"]
+
+
+class Poisson(Distribution):
+    """How many events of a mean number `rate` happen: 0, 1, 2, ..., as floating-point numbers."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Poisson, batch_shape, _instance, "rate")
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        with no_grad():
+            return named.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = broadcast_all(self.rate, value)
+        return named.xlogy(value, rate) - rate - (value + 1).lgamma()

@@ -1,0 +1,64 @@
+"""Student's t-distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all, standard_normal
+from rushlight.ops.gamma_sample import log_standard_gamma
+
+__all__ = ["StudentT"]
+
+
+class StudentT(Distribution):
+    """A normal variable over the root of a chi-squared one by its `df` degrees of freedom, times `scale`, plus `loc`."""
+
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None):
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        super().__init__(self.df.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc.masked_fill(self.df <= 1, math.nan)
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        finite = self.df > 2
+        df = self.df.masked_fill(~finite, 3.0)  # any number over 2, so that gradients stay finite
+        variance = self.scale.square() * df / (df - 2)
+        return variance.masked_fill(~finite, math.inf).masked_fill(self.df <= 1, math.nan)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(StudentT, batch_shape, _instance, "df", "loc", "scale")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        half = 0.5 * self.df
+        log_ratio = log_standard_gamma(half.expand(shape)) - half.log()  # of the chi-squared variable and df
+        return self.loc + self.scale * standard_normal(shape, self.df) * (-0.5 * log_ratio).exp()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (value - self.loc) / self.scale
+        return -0.5 * (self.df + 1) * (y.square() / self.df).log1p() - self._log_normalizer()
+
+    def _log_normalizer(self) -> Any:
+        ratio = (0.5 * self.df).lgamma() - (0.5 * (self.df + 1)).lgamma()
+        return self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + ratio
+
+    def entropy(self) -> Any:
+        upper = 0.5 * (self.df + 1)
+        return self._log_normalizer() + upper * (upper.digamma() - (0.5 * self.df).digamma())

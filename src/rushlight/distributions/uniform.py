@@ -1,0 +1,72 @@
+"""The uniform distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.ops.named import named
+
+__all__ = ["Uniform"]
+
+
+class Uniform(Distribution):
+    """Evenly distributed on [low, high), which broadcast."""
+
+    has_rsample = True
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.size(), validate_args=validate_args)
+
+    @property
+    def arg_constraints(self) -> Any:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self) -> Any:
+        return (self.low + self.high) / 2
+
+    @property
+    def mode(self) -> Any:
+        return float("nan") * self.high
+
+    @property
+    def stddev(self) -> Any:
+        return (self.high - self.low) / 12**0.5
+
+    @property
+    def variance(self) -> Any:
+        return (self.high - self.low).square() / 12
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Uniform, batch_shape, _instance, "low", "high")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        u = named.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + u * (self.high - self.low)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (self.low <= value) & (value < self.high)
+        return inside.to(self.low.dtype).log() - (self.high - self.low).log()
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value: Any) -> Any:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Any:
+        return (self.high - self.low).log()
