@@ -13,7 +13,7 @@ from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
 from rushlight.ops.pieces import raw
 from rushlight.size import Size
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Distribution"]
 
@@ -75,7 +75,7 @@ class Distribution:
             if not _holds(constraint, value):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
-                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{_text(value)}"
                 )
 
     def _lacks(self, name: str) -> Any:
@@ -160,7 +160,7 @@ class Distribution:
         if not _holds(support, value):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{_text(value)}"
             )
 
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
@@ -186,13 +186,20 @@ class Distribution:
 
     def __repr__(self) -> str:
         own = {k: self.__dict__[k] for k in self.arg_constraints if k in self.__dict__}
-        shown = ", ".join(f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in own.items())
+        shown = ", ".join(f"{k}: {_text(v) if v.numel() == 1 else v.size()}" for k, v in own.items())
         return f"{type(self).__name__}({shown})"
 
 
 def _holds(constraint: Constraint, value: Any) -> bool:
     """Whether all of `value`, of every sample inside vmap, satisfies a constraint."""
     return bool(everything(raw(constraint.check(value))).all())
+
+
+def _text(value: Any) -> str:
+    """A tensor's values; inside vmap those of all samples."""
+    array = raw(value)
+    whole = everything(array)
+    return f"{value}" if whole is array else f"{wrap(whole)} (all samples)"
 
 
 def _check_shape(shape: Sequence[int], batch: Size, event: Size) -> None:

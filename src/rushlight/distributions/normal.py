@@ -59,7 +59,7 @@ class Normal(Distribution):
     def cdf(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        return 0.5 * (1 + ((value - self.loc) / (self.scale * math.sqrt(2))).erf())
+        return 0.5 * (1 + ((value - self.loc) / self.scale * math.sqrt(0.5)).erf())
 
     def icdf(self, value: Any) -> Any:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)

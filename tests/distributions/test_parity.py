@@ -1,0 +1,261 @@
+"""Distributions give what PyTorch's give: values, gradients, shapes, names and errors."""
+
+import importlib.util
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight
+import rushlight.distributions
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+
+def sibling(name: str) -> ModuleType:
+    """Another file of this folder."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+families = sibling("families")
+FAMILIES = families.FAMILIES
+LIBRARIES = (rushlight, torch)
+TOLERANCE = {"float32": {"rtol": 2e-4, "atol": 2e-5}, "float64": {"rtol": 1e-8, "atol": 1e-9}}
+# PyTorch's is float32 whatever the dtype; its mode of a Weibull distribution is wrong for concentrations below 1.
+LOOSE = {("Multinomial", "entropy")}
+
+
+def pair(name: str, dtype: str = "float64", grad: bool = False, other: bool = False) -> list[tuple[Any, list[Any]]]:
+    """(distribution, parameters) of rushlight and of PyTorch."""
+    make, first, second = FAMILIES[name]
+    made = []
+    for lib in LIBRARIES:
+        parameters = families.tensors(lib, second if other else first, dtype, grad)
+        made.append((make(lib.distributions, *parameters), parameters))
+    return made
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call gives, or the class of its error."""
+    try:
+        return call()
+    except (NotImplementedError, ValueError, AttributeError) as error:
+        return type(error)
+
+
+def same(ours: Any, theirs: Any, **tolerance: float) -> None:
+    """Assert equal tensors, of equal shapes and dtypes, or equal other things."""
+    if not isinstance(theirs, torch.Tensor):
+        assert str(ours).replace("rushlight", "torch") == str(theirs)
+        return
+    a, b = ours.detach().numpy(), theirs.detach().numpy()
+    assert a.shape == b.shape and a.dtype == b.dtype
+    np.testing.assert_allclose(a, b, **tolerance)
+
+
+def shown(d: Any) -> str:
+    """The text of a distribution; PyTorch's mixtures have made their logits by then."""
+    return re.sub(r"(probs: [^)]*\)), logits: [^)]*\)", r"\1", repr(d))
+
+
+def samples(d: Any, shape: tuple[int, ...] = (4,)) -> tuple[Any, Any]:
+    """Draws of PyTorch's distribution for both."""
+    torch.manual_seed(0)
+    drawn = d.sample(shape)
+    return rushlight.tensor(drawn.numpy()), drawn
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_properties(name: str, dtype: str) -> None:
+    (ours, _), (theirs, _) = pair(name, dtype)
+    assert shown(ours) == shown(theirs)
+    for what in ("mean", "mode", "variance", "stddev"):
+        same(outcome(lambda what=what: getattr(ours, what)), outcome(lambda what=what: getattr(theirs, what)),
+             **TOLERANCE[dtype])  # fmt: skip
+    for what in ("batch_shape", "event_shape", "has_rsample", "has_enumerate_support"):
+        if not (name.startswith("Relaxed") and what == "has_rsample"):
+            assert getattr(ours, what) == getattr(theirs, what), what
+    assert ours.support.event_dim == theirs.support.event_dim
+    assert ours.support.is_discrete == theirs.support.is_discrete
+    assert type(ours.support).__name__ == type(theirs.support).__name__
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_log_prob_entropy_and_cdf(name: str, dtype: str) -> None:
+    (ours, _), (theirs, _) = pair(name, dtype)
+    for shape in ((), (4,), (2, 3)):
+        x, y = samples(theirs, shape)
+        same(ours.log_prob(x), theirs.log_prob(y), **TOLERANCE[dtype])
+        if (name, dtype) not in {("StudentT", "float32")}:
+            same(outcome(lambda x=x: ours.cdf(x)), outcome(lambda y=y: theirs.cdf(y)), **TOLERANCE[dtype])
+    entropy = outcome(ours.entropy)
+    same(entropy, outcome(theirs.entropy), **TOLERANCE["float32" if (name, "entropy") in LOOSE else dtype])
+    q = np.array([[0.1], [0.45], [0.9]], dtype)
+    same(outcome(lambda: ours.icdf(rushlight.tensor(q))), outcome(lambda: theirs.icdf(torch.tensor(q))),
+         **TOLERANCE[dtype])  # fmt: skip
+    for expand in (False, True):
+        same(outcome(lambda e=expand: ours.enumerate_support(e)), outcome(lambda e=expand: theirs.enumerate_support(e)))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_expand(name: str) -> None:
+    (ours, _), (theirs, _) = pair(name)
+    shape = (3, *theirs.batch_shape)
+    x, y = samples(theirs.expand(shape))
+    ours, theirs = ours.expand(list(shape)), theirs.expand(list(shape))
+    assert ours.batch_shape == theirs.batch_shape and ours.event_shape == theirs.event_shape
+    assert type(ours).__name__ == type(theirs).__name__ and shown(ours) == shown(theirs)
+    same(ours.log_prob(x), theirs.log_prob(y), **TOLERANCE["float64"])
+    same(outcome(lambda: ours.mean), outcome(lambda: theirs.mean), **TOLERANCE["float64"])
+    if name != "Multinomial":  # of which PyTorch's forgets what it needs
+        same(outcome(ours.entropy), outcome(theirs.entropy), **TOLERANCE["float64"])
+    for method in ("sample", "rsample"):
+        shapes = [outcome(lambda d=d: tuple(getattr(d, method)((2,)).shape)) for d in (ours, theirs)]  # noqa: B023
+        assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_gradients_of_log_prob_and_entropy(name: str) -> None:
+    (ours, p), (theirs, q) = pair(name, grad=True)
+    x, y = samples(theirs, (3,))
+    if not theirs.support.is_discrete:
+        x, y = x.requires_grad_(), y.requires_grad_()
+    for mine, its in ((lambda: ours.log_prob(x), lambda: theirs.log_prob(y)), (ours.entropy, theirs.entropy)):
+        result = outcome(its)
+        if isinstance(result, type) or not result.requires_grad or (name == "Multinomial" and its == theirs.entropy):
+            continue
+        wanted = torch.autograd.grad(result.sum(), [*q, y] if y.requires_grad else q, allow_unused=True,
+                                     retain_graph=True)  # fmt: skip
+        got = rushlight.autograd.grad(mine().sum(), [*p, x] if x.requires_grad else p, allow_unused=True,
+                                      retain_graph=True)  # fmt: skip
+        for a, b in zip(got, wanted, strict=True):
+            zero = [np.zeros(()) if g is None else g.detach().numpy() for g in (a, b)]
+            np.testing.assert_allclose(zero[0], zero[1], rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family[2] is not None])
+def test_divergences_and_their_gradients(name: str) -> None:
+    first, second = pair(name, grad=True), pair(name, grad=True, other=True)
+    values, gradients = [], []
+    for lib, (p, a), (q, b) in zip(LIBRARIES, first, second, strict=True):
+        values.append(lib.distributions.kl_divergence(p, q))
+        found = lib.autograd.grad(values[-1].sum(), [*a, *b], allow_unused=True)
+        gradients.append([np.zeros(()) if g is None else g.numpy() for g in found])
+    same(*values, **TOLERANCE["float64"])
+    for mine, its in zip(*gradients, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-7, atol=1e-8)
+    itself = rushlight.distributions.kl_divergence(first[0][0], first[0][0])
+    np.testing.assert_allclose(itself.detach().numpy(), 0, atol=1e-12)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "scale": (lambda t: t.distributions.Normal(0.0, t.tensor([1.0, -1.0])), "Expected parameter scale (Tensor of shape (2,)) of distribution Normal(loc: torch.Size([2]), scale: torch.Size([2])) to satisfy the constraint GreaterThan(lower_bound=0.0), but found invalid values"),
+    "NaN": (lambda t: t.distributions.Normal(float("nan"), 1.0), "Expected parameter loc"),
+    "number as a value": (lambda t: t.distributions.Normal(0.0, 1.0).log_prob(2.0), "must be a Tensor"),
+    "shape": (lambda t: t.distributions.Normal(t.zeros(3), 1.0).log_prob(t.zeros(2)), "not broadcastable"),
+    "event shape": (lambda t: t.distributions.MultivariateNormal(t.zeros(2), t.eye(2)).log_prob(t.zeros(3)), "match event_shape"),
+    "support": (lambda t: t.distributions.Bernoulli(0.5).log_prob(t.tensor(0.3)), "to be within the support (Boolean()) of the distribution"),
+    "index": (lambda t: t.distributions.Categorical(t.ones(2)).log_prob(t.tensor(2)), "IntegerInterval(lower_bound=0, upper_bound=1)"),
+    "probs and logits": (lambda t: t.distributions.Bernoulli(0.5, 0.5), "Either `probs` or `logits` must be specified, but not both."),
+    "neither": (lambda t: t.distributions.Categorical(), "Either `probs` or `logits` must be specified"),
+    "scalar probs": (lambda t: t.distributions.Categorical(t.tensor(0.5)), "at least one-dimensional"),
+    "negative probs": (lambda t: t.distributions.Categorical(t.tensor([0.5, -1.0])), "Simplex()"),
+    "interval": (lambda t: t.distributions.Uniform(1.0, 0.0), "LessThan(upper_bound=0.0)"),
+    "no matrix": (lambda t: t.distributions.MultivariateNormal(t.zeros(2)), "Exactly one of"),
+    "vector for a matrix": (lambda t: t.distributions.MultivariateNormal(t.zeros(2), t.zeros(2)), "at least two-dimensional"),
+    "indefinite": (lambda t: t.distributions.MultivariateNormal(t.zeros(2), -t.eye(2)), "PositiveDefinite()"),
+    "asymmetric": (lambda t: t.distributions.MultivariateNormal(t.zeros(2), t.tensor([[1.0, 0.5], [0.0, 1.0]])), "PositiveDefinite()"),
+    "too many dimensions": (lambda t: t.distributions.Independent(t.distributions.Normal(0.0, 1.0), 1), "reinterpreted_batch_ndims"),
+    "counts": (lambda t: t.distributions.Multinomial(3, t.ones(2)).log_prob(t.tensor([3.0, 1.0])), "Multinomial()"),
+    "several totals": (lambda t: t.distributions.Multinomial(t.tensor([3, 4]), t.ones(2)), "inhomogeneous total_count"),
+    "different totals": (lambda t: t.distributions.Binomial(t.tensor([3.0, 4.0]), t.tensor(0.2)).entropy(), "Inhomogeneous total count"),
+    "no chance": (lambda t: t.distributions.Geometric(t.tensor(0.0)), "to be positive"),
+    "string": (lambda t: t.distributions.Normal("a", 1.0), "Input arguments must all be instances of Number"),
+    "no bool": (lambda t: t.distributions.Distribution.set_default_validate_args(3), ""),
+    "components": (lambda t: t.distributions.MixtureSameFamily(t.distributions.Categorical(t.ones(3)), t.distributions.Normal(t.zeros(2), 1.0)), "does not equal"),
+    "no mixture": (lambda t: t.distributions.MixtureSameFamily(t.distributions.Normal(0.0, 1.0), t.distributions.Normal(t.zeros(2), 1.0)), "Mixture distribution needs to be"),
+    "no transform": (lambda t: t.distributions.TransformedDistribution(t.distributions.Normal(0.0, 1.0), [3]), "Transform"),
+    "too few dimensions": (lambda t: t.distributions.TransformedDistribution(t.distributions.Normal(0.0, 1.0), t.distributions.SoftmaxTransform()), "size at least 1"),
+    "cache": (lambda t: t.distributions.ExpTransform(cache_size=2), "cache_size must be 0 or 1"),
+    "dependent": (lambda t: t.distributions.constraints.dependent.check(t.zeros(1)), "Cannot determine validity"),
+    "no rsample": (lambda t: t.distributions.Bernoulli(0.5).rsample(), ""),
+    "no divergence": (lambda t: t.distributions.kl_divergence(t.distributions.Cauchy(0.0, 1.0), t.distributions.Normal(0.0, 1.0)), "No KL(p || q) is implemented"),
+    "other transforms": (lambda t: t.distributions.kl_divergence(t.distributions.LogNormal(0.0, 1.0), t.distributions.HalfCauchy(1.0)), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    call, words = REFUSED[name]
+    errors = []
+    for lib in (torch, rushlight):
+        with pytest.raises((ValueError, NotImplementedError)) as caught:
+            call(lib)
+        errors.append(caught)
+    assert errors[0].type is errors[1].type
+    for error in errors:
+        assert words in " ".join(str(error.value).split())
+
+
+CONSTRAINTS: dict[str, Any] = {
+    "boolean": [0.0, 1.0, 0.5], "one_hot": [[1.0, 0.0], [1.0, 1.0]], "real": [1.0, float("nan")], "positive": [0.0, 1.0],
+    "nonnegative": [0.0, -1.0], "unit_interval": [0.0, 1.0, 1.1], "simplex": [[0.5, 0.5], [0.5, 0.6], [-0.5, 1.5]],
+    "nonnegative_integer": [0.0, 1.5, -1.0], "positive_integer": [0.0, 1.0], "real_vector": [[1.0, 2.0], [1.0, float("nan")]],
+    "lower_triangular": [[[1.0, 0.0], [1.0, -1.0]], [[1.0, 1.0], [1.0, 1.0]]], "lower_cholesky": [[[1.0, 0.0], [1.0, -1.0]], [[1.0, 0.0], [1.0, 1.0]]],
+    "corr_cholesky": [[[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0], [1.0, 1.0]]], "square": [[1.0, 0.0], [1.0, 1.0]],
+    "symmetric": [[1.0, 0.5], [0.5, 1.0]], "positive_definite": [[1.0, 0.5], [0.5, 1.0]], "positive_semidefinite": [[1.0, 2.0], [2.0, 1.0]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_constraints(name: str) -> None:
+    results = []
+    for lib in LIBRARIES:
+        constraint = getattr(lib.distributions.constraints, name)
+        value = lib.tensor(CONSTRAINTS[name])
+        results.append(
+            (repr(constraint), constraint.event_dim, constraint.is_discrete, constraint.check(value).tolist())
+        )
+    assert results[0] == results[1]
+
+
+TRANSFORMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "Exp": (lambda t: t.distributions.ExpTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "Power": (lambda t: t.distributions.PowerTransform(t.tensor(2.0)), [[0.5, 1.0], [0.1, 2.0]]),
+    "Sigmoid": (lambda t: t.distributions.SigmoidTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "Softplus": (lambda t: t.distributions.SoftplusTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "Tanh": (lambda t: t.distributions.TanhTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "Affine": (lambda t: t.distributions.AffineTransform(1.0, -2.0, event_dim=1), [[0.5, -1.0], [0.1, 2.0]]),
+    "Compose": (lambda t: t.distributions.ComposeTransform([t.distributions.SoftplusTransform(), t.distributions.StickBreakingTransform()]), [[0.5, -1.0], [0.1, 2.0]]),
+    "StickBreaking": (lambda t: t.distributions.StickBreakingTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "Independent": (lambda t: t.distributions.IndependentTransform(t.distributions.ExpTransform(), 1), [[0.5, -1.0], [0.1, 2.0]]),
+    "Reshape": (lambda t: t.distributions.ReshapeTransform((2,), (1, 2)), [[0.5, -1.0], [0.1, 2.0]]),
+    "inverse": (lambda t: t.distributions.ExpTransform().inv, [[0.5, 1.0], [0.1, 2.0]]),
+    "CumulativeDistribution": (lambda t: t.distributions.CumulativeDistributionTransform(t.distributions.Normal(0.0, 1.0)), [[0.5, -1.0], [0.1, 2.0]]),
+    "cached": (lambda t: t.distributions.TanhTransform(cache_size=1), [[0.5, -1.0], [0.1, 20.0]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms(name: str) -> None:
+    make, point = TRANSFORMS[name]
+    results = []
+    for lib in LIBRARIES:
+        t, x = make(lib), lib.tensor(point, dtype=lib.float64)
+        y = t(x)
+        sign = outcome(lambda t=t: int(t.sign))
+        results.append((y, t.inv(y), t.log_abs_det_jacobian(x, y), tuple(t.forward_shape((5, 2))), tuple(t.inverse_shape(y.shape)),
+                        repr(t), sign, t.bijective, repr(t.domain), repr(t.codomain), t == make(lib)))  # fmt: skip
+    for ours, theirs in zip(*results, strict=True):
+        same(ours, theirs, **TOLERANCE["float64"])
