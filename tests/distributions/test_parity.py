@@ -259,3 +259,38 @@ def test_transforms(name: str) -> None:
                         repr(t), sign, t.bijective, repr(t.domain), repr(t.codomain), t == make(lib)))  # fmt: skip
     for ours, theirs in zip(*results, strict=True):
         same(ours, theirs, **TOLERANCE["float64"])
+
+
+DOMAINS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "real": (lambda c: c.real, [0.3, -1.0]),
+    "positive": (lambda c: c.positive, [0.3, -1.0]),
+    "above": (lambda c: c.greater_than(2.0), [0.3, -1.0]),
+    "at least": (lambda c: c.greater_than_eq(-2.0), [0.3, -1.0]),
+    "below": (lambda c: c.less_than(2.0), [0.3, -1.0]),
+    "unit": (lambda c: c.unit_interval, [0.3, -1.0]),
+    "between": (lambda c: c.interval(-1.0, 4.0), [0.3, -1.0]),
+    "half open": (lambda c: c.half_open_interval(-1.0, 4.0), [0.3, -1.0]),
+    "vectors": (lambda c: c.independent(c.positive, 1), [0.3, -1.0]),
+    "simplex": (lambda c: c.simplex, [0.3, -1.0]),
+    "factor": (lambda c: c.lower_cholesky, [[0.3, -1.0], [0.5, 1.0]]),
+    "covariance": (lambda c: c.positive_definite, [[0.3, -1.0], [0.5, 1.0]]),
+    "integers": (lambda c: c.nonnegative_integer, [0.3]),
+}
+
+
+@pytest.mark.parametrize("registry", ["biject_to", "transform_to"])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_transforms_into_constraints(name: str, registry: str) -> None:
+    make, point = DOMAINS[name]
+    results = []
+    for lib in LIBRARIES:
+        constraint = make(lib.distributions.constraints)
+        t = outcome(lambda lib=lib, c=constraint: getattr(lib.distributions, registry)(c))
+        if isinstance(t, type):
+            results.append((t,))
+            continue
+        y = t(lib.tensor(point, dtype=lib.float64))
+        assert bool(constraint.check(y).all())
+        results.append((t.bijective, y, t.inv(y)))
+    for ours, theirs in zip(*results, strict=True):
+        same(ours, theirs, **TOLERANCE["float64"])

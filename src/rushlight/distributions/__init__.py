@@ -15,6 +15,7 @@ from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.cauchy import Cauchy
 from rushlight.distributions.chi2 import Chi2
+from rushlight.distributions.constraint_registry import biject_to, transform_to
 from rushlight.distributions.dirichlet import Dirichlet
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exponential import Exponential
@@ -65,7 +66,8 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Di
            "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "Laplace", "LogNormal",
            "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
            "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical",
-           "StudentT", "TransformedDistribution", "Uniform", "Weibull", "kl_divergence", "register_kl", "AbsTransform",
+           "StudentT", "TransformedDistribution", "Uniform", "Weibull", "biject_to", "kl_divergence", "register_kl",
+           "transform_to", "AbsTransform",
            "AffineTransform", "ComposeTransform", "CumulativeDistributionTransform", "ExpTransform",
            "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform",
            "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform",
