@@ -6,32 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all
+from rushlight.distributions.loc_scale import LocScale
 from rushlight.ops.named import named
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocScale):
     """The ratio of two normal variables, around `loc`, of half width `scale`, which broadcast.  It has no mean."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
         return named.full_like(self.loc, math.nan)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -26,7 +26,7 @@ class Dirichlet(Distribution):
 
     def __init__(self, concentration: Any, validate_args: bool | None = None):
         if concentration.dim() < 1:
-            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+            raise ValueError("Dirichlet: concentration must have at least one dimension, got a 0-d tensor")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 

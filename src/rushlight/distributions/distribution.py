@@ -64,8 +64,8 @@ class Distribution:
             wanted = self.arg_constraints
         except NotImplementedError:
             wanted = {}
-            warnings.warn(f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
-                          "initialize the distribution with `validate_args=False` to turn off validation.",
+            warnings.warn(f"{type(self).__name__} has no arg_constraints, so its parameters are not checked: set arg_constraints, "
+                          "to {} if there is nothing to check",
                           stacklevel=3)  # fmt: skip
         for name, constraint in wanted.items():
             derived = name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
@@ -117,7 +117,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """sample((n,)), an older name."""
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2)
+        warnings.warn("sample_n(n) is an older name of sample((n,))", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
@@ -151,7 +151,7 @@ class Distribution:
     def _validate_sample(self, value: Any) -> None:
         """Raise ValueError where `value` does not fit the shapes, or is outside of the support."""
         if not isinstance(value, Tensor):
-            raise ValueError("The value argument to log_prob must be a Tensor")
+            raise ValueError(f"value must be a Tensor, got {type(value).__name__}")
         _check_shape(value.shape, self._batch_shape, self._event_shape)
         try:
             support = self.support
@@ -166,8 +166,8 @@ class Distribution:
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
         """An empty instance for `expand`.  Raises NotImplementedError where a subclass has other arguments."""
         if _instance is None and type(self).__init__ != cls.__init__:
-            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
-                                      "method must also define a custom .expand() method.")  # fmt: skip
+            raise NotImplementedError(f"{type(self).__name__}, a subclass of {cls.__name__} with an __init__ of its own, needs "
+                                      "an expand of its own")  # fmt: skip
         return type(self).__new__(type(self)) if _instance is None else _instance
 
     def _expanded(self, cls: Any, batch_shape: Sequence[int], _instance: Any, *names: str) -> Self:

@@ -6,33 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, tiny_of
+from rushlight.distributions.loc_scale import LocScale
+from rushlight.distributions.utils import tiny_of
 
 __all__ = ["Gumbel"]
 
 EULER = 0.57721566490153286061  # Euler's constant
 
 
-class Gumbel(Distribution):
+class Gumbel(LocScale):
     """The limit of maxima of many variables: loc - scale log(E) for a standard exponential E; they broadcast."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
         return self.loc + self.scale * EULER
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def stddev(self) -> Any:

@@ -6,58 +6,25 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.distributions import constraints
+from rushlight.distributions.half import Half
 from rushlight.distributions.normal import Normal
-from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.transforms import AbsTransform
-from rushlight.ops.named import named
 
 __all__ = ["HalfNormal"]
 
 
-class HalfNormal(TransformedDistribution):
+class HalfNormal(Half):
     """The absolute value of a normal variable around 0, of standard deviation `scale`."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-    base_dist: Normal
-
     def __init__(self, scale: Any, validate_args: bool | None = None):
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
-
-    @property
-    def scale(self) -> Any:
-        """That of the whole variable.  (*batch)"""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Any:
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def mode(self) -> Any:
-        return named.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Any:
         return self.scale.square() * (1 - 2 / math.pi)
-
-    def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return (self.base_dist.log_prob(value) + math.log(2)).masked_fill(value < 0, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, value: Any) -> Any:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)

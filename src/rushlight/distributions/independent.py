@@ -85,7 +85,9 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError(
+                "Independent.enumerate_support: the values of several variables together are not listed"
+            )
         return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self) -> str:

@@ -6,31 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, eps_of, tiny_of
+from rushlight.distributions.loc_scale import LocScale
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocScale):
     """The two-sided exponential distribution around `loc`, of width `scale`, which broadcast."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:
@@ -44,8 +26,8 @@ class Laplace(Distribution):
         return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
-        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps_of(self.loc) - 1, 1)
-        return self.loc - self.scale * u.sign() * (-u.abs().clamp(min=tiny_of(u))).log1p()
+        first, second = self.loc.new_empty((2, *self._extended_shape(sample_shape))).exponential_()
+        return self.loc + self.scale * (first - second)  # of two waiting times that are alike
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

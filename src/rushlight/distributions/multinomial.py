@@ -27,7 +27,9 @@ class Multinomial(Distribution):
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         if not isinstance(total_count, int):
-            raise NotImplementedError("inhomogeneous total_count is not supported")
+            raise NotImplementedError(
+                f"Multinomial: inhomogeneous total_count: expected one int for the whole batch, got {total_count!r}"
+            )
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         shape = self._categorical.param_shape

@@ -6,36 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, standard_normal
+from rushlight.distributions.loc_scale import LocScale
+from rushlight.distributions.utils import standard_normal
 
 __all__ = ["Normal"]
 
 
-class Normal(Distribution):
+class Normal(LocScale):
     """The normal distribution of mean `loc` and standard deviation `scale`, which broadcast.
 
     >>> import rushlight as torch
     >>> torch.distributions.Normal(0.0, 2.0).log_prob(torch.tensor(0.0))
     tensor(-1.6121)
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def stddev(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from rushlight.size import Size
@@ -55,9 +56,9 @@ class Transform:
         """The same map with this cache."""
         if cache_size == self._cache_size:
             return self
-        if type(self).__init__ is Transform.__init__:
-            return type(self)(cache_size=cache_size)
-        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        made = copy(self)
+        Transform.__init__(made, cache_size)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}

@@ -21,9 +21,11 @@ def _listed(transforms: Any) -> list[Transform]:
     if isinstance(transforms, Transform):
         return [transforms]
     if not isinstance(transforms, list):
-        raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        raise ValueError(
+            f"TransformedDistribution: transforms must be a Transform or a list of them, got {transforms!r}"
+        )
     if not all(isinstance(t, Transform) for t in transforms):
-        raise ValueError("transforms must be a Transform or a list of Transforms")
+        raise ValueError(f"TransformedDistribution: transforms holds what is no Transform: {transforms!r}")
     return transforms
 
 
@@ -54,7 +56,9 @@ class TransformedDistribution(Distribution):
             raise ValueError(f"base_distribution needs to have shape with size at least {whole.domain.event_dim}, but "
                              f"got {shape}.")  # fmt: skip
         forward = whole.forward_shape(shape)
-        base = base.expand(whole.inverse_shape(forward)[: len(base.batch_shape) + len(forward) - len(shape)])             if whole.inverse_shape(forward) != shape else base  # fmt: skip
+        needed = whole.inverse_shape(forward)
+        if needed != shape:
+            base = base.expand(needed[: len(base.batch_shape) + len(forward) - len(shape)])
         self.base_dist = _together(base, whole.domain.event_dim - len(base.event_shape))
         change = whole.codomain.event_dim - whole.domain.event_dim
         split = len(forward) - max(whole.codomain.event_dim, len(self.base_dist.event_shape) + change)

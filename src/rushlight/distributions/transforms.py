@@ -110,6 +110,12 @@ class ComposeTransform(Transform):
 identity_transform = ComposeTransform([])
 
 
+def _check_dims(transform: Transform, x: Any, side: Any) -> None:
+    """Raise ValueError where a tensor has fewer dimensions than one element."""
+    if x.dim() < side.event_dim:
+        raise ValueError(f"{transform!r}: expected a tensor of {side.event_dim} or more dimensions, got {x.dim()}")
+
+
 class IndependentTransform(Transform):
     """`base_transform` with `reinterpreted_batch_ndims` more dimensions in an event: its Jacobian is summed over them."""
 
@@ -137,18 +143,12 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        same = cache_size == self._cache_size
-        return self if same else IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
-
     def _call(self, x: Any) -> Any:
-        if x.dim() < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(self, x, self.domain)
         return self.base_transform(x)
 
     def _inverse(self, y: Any) -> Any:
-        if y.dim() < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _check_dims(self, y, self.codomain)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -172,7 +172,9 @@ class ReshapeTransform(Transform):
     def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0):
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
-            raise ValueError("in_shape, out_shape have different numbers of elements")
+            raise ValueError(
+                f"ReshapeTransform: in_shape {tuple(in_shape)} and out_shape {tuple(out_shape)} differ in their number of elements"
+            )
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
@@ -184,9 +186,6 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         """Real arrays."""
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if cache_size == self._cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x: Any) -> Any:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -239,9 +238,6 @@ class PowerTransform(Transform):
     def __init__(self, exponent: Any, cache_size: int = 0):
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if cache_size == self._cache_size else PowerTransform(self.exponent, cache_size)
 
     @property
     def sign(self) -> Any:
@@ -349,10 +345,6 @@ class AffineTransform(Transform):
     def event_dim(self) -> int:
         """How many dimensions make up one element."""
         return self._event_dim
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        same = cache_size == self._cache_size
-        return self if same else AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, AffineTransform) and _equal(self.loc, other.loc)
@@ -490,10 +482,6 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:
         """The support of the distribution."""
         return self.distribution.support
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        same = cache_size == self._cache_size
-        return self if same else CumulativeDistributionTransform(self.distribution, cache_size)
 
     def _call(self, x: Any) -> Any:
         return self.distribution.cdf(x)

@@ -1,0 +1,31 @@
+"""What families on the real numbers share that are moved by `loc` and stretched by `scale`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+
+__all__ = ["LocScale"]
+
+
+class LocScale(Distribution):
+    """loc + scale * x for a standard variable x; both parameters broadcast.  `loc` is the mean and mode unless said otherwise."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
