@@ -33,6 +33,18 @@ def test_a_step_takes_less_than_in_float32(dtype: Any, make: Any) -> None:
     assert peak(dtype, make) < 0.75 * peak(torch.float32, make)
 
 
+@pytest.mark.parametrize("shape", [(0, 6), (3, 0), (0, 0)])
+def test_of_nothing(shape: tuple[int, int]) -> None:
+    F = torch.nn.functional
+    weight = torch.ones(shape[1], dtype=torch.bfloat16, requires_grad=True)
+    x = torch.zeros(shape, dtype=torch.bfloat16, requires_grad=True)
+    for y in (F.softmax(x, 1), F.log_softmax(x, 0), F.layer_norm(x, shape[1:], weight), F.rms_norm(x, shape[1:], weight),
+              F.gelu(x), F.linear(x, torch.ones(4, shape[1], dtype=torch.bfloat16))):  # fmt: skip
+        y.sum().backward()
+    assert x.grad.shape == x.shape and weight.grad.tolist() == [0] * shape[1]
+    assert torch.stack([x] * 2).transpose(1, 2).matmul(x).shape == (2, shape[1], shape[1])
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shape", [(300, 400), (7, 50_000)])
 def test_blocks_give_what_the_whole_gives(dtype: Any, shape: tuple[int, ...]) -> None:

@@ -75,9 +75,9 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
 
 
 def blocks_of_rows(x: Array) -> list[slice]:
-    """The rows of a matrix (R, C), some at a time, so that float32 copies of them are small."""
+    """The rows of a matrix (R, C), some at a time, so that float32 copies of them are small; one block if there are none."""
     some = max(BLOCK // max(x.shape[1], 1), 1)
-    return [slice(i, i + some) for i in range(0, len(x), some)]
+    return [slice(i, i + some) for i in range(0, len(x) or 1, some)]
 
 
 def contiguous(x: Array) -> Array:

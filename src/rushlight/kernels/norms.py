@@ -143,7 +143,7 @@ def _planes(x: Array) -> Array:
 def _blocks_of_channels(x: Array) -> list[slice]:
     """The channels of (N, C, *S), some at a time, so that float32 copies of them are small."""
     some = max(BLOCK * x.shape[1] // max(x.size, 1), 1)
-    return [slice(i, i + some) for i in range(0, x.shape[1], some)]
+    return [slice(i, i + some) for i in range(0, x.shape[1] or 1, some)]
 
 
 def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:

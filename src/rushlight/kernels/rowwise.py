@@ -43,8 +43,9 @@ def _halves(name: str, axis: int, *arrays: Array) -> Array:
     out = empty(rows[0].shape, arrays[0].dtype)
     kernel: Any = _forward if len(arrays) == 1 else _backward
     for some in blocks_of_rows(out):
-        wide = [a[some].astype(FLOAT32).reshape(-1, count, inner) for a in rows]
-        out[some] = kernel(name, *wide, 1).reshape(-1, count * inner)
+        target = out[some]
+        wide = [a[some].astype(FLOAT32).reshape(len(target), count, inner) for a in rows]
+        target[...] = kernel(name, *wide, 1).reshape(target.shape)
     return out.reshape(arrays[0].shape)
 
 

@@ -1,9 +1,10 @@
 """The pager: which arrays are in memory and which on disk, so that all together stay below a limit.
 
 It is asked for room by the allocator, in the middle of an allocation that would pass the limit, and sends away what is
-used latest: to disk, or, where computing it again takes less time than writing and reading did so far, nowhere.  Backward uses what forward saved in reverse, so of saved tensors that is the oldest.  Parameters are used in
-forward and then in backward in reverse: in forward the oldest in use goes first, in backward the newest.  State of the
-optimizer is used once a step, in the same order each time: the newest in use goes first.
+used latest: to disk, or, where computing it again takes less time than writing and reading did so far, nowhere.
+Backward uses what forward saved in reverse, so of saved tensors that is the oldest.  Parameters are used in forward and
+then in backward in reverse: in forward the oldest in use goes first, in backward the newest.  State of the optimizer is
+used once a step, in the same order each time: the newest in use goes first.
 """
 
 from __future__ import annotations
