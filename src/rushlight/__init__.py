@@ -51,6 +51,8 @@ from rushlight.size import Size  # noqa: E402
 from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
 from rushlight.version import __version__  # noqa: E402
 
+for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
+    _public.__module__ = "rushlight"  # where they are known
 globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
 globals().update(_NAMESPACES[""])
 _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first

@@ -8,8 +8,12 @@ from typing import Any
 from rushlight.state import set_mode
 
 _former = threading.local()  # the devices to go back to, innermost first
-KINDS = ("cpu", "cuda", "meta")
-instead_of_cuda: Any = None  # a function giving the kind that "cuda" means, where `rushlight run` has set one
+# Kinds that may be named; tensors are made on the CPU alone.
+KINDS = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+         "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone")  # fmt: skip
+instead_of_cuda: Any = (
+    None  # called where memory of "cuda" is asked for and the CPU's is given: `rushlight run` sets it
+)
 
 
 class device:
@@ -36,8 +40,6 @@ class device:
             index = int(number)
         if type not in KINDS:
             raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type at start of device string: {type}")
-        if type == "cuda" and instead_of_cuda is not None:
-            type, index = instead_of_cuda(), None
         self.type, self.index = type, index
 
     def __eq__(self, other: object) -> bool:

@@ -91,6 +91,23 @@ def set_mode(name: str, value: Any) -> Any:
     return former
 
 
+# What hooks and custom functions may set within a backward run, and what ends with it.
+SCOPED = ("grad", "inference", "forward_grad", "saved_hooks", "saved_hooks_disabled")
+
+
+def scoped() -> tuple[Any, ...]:
+    """The values of SCOPED in this thread."""
+    values = modes.__dict__
+    return tuple(values[name] for name in SCOPED)
+
+
+def restore_scoped(values: tuple[Any, ...] | None) -> None:
+    """Give SCOPED these values; the defaults for None."""
+    for name, value in zip(SCOPED, values or [DEFAULTS[name] for name in SCOPED], strict=True):
+        if modes.__dict__[name] is not value:
+            set_mode(name, value)
+
+
 class Setting:
     """Context manager that sets one mode and restores the former value, whatever happens."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -34,8 +36,59 @@ class Storage:
 
     size = __len__ = nbytes
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def clone(self) -> Storage:
+        """A storage on a copy of the bytes."""
+        return Storage(self.root.copy(order="K"))
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
+        return copied(self.root, memo)
+
     def __repr__(self) -> str:
         return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"
+
+
+def copied(root: Any, memo: dict[int, Any]) -> Storage:
+    """What `copy.deepcopy` makes of the storage that owns `root`: one for all tensors and storages on that memory."""
+    fresh: Storage | None = memo.get(-id(root))
+    if fresh is None:
+        fresh = memo[-id(root)] = Storage(root.copy(order="K"))
+        memo[id(memo)] = [*memo.get(id(memo), []), root]  # deepcopy keeps alive what its ids speak of
+    return fresh
+
+
+class Counter:
+    """A version counter apart from the memory: of tensors that have come to lie on different memory, or that may be gone.
+
+    root: an array of their dtype, without elements: to whoever asks for versions this is a storage.
+    """
+
+    __slots__ = ("root", "version")
+    writer: Any = None
+
+    def __init__(self, version: int, dtype: Any):
+        self.version, self.root = version, np.empty(0, dtype)
+
+
+_VERSION: Any = Storage.__dict__["version"]
+
+
+class Counted(Storage):
+    """One of several storages with one version counter, which stands in the slot for the version."""
+
+    __slots__ = ()
+
+    @property
+    def version(self) -> int:
+        return _VERSION.__get__(self).version  # type: ignore[no-any-return]
+
+    @version.setter
+    def version(self, value: int) -> None:
+        _VERSION.__get__(self).version = value
 
 
 class InferenceStorage(Storage):
@@ -46,8 +99,10 @@ class InferenceStorage(Storage):
     @property
     def version(self) -> int:
         raise RuntimeError(
-            "Inference tensors cannot be saved for backward, since they do not track a version counter. To work around "
-            "you can make a clone to get a normal tensor and use it in autograd."
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+            "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`: Inference tensors do not track version "
+            "counter."
         )
 
     @version.setter
@@ -59,7 +114,7 @@ def storage_of(tensor: Any) -> Storage:
     """The storage of a tensor, made now if there was none."""
     storage = tensor._storage
     if storage is None:
-        storage = tensor._storage = Storage(tensor._array)
+        storage = tensor._storage = (InferenceStorage if tensor._inference else Storage)(tensor._held)
     return storage  # type: ignore[no-any-return]
 
 
@@ -67,12 +122,139 @@ def bump(tensor: Any) -> None:
     """Count an in-place change of the tensor's memory."""
     storage = tensor._storage
     if storage is None:
-        storage = tensor._storage = Storage(tensor._array)
+        storage = storage_of(tensor)
     if not tensor._inference:
         storage.version += 1
 
 
+def move(tensor: Any, array: Any, inference: bool = False) -> None:
+    """Let a tensor see the memory of `array`, or of an inference tensor.
+
+    It keeps its version counter, which views of it that still see the former memory share.
+    """
+    if dependents:
+        settle(tensor._held)
+    storage, tensor._held = tensor._storage, array
+    if tensor._inference or inference:
+        tensor._inference = tensor._unusual = inference
+        tensor._storage = InferenceStorage(array) if inference else None
+    elif storage is not None:
+        tensor._storage = parted(storage, array)
+
+
+def parted(storage: Storage, array: Any) -> Storage:
+    """Another storage, on the memory of `array`, with the version counter of `storage`."""
+    counter, fresh = counter_of(storage), Storage(array)
+    fresh.__class__ = Counted
+    _VERSION.__set__(fresh, counter)
+    fresh.writer = storage.writer
+    return fresh
+
+
+def counter_of(storage: Storage) -> Counter:
+    """The version counter of a storage, to be held without its memory."""
+    if storage.__class__ is not Counted:
+        counter = Counter(storage.version, storage.root.dtype)
+        storage.__class__ = Counted
+        _VERSION.__set__(storage, counter)
+    return _VERSION.__get__(storage)  # type: ignore[no-any-return]
+
+
+def held(tensor: Any) -> tuple[int, int]:
+    """How many hold the memory of a tensor with a storage, and its array."""
+    return getrefcount(tensor._storage.root), getrefcount(tensor._held)
+
+
+class _Probe:
+    """What stands for a tensor that has its memory for itself."""
+
+    def __init__(self, array: Any):
+        self._held, self._storage = array, Storage(array)
+
+
+# What `held` says of a tensor that is alone on its memory: its array is the memory, or the only view of it.
+ALONE = {True: held(_Probe(np.empty(2))), False: held(_Probe(np.empty(2)[:1]))}
+
+
+def alone(tensor: Any) -> bool:
+    """Whether nobody but this tensor holds its memory: no view, no array, no graph."""
+    whole = storage_of(tensor).root is tensor._held
+    return held(tensor) == ALONE[whole]
+
+
+# Memory that values are computed again from -------------------------------------------------------
+
+# By the id of the array that owns the memory: (weak reference to it, weak reference to who computes from it).
+dependents: dict[int, list[tuple[Any, Any]]] = {}
+exposed: dict[int, Any] = {}  # by id: weak references to owning arrays that NumPy shows to others
+UNSEEN = 1 << 16  # bytes from which on `exposed` knows an array: what is smaller is copied where it matters
+
+
+def depend(array: Any, who: Any) -> int:
+    """Have `who.settle(root)` called before the memory of `array` changes; a key for `independent`."""
+    root = root_of(array)
+    dependents.setdefault(id(root), []).append((weakref.ref(root), weakref.ref(who)))
+    return id(root)
+
+
+def independent(keys: Any, who: Any) -> None:
+    """Forget what an object depended on, which dies."""
+    for key in keys:
+        left = [entry for entry in dependents.pop(key, ()) if entry[1]() is not who]
+        if left:
+            dependents[key] = left
+
+
+def leave(array: Any) -> list[Any]:
+    """Who depends on memory that goes elsewhere, for `arrive`."""
+    root = root_of(array)
+    return [who for reference, who in dependents.pop(id(root), ()) if reference() is root] if dependents else []
+
+
+def arrive(array: Any, waiting: list[Any]) -> None:
+    """The memory is back, in an array that is another object."""
+    for reference in waiting:
+        who = reference()
+        if who is not None:
+            who.keys.append(depend(array, who))
+
+
+def settle(array: Any) -> None:
+    """The memory of `array` is about to change, perhaps unseen: who computes values from it has to do so now."""
+    if not dependents or getattr(array, "interpreted", False):
+        return
+    root = root_of(array)
+    for reference, who in dependents.pop(id(root), ()):
+        found = who() if reference() is root else None
+        if found is not None:
+            found.settle(root)
+
+
+def expose(array: Any) -> Any:
+    """`array`, which is shown to those who may change its memory unseen, now or later."""
+    root = root_of(array)
+    if root.nbytes >= UNSEEN:
+        key = id(root)
+        exposed[key] = weakref.ref(root, lambda _: exposed.pop(key, None))
+        settle(root)
+    return array
+
+
+def is_exposed(array: Any) -> bool:
+    """Whether others may change the memory of a large array unseen."""
+    root = root_of(array)
+    found = exposed.get(id(root))
+    return not root.flags.owndata or (found is not None and found() is root)
+
+
+def bytes_before(array: Any) -> int:
+    """Bytes between the start of the owning array and the first element of `array`."""
+    start = array.__array_interface__["data"][0] - root_of(array).__array_interface__["data"][0]
+    return int(start) if array.size else 0
+
+
 def offset_of(array: Any) -> int:
     """Elements between the start of the owning array and the first element of `array`."""
-    start = array.__array_interface__["data"][0] - root_of(array).__array_interface__["data"][0]
-    return int(start // max(array.itemsize, 1)) if array.size else 0
+    if getattr(array, "interpreted", False):  # inside vmap: of the first sample
+        array = array.memory()
+    return bytes_before(array) // max(int(array.itemsize), 1)

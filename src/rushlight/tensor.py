@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from rushlight import dtypes
 from rushlight.bare import maker
 from rushlight.devices import CPU, device
 from rushlight.handles import Hooks, RemovableHandle
+from rushlight.signs import turn
 from rushlight.size import Size
 from rushlight.state import modes
-from rushlight.storage import Storage, bump, offset_of, storage_of
+from rushlight.storage import Storage, bump, move, offset_of, storage_of
 
 
 class _Leaf:
@@ -35,7 +36,7 @@ class ViewInfo:
     parent: the same of the tensor that this is a view of, None if that is the base; op, statics, position: the operator
     that made it, its arguments, and which of its results it is. array: the base's array when the chain of views began,
     which `transpose_` and its like replace. kind: "" or why in-place changes are refused: "no_grad", "inference",
-    "multi", "function".
+    "multi", "function", "as it is" (of a custom Function that was not recorded).
     """
 
     __slots__ = ("array", "base", "kind", "op", "parent", "position", "statics", "version")
@@ -52,23 +53,27 @@ class ViewInfo:
 class Tensor:
     """A multi-dimensional array whose operators can be differentiated.
 
-    Slots: `_array` the memory; `_edge` None, LEAF, or the graph's node (or port of a node) that computed it;
-    `_storage` and `_view` are None until something else shares the memory.
+    Slots: `_array` the memory, of tensors with bits what they show of it (`_held` is always the memory); `_edge` None,
+    LEAF, or the graph's node (or port of a node) that computed it; `_storage` and `_view` are None until something else shares the memory.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_array", "_edge", "_storage", "_view")
     _array: Any
+    _held: Any  # the slot `_array` by another name, which `signs` leaves as it is
     _edge: Any
     _storage: Any
     _view: Any
     __array_priority__ = 1000
+    _plain_results = False  # of a subclass: whether PyTorch too gives plain tensors as results of operators on it
     _grad: Any = None
     _hooks: Any = None  # of a leaf: run on each gradient before it is accumulated
     _post_hooks: Any = None  # of a leaf: run after accumulation
     _accumulator: Any = None  # of a leaf: weak reference to its AccumulateGrad node
-    _acc_hooks: Any = None  # of a leaf: hooks registered on that node; they live as long as the leaf
+    _node_hooks: Any = None  # of a leaf: hooks registered on that node; they live as long as the leaf
     _retains: Any = None
     _inference = False
+    _bits = 0  # CONJ, NEG: see `signs`
+    _unusual = False  # whether it was made in inference mode or has bits: nothing for the paths that make views quickly
     _tangents: Any = None  # {level: tangent}
     _dual_base: Any = (
         None  # the tensor whose tangents those of this view are views of, where that is not the view's base
@@ -122,12 +127,12 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """Sizes of the dimensions."""
-        return Size(self._array.shape)
+        return Size(self._held.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
         """Type of the elements."""
-        return dtypes.of(self._array.dtype)
+        return dtypes.of(self._held.dtype)
 
     @property
     def device(self) -> device:
@@ -137,17 +142,17 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return int(self._array.ndim)
+        return int(self._held.ndim)
 
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
-        return int(self._array.itemsize)
+        return int(self._held.itemsize)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
-        return int(self._array.nbytes)
+        return int(self._held.nbytes)
 
     @property
     def layout(self) -> Any:
@@ -156,6 +161,7 @@ class Tensor:
 
     @property
     def _version(self) -> int:
+        """How often the memory was changed in place."""
         return 0 if self._storage is None else self._storage.version
 
     def _bump_version(self) -> None:
@@ -167,11 +173,11 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+        return int(self._held.__array_interface__["data"][0]) if self._held.size else 0
 
     def storage_offset(self) -> int:
         """Elements between the start of the storage and this tensor's first element."""
-        return offset_of(self._array)
+        return offset_of(self._held)
 
     # Place in the graph ----------------------------------------------------------------------------
 
@@ -179,10 +185,16 @@ class Tensor:
     def requires_grad(self) -> bool:
         """Whether gradients flow to or through this tensor."""
         return self._edge is not None or (self._view is not None and self._view.base._edge is not None
-                                          and self._array.dtype.kind not in "biu")  # fmt: skip
+                                          and self._held.dtype.kind not in "biu")  # fmt: skip
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool: it cannot be deleted, set it to False")
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not self.is_leaf:
+            _refuse_flag(value)
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -193,11 +205,11 @@ class Tensor:
         if requires_grad:
             if self.requires_grad:
                 return self
-            if self._array.dtype.kind in "biu":
+            if self._held.dtype.kind in "biu":
                 raise RuntimeError(
                     f"only Tensors of floating point and complex dtype can require gradients, got {self.dtype}"
                 )
-            if self._inference:
+            if self._inference and not modes.inference:
                 raise RuntimeError(
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed: clone() it."
                 )
@@ -206,10 +218,7 @@ class Tensor:
                     break
             self._edge = LEAF
         elif not self.is_leaf:
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-            )
+            _refuse_flag(requires_grad)
         else:
             self._edge = None
         return self
@@ -266,14 +275,24 @@ class Tensor:
     @property
     def data(self) -> Any:
         """The same memory outside the graph, with a version counter of its own."""
-        return wrap(self._array) if self._array.__class__ is np.ndarray else self.detach()
+        return self.detach() if self._held.__class__ is not np.ndarray or self._inference else twin(self)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        self._array, self._view = value._array, None
-        self._storage = value._storage
+        if self._edge is not None and value._held.dtype.kind in "biu":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
+                               f"{value.dtype}")  # fmt: skip
+        if self._view is not None:
+            Tensor._refresh(self)
+            self._view = None
+        move(self, value._held, value._inference)
+        turn(self, value._bits)
 
     def _add_hook(self, slot: str, hook: Any) -> RemovableHandle:
         hooks = getattr(self, slot)
@@ -286,9 +305,9 @@ class Tensor:
         return weakref.ref(self)
 
     def __len__(self) -> int:
-        if self._array.ndim == 0:
+        if self._held.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
-        return len(self._array)
+        return len(self._held)
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
@@ -309,17 +328,25 @@ class Tensor:
                                f"the tensor's {list(self._array.shape)}") from None  # fmt: skip
 
 
+def _refuse_flag(value: bool) -> NoReturn:
+    raise RuntimeError(
+        "you can only change requires_grad flags of leaf variables."
+        + ("" if value else " If you want to use a computed variable in a subgraph that doesn't require differentiation "
+                            "use var_no_grad = var.detach().")
+    )  # fmt: skip
+
+
 def _check_grad(tensor: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if value._array.shape != tensor._array.shape:
+    if value._held.shape != tensor._held.shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'. "
             "Please ensure that the gradient and the tensor are the same size"
         )
-    if value._array.dtype != tensor._array.dtype:
+    if value._held.dtype != tensor._held.dtype:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor of dtype '{tensor.dtype}'. The gradient "
             "must match the tensor's dtype"
@@ -336,6 +363,9 @@ def _warn_non_leaf_grad() -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+Tensor._held = Tensor.__dict__["_array"]
 
 
 class layout:
@@ -368,9 +398,17 @@ def wrap(array: Any) -> Tensor:
     return t
 
 
+def twin(tensor: Tensor) -> Tensor:
+    """A tensor that shows the same of the same memory, outside the graph, with a version counter of its own."""
+    t = wrap(tensor._held)
+    return turn(t, tensor._bits) if tensor._bits else t
+
+
 def alias(tensor: Tensor, cls: Any = Tensor) -> Any:
-    """A leaf of class `cls` on the memory of `tensor`, sharing its version counter."""
+    """A leaf of class `cls` that shows the same of the memory of `tensor`, sharing its version counter."""
     t = _new(cls)
-    t._array, t._edge, t._view = tensor._array, None, None
+    t._array, t._edge, t._view = tensor._held, None, None
     t._storage = storage_of(tensor)
-    return t
+    if tensor._inference:
+        t._inference = t._unusual = True
+    return turn(t, tensor._bits) if tensor._bits else t

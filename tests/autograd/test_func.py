@@ -276,7 +276,7 @@ def test_an_ensemble():
     out.sum().backward()
     assert params["weight"].grad.shape == (4, 2, 3)
     models[0].weight.requires_grad_(False)
-    with pytest.raises(RuntimeError, match="same requires_grad"):
+    with pytest.raises(RuntimeError, match=r"same \.requires_grad"):
         func.stack_module_state(models)
 
 
@@ -295,3 +295,14 @@ def test_what_is_behind_a_batched_tensor():
         func.vmap(lambda a: (seen.append(func.debug_unwrap(a)), seen.append(func.debug_unwrap(a, recurse=False)), a)[2])
     )(x)
     assert torch.equal(seen[0], x) and seen[1].shape == (3,)
+
+
+def test_a_pullback_made_without_gradients_can_be_differentiated_where_it_is_called_with_them():
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    with torch.no_grad():
+        out, pull = torch.func.vjp(torch.sin, x)
+        (silent,) = pull(torch.ones(2))
+    assert not out.requires_grad and not silent.requires_grad
+    (g,) = pull(torch.ones(2))
+    (second,) = torch.autograd.grad(g.sum(), x)
+    assert torch.allclose(second, -x.sin())

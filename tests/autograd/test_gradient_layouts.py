@@ -17,6 +17,7 @@ def backward(leaf: torch.Tensor, **options) -> None:
     (leaf * torch.arange(float(leaf.numel())).reshape(leaf.shape)).sum().backward(**options)
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_a_dense_leaf_gives_its_strides(order: tuple[int, ...], create_graph: bool) -> None:
@@ -53,6 +54,7 @@ def test_accumulation_keeps_tensor_memory_and_strides() -> None:
     assert grad.sum() == 2 * sum(range(24))
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 def test_create_graph_replaces_it() -> None:
     leaf = dense((0, 1, 2))
     (leaf**2).sum().backward(create_graph=True)
@@ -77,6 +79,7 @@ def test_zeroing_keeps_the_layout_and_none_starts_anew() -> None:
         parameter.grad = None
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 def test_gradients_of_a_recorded_backward_share_no_memory() -> None:
     a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     given = torch.ones(2)

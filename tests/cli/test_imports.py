@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from rushlight.compat import imports
+from rushlight.compat import aliases, imports
 
 
 @pytest.fixture
 def hook():
     """The hook, installed for one test; another torch that is already here is put aside."""
-    aside = {name: sys.modules.pop(name) for name in list(sys.modules) if imports.real_name(name)}
+    aside = {name: sys.modules.pop(name) for name in list(sys.modules) if aliases.real_name(name)}
     imports.install()
     yield
     imports.uninstall()

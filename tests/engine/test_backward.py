@@ -94,6 +94,7 @@ def test_higher_orders():
         assert y.tolist() == [expected]
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 def test_create_graph_makes_dot_grad_differentiable():
     x = leaf(2.0)
     (x * x * x).sum().backward(create_graph=True)

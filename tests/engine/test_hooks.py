@@ -56,8 +56,8 @@ def test_post_accumulate_hook_runs_after_accumulation_and_must_return_none():
     (x * 4).backward()
     assert seen == [4.0]
     handle.remove()
-    x.register_post_accumulate_grad_hook(lambda t: t)
-    with pytest.raises(TypeError, match="should return None"):
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
         (x * 4).backward()
 
 

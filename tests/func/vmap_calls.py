@@ -28,7 +28,7 @@ POINTWISE = [
     "T.mvlgamma(x + 2, 2)", "T.div(x, v, rounding_mode='floor')", "T.div(x, v, rounding_mode='trunc')", "x.clamp(0.3, 0.6)",
     "x.clamp(min=y, max=z)", "T.where(t, x, y)", "T.lerp(x, y, z)", "T.lerp(x, y, 0.3)", "T.add(x, y, alpha=2)",
     "T.addcmul(x, y, z, value=0.5)", "T.addcdiv(x, y, z, value=0.5)", "T.complex(x, y)", "T.polar(x, y)", "T.gcd(n, n + 1)",
-    "T.lcm(n, n + 1)", "n & 1", "n | 1", "n ^ 1", "n << 1", "n >> 1", "T.bitwise_and(n, r)", "T.bitwise_not(n)", "~t", "T.imag(T.complex(x, y))", "T.frexp(x)", "x.to(T.float32)",
+    "T.lcm(n, n + 1)", "T.ldexp(x, r)", "n & 1", "n | 1", "n ^ 1", "n << 1", "n >> 1", "T.bitwise_and(n, r)", "T.bitwise_not(n)", "~t", "T.imag(T.complex(x, y))", "T.frexp(x)", "x.to(T.float32)",
     "T.view_as_real(T.complex(x, y))", "T.view_as_complex(x.unflatten(-1, (2, 2)))", "x.view(T.int64)", "T.fill(x, 2.0)",
     "T.fill(x, s)", "x.clone().fill_(3.0)", "x.clone().fill_(s)", "x.masked_fill(t, 2.0)", "x.masked_fill(t, s)",
     "x.clone().copy_(y)", "x.clone().zero_()", "x.contiguous()", "x.logit(0.3)",

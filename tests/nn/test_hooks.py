@@ -136,7 +136,7 @@ def test_kinds_of_backward_hooks_do_not_mix() -> None:
 def test_legacy_backward_hook() -> None:
     layer, log = nn.Tanh(), []
     layer.register_backward_hook(lambda m, gi, go: log.append(go[0].item()))
-    layer(torch.zeros(1, requires_grad=True)).backward(torch.tensor([4.0]))
+    layer(torch.zeros(1, requires_grad=True) * 1).backward(torch.tensor([4.0]))
     assert log == [4.0]
 
 

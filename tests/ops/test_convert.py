@@ -81,7 +81,7 @@ def test_copy_broadcasts_and_casts() -> None:
     with pytest.raises(RuntimeError, match="broadcast"):
         x.copy_(torch.ones(4))
     with pytest.raises(TypeError):
-        x.copy_(3)
+        x.copy_([3])
 
 
 def test_copy_is_differentiable() -> None:
@@ -105,3 +105,11 @@ def test_clone_of_an_expanded_tensor_is_dense() -> None:
     x = torch.ones(3, 1).expand(3, 4)
     assert x.stride() == (1, 0) and x.clone().stride() == (4, 1)
     assert np.shares_memory(x.numpy(), x.clone().numpy()) is False
+
+
+def test_complex_numbers_are_true_where_either_part_is_not_zero():
+    x = torch.tensor([0.5j, 0j, 1 + 0j])
+    mask = torch.zeros(3, dtype=torch.bool)
+    mask[:] = x
+    for found in (x.bool(), x.to(torch.bool), torch.zeros(3, dtype=torch.bool).copy_(x), mask, x.conj().bool()):
+        assert found.tolist() == [True, False, True]

@@ -130,7 +130,19 @@ def test_asarray() -> None:
     with pytest.raises(ValueError, match="alias"):
         torch.asarray([1, 2], copy=False)
     t = torch.ones(2, requires_grad=True)
-    assert not torch.asarray(t).requires_grad and torch.asarray(t, requires_grad=True).requires_grad
+    assert not torch.asarray(t, requires_grad=False).requires_grad
+    assert torch.asarray(t, requires_grad=True) is t
+
+
+def test_asarray_keeps_the_graph_of_a_tensor_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rushlight.ops import create
+
+    monkeypatch.setattr(create, "told", set())
+    t = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="unspecified requires_grad now defaults to obj.requires_grad"):
+        assert torch.asarray(t) is t
+    assert torch.asarray(t * 2).grad_fn is not None
+    assert torch.asarray(t, dtype=torch.float64).requires_grad
 
 
 def test_frombuffer() -> None:

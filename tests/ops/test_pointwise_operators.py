@@ -147,7 +147,7 @@ def kept_inputs(y: Any) -> int:
 
 def test_results_are_kept_where_they_are_enough() -> None:
     x = torch.ones(3, requires_grad=True)
-    for name in ("exp", "tanh", "sigmoid", "sqrt", "rsqrt", "reciprocal", "expm1", "exp2", "tan", "erfinv"):
+    for name in ("exp", "tanh", "sigmoid", "sqrt", "rsqrt", "reciprocal", "expm1", "exp2", "tan"):
         y = getattr(torch, name)(x)
         assert kept_inputs(y) == 0, name
         assert y.grad_fn.outs is not None, name

@@ -238,6 +238,7 @@ def test_loss_scaling_is_refused():
     assert np.isclose(p.item(), 0.9)
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 def test_recorded_gradients_are_refused():
     p = parameter([2.0])
     o = OPTIM.SGD([p], lr=0.1)

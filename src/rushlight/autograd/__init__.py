@@ -11,13 +11,15 @@ from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.autograd.run import backward, grad
 from rushlight.autograd.variable import Variable
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.engine.saved import SavedTensor
 
-__all__ = ["Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+__all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
            "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # Rooms that are loaded when they are first asked for.
 _LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "grad_mode", "profiler", "profiler_util")}
-_LAZY |= dict.fromkeys(("set_multithreading_enabled", "enforce_grad_layout_policy"), "rushlight.autograd.grad_mode")
+_LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy"),
+                       "rushlight.autograd.grad_mode")  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

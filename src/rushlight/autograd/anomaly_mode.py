@@ -19,7 +19,8 @@ class set_detect_anomaly:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,
+                 tb: TracebackType | None = None) -> None:  # fmt: skip
         set_mode("anomaly", self.former)
 
 
@@ -46,7 +47,8 @@ class detect_anomaly:
     def __enter__(self) -> None:
         self.former.append(set_mode("anomaly", Settings(self.check_nan, self.check_inf)))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,
+                 tb: TracebackType | None = None) -> None:  # fmt: skip
         set_mode("anomaly", self.former.pop())
 
     def __call__(self, function: Any) -> Any:

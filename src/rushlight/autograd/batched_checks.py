@@ -61,7 +61,7 @@ def forward(check: Any) -> None:
 
         def one(t: Tensor, i: int = i) -> tuple[Tensor, ...]:
             with forward_ad.dual_level():
-                inputs = list(check.inputs)
+                inputs = [x.detach() if isinstance(x, Tensor) else x for x in check.inputs]
                 inputs[i] = forward_ad.make_dual(inputs[i].detach(), t)
                 found = check.called(inputs)
                 pairs = [forward_ad.unpack_dual(found[k]) for k in check.numbers]

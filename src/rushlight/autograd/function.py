@@ -15,6 +15,7 @@ from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.call import saved_hooks
+from rushlight.ops.shape import reshape_op
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, alias, wrap
 from rushlight.tree import tree_leaves
@@ -346,8 +347,9 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     ctx = node.ctx
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
-    ctx.dirty_tensors = check_dirty(ctx, args, outputs) if ctx.dirty_tensors else ()
     recorded = modes.grad and any(e is not None for e in node.edges)
+    ctx.dirty_tensors = check_dirty(ctx, args, outputs, recorded) if ctx.dirty_tensors else ()
+    inputs = returned_inputs(ctx, args, outputs)
     for t in ctx.dirty_tensors:
         if recorded:
             inplace.check(t, True)
@@ -355,22 +357,46 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     node.count = len(outputs)
     if recorded and modes.anomaly is not None:
         anomaly.note(node)
-    results = [place(node, args, out, k, recorded) for k, out in enumerate(outputs)]
+    results: list[Any] = []
+    for k, out in enumerate(outputs):
+        first = next((j for j in range(k) if outputs[j] is out and out is not None), k)
+        if first < k and not any(out is x for x in inputs) and isinstance(out, Tensor):
+            if results[first]._edge is not None and recorded:
+                results[first]._edge = node.port(k)  # one tensor returned twice is the last of its outputs
+            results.append(results[first])
+        else:
+            results.append(place(node, args, out, k, recorded))
     shapes = [out._array.shape if isinstance(out, Tensor) else None for out in results]
     kinds = [out._array.dtype if isinstance(out, Tensor) else None for out in results]
     node.shape, node.dtype = (shapes, kinds) if node.count != 1 else (shapes[0], kinds[0])
     if recorded:
-        ctx.to_save = tuple(renamed(t, outputs, results) for t in ctx.to_save)
+        ctx.to_save = tuple(renamed(t, outputs, results, inputs) for t in ctx.to_save)
         ctx._save(node, results)
     if ctx.saved_for_forward:
-        ctx.saved_for_forward = tuple(renamed(t, outputs, results) for t in ctx.saved_for_forward)
+        ctx.saved_for_forward = tuple(renamed(t, outputs, results, inputs) for t in ctx.saved_for_forward)
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return (results if isinstance(output, list) else tuple(results)) if several else results[0]
 
 
-def renamed(t: Any, outputs: list[Any], results: list[Any]) -> Any:
-    """The tensor that stands for an output which was returned under another object."""
+def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
+    """The inputs that are outputs as they are, unchanged.  RuntimeError where one is saved, if setup_context is overridden."""
+    found = [x for x in args if isinstance(x, Tensor) and any(x is out for out in outputs)
+             and not any(x is t for t in ctx.dirty_tensors)]  # fmt: skip
+    if found and ctx._function.setup_context is not Function.setup_context and ctx.to_save:
+        if any(t is x for t in ctx.to_save for x in found):
+            raise RuntimeError(
+                "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+                "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "
+                "setup ctx inside the forward function itself."
+            )
+    return found
+
+
+def renamed(t: Any, outputs: list[Any], results: list[Any], inputs: list[Any]) -> Any:
+    """The tensor that stands for an output which was returned under another object; inputs: they stay what they are."""
+    if any(t is x for x in inputs):
+        return t
     return next((r for out, r in zip(outputs, results, strict=True) if out is t), t)
 
 
@@ -387,11 +413,13 @@ def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded:
     differentiable = out._array.dtype.kind not in "biu" and not any(out is t for t in node.ctx.non_differentiable)
     if is_input or (out._edge is not None and recorded):
         of, out = out, alias(out)
-        if is_input and recorded and differentiable:
-            make_view(out, of, None, (), None, "function")
+        if is_input:
+            kind = "function" if recorded and differentiable else "as it is"
+            make_view(out, of, reshape_op.op, (of._array.shape,), None, kind)
     elif out._view is not None and recorded and differentiable:
         out._view = copy.copy(out._view)
         out._view.kind = "multi" if node.count > 1 else "function"
+        out._view.version = out._storage.version  # what forward did to it is part of what the function does
     if recorded and differentiable:
         out._edge = node.port(k)
     return out

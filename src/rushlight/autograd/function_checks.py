@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight.engine.conform import expands, fits
-from rushlight.engine.saved import Packed, SavedOutput, freed
+from rushlight.engine.conform import fits
+from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
 
 
@@ -44,7 +44,7 @@ def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
     """Raise RuntimeError unless gradient `i` can be summed to the shape of its argument and is as real as that."""
     like = edge._array if isinstance(edge, Tensor) else edge
     have, shape = r._array.shape, like.shape
-    if have != shape and not fits(have, shape) and not expands(have, shape):
+    if have != shape and not fits(have, shape):
         raise RuntimeError(
             f"Function {name} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible "
             f"with {list(shape)}"
@@ -56,8 +56,11 @@ def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
         )
 
 
-def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> tuple[Any, ...]:
-    """The arguments that forward changed in place.  Warns of other tensors; raises RuntimeError for what was not returned."""
+def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any], recorded: bool) -> tuple[Any, ...]:
+    """The arguments that forward changed in place.  Warns of other tensors; raises RuntimeError for what was not returned.
+
+    recorded: whether the call is; then one that is a view must be the only tensor returned.
+    """
     dirty = []
     for t in ctx.dirty_tensors:
         if not isinstance(t, Tensor):
@@ -74,10 +77,18 @@ def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> tuple[An
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
                                "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
         dirty.append(t)
+    if recorded and len(outputs) > 1 and any(t._view is not None for t in dirty):
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+            "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+            "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+            "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+            "operations)."
+        )
     return tuple(dirty)
 
 
-class RawSaved:
+class RawSaved(SavedTensor):
     """A place of a custom function's node that keeps a tensor: `register_hooks` says how it is packed and unpacked."""
 
     __slots__ = ("ctx", "index")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops.dual import DualLevel
+import numpy as np
+
+from rushlight.ops.dual import DualLevel, base_of
 from rushlight.state import modes, set_mode
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
 
@@ -34,16 +37,44 @@ def push(ctx: Any, args: tuple[Any, ...], results: Any, constant: tuple[int, ...
             set_mode("levels", former)
             ctx._pushing = False
         for k, (out, t) in enumerate(zip(outputs, checked(ctx, outputs, found), strict=True)):
-            if t is None or k in constant or not isinstance(out, Tensor) or out._array.dtype.kind in "biu":
+            if t is None:
                 continue
+            if k in constant or not isinstance(out, Tensor) or out._array.dtype.kind in "biu":
+                raise RuntimeError(f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
+                                   "not a differentiable Tensor. You should return None at that position instead.")  # fmt: skip
             if any(out is x for x in args):  # changed in place
                 level.change(out, t)
             else:
                 level.give(out, t)
+                link(out, args, t, given, ctx)
     ctx.saved_for_forward = ()
     for kept, nr, _ in (entry for entry in ctx._saved or () if entry is not None):
         if nr is not None and hasattr(kept, "tangents") and nr.__class__ is int:  # an output that was saved
             kept.tangents = outputs[nr]._tangents
+
+
+def link(out: Tensor, args: tuple[Any, ...], t: Tensor, given: list[Any], ctx: Any) -> None:
+    """Have the tangent of an output that is a view of an argument follow changes in place of either.
+
+    Raises RuntimeError if the tangent is not a view of the argument's.
+    """
+    of = next(
+        (x for x in args if isinstance(x, Tensor) and x._storage is not None and x._storage is out._storage), None
+    )
+    if of is None or out._view is None:
+        return
+    if not any(isinstance(x, Tensor) and shares(t, x) for x in given):
+        raise RuntimeError(f"A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+                           f"a view: {ctx._function.__name__}.jvp must return a view of the tangent of that input.")  # fmt: skip
+    base = base_of(of)
+    out._dual_base, out._stamp = base, base._stamp
+
+
+def shares(t: Tensor, other: Tensor) -> bool:
+    """Whether two tangents lie on one memory."""
+    if isinstance(t._array, np.ndarray) and isinstance(other._array, np.ndarray):
+        return root_of(t._array) is root_of(other._array)
+    return t is other or t._storage is other._storage
 
 
 def argument(ctx: Any, level: DualLevel, x: Any) -> Any:

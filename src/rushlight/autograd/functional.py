@@ -17,6 +17,7 @@ from rushlight.autograd.functional_parts import (
     check_jacobian,
     check_outputs,
     check_same,
+    check_transformed,
     constant,
     filled,
     finished,
@@ -25,6 +26,7 @@ from rushlight.autograd.functional_parts import (
     prepared,
     vector_for,
 )
+from rushlight.levels.batch import BatchedArray
 from rushlight.ops.join import stack
 from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
@@ -45,7 +47,7 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     """
     with Setting("grad", True):
         was_tuple, given = as_tuple(inputs, "inputs", "vjp")
-        at = prepared(given, create_graph)
+        at = prepared(given, create_graph, "vjp")
         outs_tuple, outs = outputs_of(func(*at), "vjp")
         check_outputs(outs, strict)
         vectors = vector_for(v, outs, "vjp", "the user-provided function returns")
@@ -65,7 +67,7 @@ def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     """
     with Setting("grad", True):
         _, given = as_tuple(inputs, "inputs", "jvp")
-        at = prepared(given, create_graph)
+        at = prepared(given, create_graph, "jvp")
         vectors = vector_for(v, at, "jvp", "the input to the user-provided function is")
         was_tuple, outs = outputs_of(func(*at), "jvp")
         check_outputs(outs, strict)
@@ -112,7 +114,7 @@ def jacobian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = 
         )
     with Setting("grad", True):
         ins_tuple, given = as_tuple(inputs, "inputs", "jacobian")
-        at = prepared(given, create_graph)
+        at = prepared(given, create_graph, "jacobian")
         outs_tuple, outs = outputs_of(func(*at), "jacobian")
         check_outputs(outs, strict)
         one = batched_rows if vectorize else rows
@@ -132,10 +134,10 @@ def rows(out: Tensor, at: tuple[Tensor, ...], i: int, create: bool, strict: bool
     if out._array.dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}: take the "
                            "Jacobians of the real and the imaginary part")  # fmt: skip
-    if create:
+    if create or any(type(x._array) is BatchedArray for x in (out, *at)):
         columns: list[list[Tensor]] = [[] for _ in at]
         for vector in basis(out):
-            for k, g in enumerate(row(out, at, vector, i, True, strict)):
+            for k, g in enumerate(row(out, at, vector, i, create, strict)):
                 columns[k].append(g)
         return [stack(c).reshape(s) if c else wrap(np.zeros(s, x._array.dtype))
                 for c, s, x in zip(columns, shapes, at, strict=True)]  # fmt: skip
@@ -231,17 +233,16 @@ def hessian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = F
     ins_tuple, given = as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in STRATEGIES:
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+    check_transformed("hessian", create_graph)
     scalar = single_output(func, "hessian", strict)
-    forward = outer_jacobian_strategy == "forward-mode"
 
     def first(*at: Tensor) -> tuple[Tensor, ...]:
-        if forward:
-            at = tuple(x.requires_grad_() for x in at)
         parts = jacobian(scalar, at, create_graph=True)
         check_jacobian(parts, strict)
         return parts  # type: ignore[no-any-return]
 
     found = jacobian(first, given, create_graph, strict, vectorize, outer_jacobian_strategy)
+    found = tuple(finished(row, True, create_graph) for row in found)
     return found if ins_tuple else found[0][0]
 
 
@@ -256,7 +257,7 @@ def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     """
     with Setting("grad", True):
         was_tuple, given = as_tuple(inputs, "inputs", "vhp")
-        at = prepared(given, create_graph)
+        at = prepared(given, create_graph, "vhp")
         vectors = vector_for(v, at, "vhp", "the input to the user-provided function is")
         out = single_output(func, "vhp", strict)(*at)
         jac = filled(gradients((out,), at, (None,), True), at, strict, True, "back") if not strict else \
@@ -284,7 +285,7 @@ def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     """
     with Setting("grad", True):
         was_tuple, given = as_tuple(inputs, "inputs", "hvp")
-        at = prepared(given, create_graph)
+        at = prepared(given, create_graph, "hvp")
         vectors = vector_for(v, at, "hvp", "the input to the user-provided function is")
         out = single_output(func, "hvp", strict)(*at)
         jac = (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.run import grad
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 INDEPENDENT = "This is not allowed in strict mode."
@@ -35,8 +36,21 @@ def outputs_of(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
     return as_tuple(value, "outputs of the user-provided function", name)
 
 
-def prepared(inputs: tuple[Tensor, ...], connected: bool) -> tuple[Tensor, ...]:
-    """Inputs to differentiate at: new tensors that require grad, connected to those given or not."""
+def check_transformed(name: str, create_graph: bool) -> None:
+    """Raise RuntimeError inside a transformation of `torch.func` that would see the results as constants."""
+    if create_graph:
+        return
+    if modes.transform is not None or any(getattr(level, "of_function", False) for level in modes.levels):
+        raise RuntimeError(
+            f"You are attempting to use torch.autograd.functional.{name} inside of a function being transformed by "
+            "torch.func, without create_graph=True: what it returns would be a constant to that transformation. Use the "
+            "functions of torch.func there (vjp, jvp, jacrev, jacfwd, hessian), or create_graph=True."
+        )
+
+
+def prepared(inputs: tuple[Tensor, ...], connected: bool, name: str) -> tuple[Tensor, ...]:
+    """Inputs for the function `name` to differentiate at: new tensors that require grad, connected to those given or not."""
+    check_transformed(name, connected)
     made = []
     for x in inputs:
         if not connected:
@@ -55,6 +69,8 @@ def finished(results: tuple[Any, ...], was_tuple: bool, create_graph: bool) -> A
 
 def check_same(vectors: tuple[Tensor, ...], like: tuple[Tensor, ...], was_tuple: bool) -> None:
     """Raise RuntimeError unless the vectors `v` are as many and of the shapes of `like`."""
+    if len(vectors) != len(like) == 1:
+        raise RuntimeError(f"The given v should contain a single Tensor. Got {len(vectors)}.")
     if len(vectors) != len(like):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
     for i, (v, x) in enumerate(zip(vectors, like, strict=True)):

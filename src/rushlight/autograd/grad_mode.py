@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 from typing import Any
 
 from rushlight.engine.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled",
-           "set_multithreading_enabled"]  # fmt: skip
+__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_multithreading_enabled", "no_grad",
+           "set_grad_enabled", "set_multithreading_enabled"]  # fmt: skip
 
 
 class _Accepted(Mode):
@@ -30,13 +31,40 @@ class _Accepted(Mode):
         return type(self)(self.mode)
 
 
+class _Multithreading(threading.local):
+    enabled = True
+
+
+_multithreading = _Multithreading()
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` set in this thread."""
+    return _multithreading.enabled
+
+
 class set_multithreading_enabled(_Accepted):
-    """Whether a backward may use several threads for several devices: accepted, without effect on one device.
+    """Whether a backward may use several threads for several devices: noted, without effect on one device.
 
     >>> import rushlight as torch
     >>> with torch.autograd.set_multithreading_enabled(False):
-    ...     pass
+    ...     torch.autograd.is_multithreading_enabled()
+    False
     """
+
+    def __init__(self, mode: bool = True):
+        super().__init__(mode)
+        self.before, _multithreading.enabled = _multithreading.enabled, self.mode
+
+    def __enter__(self) -> None:
+        _multithreading.enabled = self.mode
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        _multithreading.enabled = self.before
+
+    def __call__(self, function: Any) -> Any:
+        _multithreading.enabled = self.before
+        return super().__call__(function)
 
 
 class enforce_grad_layout_policy(_Accepted):

@@ -6,6 +6,7 @@ import threading
 from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from numpy import ndarray
 
@@ -44,7 +45,8 @@ class saved_tensors_hooks:
                             f"{type(self.pack_hook).__name__} and {type(self.unpack_hook).__name__}")  # fmt: skip
         set_mode("saved_hooks", (*modes.saved_hooks, (self.pack_hook, self.unpack_hook)))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,
+                 tb: TracebackType | None = None) -> None:  # fmt: skip
         set_mode("saved_hooks", modes.saved_hooks[:-1])
 
 
@@ -140,23 +142,22 @@ class _All:
     def __init__(self, tensors: tuple[Tensor, ...], fn: Any):
         self.fn, self.count, self.lock = fn, len(tensors), threading.Lock()
         self.edges = [get_gradient_edge(t) for t in tensors]
-        self.runs: dict[int, list[Any]] = {}
+        # By run, and no longer than that lives: what a failed one gathered is no other's.
+        self.runs: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
     def at(self, i: int) -> Any:
         def hook(grad: Any) -> None:
             run = modes.run
-            key = id(run.token)
             with self.lock:
-                if key not in self.runs:
-                    self.runs[key] = [[None] * self.count, run.reached(self.edges)]
-                grads, outstanding = self.runs[key]
-                grads[i] = grad
-                self.runs[key][1] = outstanding = outstanding - 1
-                if outstanding == 0:
-                    del self.runs[key]
-            if outstanding == 0:
-                self.fn(grads)
+                gathered = self.runs.get(run)
+                if gathered is None:
+                    gathered = self.runs[run] = [[None] * self.count, run.reached(self.edges)]
+                gathered[0][i] = grad
+                gathered[1] -= 1
+            if gathered[1] == 0:
+                self.fn(gathered[0])
 
+        hook.counts_none = True  # type: ignore[attr-defined]
         return hook
 
 

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.autograd import forward_ad
 from rushlight.autograd.gradcheck import GradcheckError, Options
 from rushlight.autograd.run import grad
+from rushlight.signs import to_hold
+from rushlight.size import Size
 from rushlight.tensor import Tensor, wrap
 
 PARTS: dict[str, Any] = {"": np.real, "real": np.real, "imaginary": np.imag}
@@ -85,16 +88,19 @@ class Check:
 
     def difference(self, i: int, moves: Any) -> list[Any]:
         """The derivatives of all outputs along a direction of input `i`.  moves: pairs (index, step)."""
-        array, ends = self.inputs[i]._array, []
+        x, ends = self.inputs[i], []
+        array = x._held
         for sign in (1, -1):
             former = [array[index] for index, _ in moves]
             try:
                 for index, step in moves:
-                    array[index] += sign * self.options.eps * step
+                    move = sign * self.options.eps * step
+                    array[index] += to_hold(x, np.asarray(move)) if x._bits else move
                 ends.append(self.values())
             finally:
                 for (index, _), value in zip(moves, former, strict=True):
                     array[index] = value
+        check_alike(ends, moves, self.options.eps)
         return [(up - down) / (2 * self.options.eps) for up, down in zip(*ends, strict=True)]
 
     def vjp(self, outputs: list[Any], vectors: list[Any], create: bool = False) -> list[Any]:
@@ -104,10 +110,18 @@ class Check:
         return list(grad(outputs, targets, given, retain_graph=True, create_graph=create, allow_unused=True))
 
     def jvp(self, i: int, tangent: Any) -> list[Any]:
-        """The tangents of the checked outputs as arrays, for one of input `i`."""
+        """The tangents of the checked outputs as arrays, for one of input `i`; those of the other inputs are zero."""
+        return self.pushed({**{j: np.zeros_like(self.inputs[j]._array) for j in self.checked}, i: tangent})
+
+    def pushed(self, tangents: dict[int, Any]) -> list[Any]:
+        """The tangents of the checked outputs as arrays, for those of inputs by their numbers, None for none.
+
+        The inputs are outside of all graphs: what forward mode finds may not rest on backward.
+        """
         with forward_ad.dual_level():
             inputs = list(self.inputs)
-            inputs[i] = forward_ad.make_dual(inputs[i], wrap(tangent))
+            for i, t in tangents.items():
+                inputs[i] = inputs[i].detach() if t is None else forward_ad.make_dual(inputs[i].detach(), wrap(t))
             found = self.called(inputs)
             pairs = [forward_ad.unpack_dual(found[k]) for k in self.numbers]
             return [np.zeros_like(p._array) if t is None else t._array for p, t in pairs]
@@ -159,7 +173,8 @@ class Check:
 
     def backward_checks(self) -> None:
         """Everything about reverse mode."""
-        self.scaled_by_gradient()
+        self.alike_in_shape()
+        self.repeatable()
         if self.options.fast_mode:
             self.fast_backward()
         else:
@@ -167,9 +182,11 @@ class Check:
             for n, (k, _) in enumerate(self.outputs):
                 for j, (i, found) in enumerate(zip(self.checked, self.backward(n), strict=True)):
                     self.compare(numerical[j][n], found, k, i, "")
-        self.repeatable()
+        self.scaled_by_gradient()
         if self.options.check_undefined_grad:
-            self.undefined()
+            from rushlight.autograd import undefined_checks
+
+            undefined_checks.backward(self)
         if self.options.check_batched_grad:
             from rushlight.autograd import batched_checks
 
@@ -224,18 +241,24 @@ class Check:
         text = mismatch(self, k, i, part, mode, show(numerical), show(analytical), slow, (full[part], found[part]))
         raise GradcheckError(text + self.blame())
 
-    def scaled_by_gradient(self) -> None:
-        """Gradients are zero where those of the outputs are, and look as those of the inputs should."""
+    def without_gradient(self) -> list[tuple[int, Any]]:
+        """(number, gradient) of the inputs that have one, where those of all outputs are zero."""
         outs = [out for _, out in self.outputs]
         found = self.vjp(outs, [np.zeros_like(out._array) for out in outs])
-        for i, g in zip(self.checked, found, strict=True):
+        return [(i, g) for i, g in zip(self.checked, found, strict=True) if g is not None]
+
+    def alike_in_shape(self) -> None:
+        """Gradients have the sizes, and where asked for the dtypes, of the inputs."""
+        for i, g in self.without_gradient():
             x = self.inputs[i]
-            if g is None:
-                continue
             if g._array.shape != x._array.shape:
                 raise GradcheckError(f"grad is incorrect size: {list(g.shape)} for input {i} of size {list(x.shape)}")
             if self.options.check_grad_dtypes and g.dtype != x.dtype:
                 raise GradcheckError(f"Gradient has dtype mismatch: {g.dtype} for input {i} of dtype {x.dtype}")
+
+    def scaled_by_gradient(self) -> None:
+        """Gradients are zero where those of the outputs are."""
+        for i, g in self.without_gradient():
             if not np.all(g._array == 0):
                 raise GradcheckError(f"backward not multiplied by grad_output: the gradient of input {i} is not zero for "
                                      "gradients of the outputs that are")  # fmt: skip
@@ -258,27 +281,6 @@ class Check:
                         "nondet_tol."
                     )
 
-    def undefined(self) -> None:
-        """Outputs without a gradient count as outputs with a gradient of zero."""
-        for n, (k, _) in enumerate(self.outputs):
-            outs = [out for _, out in self.smooth(self.called())]
-            others = [out for m, out in enumerate(outs) if m != n]
-            if not others:
-                return
-            vectors = [self.random_like(out._array) for out in others]
-            zero = np.zeros_like(outs[n]._array)
-            try:
-                found = self.vjp(others, vectors)
-            except Exception as error:
-                raise GradcheckError(f"Expected backward to handle undefined output grads: without a gradient of output {k} "
-                                     f"it raised {type(error).__name__}: {error}") from error  # fmt: skip
-            expected = self.vjp([*others, outs[n]], [*vectors, zero])
-            for i, a, b in zip(self.checked, found, expected, strict=True):
-                a, b = (0 if x is None else x._array for x in (a, b))
-                if not np.allclose(a, b):
-                    raise GradcheckError("Expected undefined output grads to count as zeros: the gradient of input "
-                                         f"{i} is another one without a gradient of output {k} than with zeros")  # fmt: skip
-
     def without_outputs(self) -> None:
         """Where no output requires grad, the outputs may not depend on the inputs."""
         found = [x for x in self.called() if x._array.dtype.kind not in "biu"]
@@ -299,6 +301,10 @@ class Check:
             numerical = self.numerical(i)
             for n, found in enumerate(self.forward(i)):
                 self.compare(numerical[n], found, self.outputs[n][0], i, " computed with forward mode")
+        if self.options.check_undefined_grad:
+            from rushlight.autograd import undefined_checks
+
+            undefined_checks.forward(self)
         if self.options.check_batched_forward_grad:
             from rushlight.autograd import batched_checks
 
@@ -325,6 +331,19 @@ def close(found: Any, expected: Any, options: Options, scale: Any = 1.0) -> bool
     """Whether derivatives agree with the differences, all of them."""
     with np.errstate(invalid="ignore"):
         return bool(np.all(np.abs(found - expected) <= options.atol * scale + options.rtol * np.abs(expected)))
+
+
+def check_alike(ends: list[list[Any]], moves: Any, eps: float) -> None:
+    """Raise AssertionError where outputs are of another shape or dtype on the other side of a point."""
+    where = f" on index {moves[0][0]}" if len(moves) == 1 else ""
+    for up, down in zip(*ends, strict=True):
+        for name in ("shape", "dtype"):
+            if getattr(up, name) != getattr(down, name):
+                kinds = [Size(a.shape) if name == "shape" else dtypes.of(a.dtype) for a in (down, up)]
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {name} when inputs are perturbed{where} by {eps}, "
+                    f"but got: {name}s {kinds[0]} and {kinds[1]}."
+                )
 
 
 def show(x: Any) -> Any:
@@ -396,10 +415,10 @@ def second_order(func: Any, inputs: Any, grad_outputs: Any, apart: bool) -> tupl
         vectors = random_gradients(outs, apart)
     else:
         vectors = tuple(v for v in as_tuple(grad_outputs) if v is not None)
-    count = len(args)
+    count, differentiated = len(args), [isinstance(x, Tensor) and x.requires_grad for x in args]
 
     def gradients(*given: Any) -> tuple[Any, ...]:
-        points = given[:count]
+        points = [x.requires_grad_() if wanted else x for x, wanted in zip(given[:count], differentiated, strict=True)]
         found = [x for x in as_tuple(func(*points)) if isinstance(x, Tensor) and x.requires_grad]
         targets = [x for x in points if isinstance(x, Tensor) and x.requires_grad]
         grads = grad(found, targets, list(given[count:]), create_graph=True, allow_unused=True)

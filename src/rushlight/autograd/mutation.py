@@ -11,7 +11,7 @@ from rushlight.engine.saved import stale
 from rushlight.events import INPLACE, Observation
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, twin, wrap
 
 OUTSIDE = (
     "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded: "
@@ -64,14 +64,14 @@ class _AllowMutationOnSavedContext:
         """Keep a tensor here; whatever else hooks inside made of one passes."""
         if not isinstance(value, Tensor):
             return value
-        storage, array = storage_of(value), value._array
-        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
+        storage, array = storage_of(value), value._held
+        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype, value._bits)
         places = self.places.setdefault(storage, {})
         ref = places.get(key)
         handle = None if ref is None else ref()
         if handle is None:
             handle = _Handle(storage.version, modes.saving)
-            kept = wrap(array)
+            kept = twin(value)
             kept._storage = storage
             self.original[handle] = kept
             places[key] = weakref.ref(handle)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
+from rushlight.engine.conform import tensor_functions
+from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
 from rushlight.ops.registry import known_as
@@ -95,8 +97,9 @@ def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any, i: int) -> Non
             f"{Size(shape)!r}."
         )
     if (g._array.dtype.kind == "c") != (dtype.kind == "c"):
-        raise RuntimeError("For complex Tensors, both the gradient and the output are required to have the same dtype. "
-                           f"Mismatch in dtype: the gradient has {g.dtype}, its output {dtypes.of(dtype)}.")  # fmt: skip
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                           f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
+                           f"{dtypes.of(dtype)}.")  # fmt: skip
 
 
 def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tensor]]:
@@ -107,8 +110,9 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
         if edge is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         dtype = expected(out)[1]
-        if g._array.dtype != dtype:
-            g = wrap(g._array.astype(dtype)) if g._edge is None else g
+        if g._array.dtype != dtype and g._edge is None:
+            plain = g._array.__class__ is np.ndarray
+            g = wrap(g._array.astype(dtype)) if plain else tensor_functions["cast"](g, dtype)
         roots.append((edge, g))
     return roots
 
@@ -122,6 +126,13 @@ def target_keys(inputs: tuple[Any, ...], what: str) -> list[Any]:
             raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")
         keys.append((edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr))
     return keys
+
+
+CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between a parameter and its gradient, whose graph "
+    "leads back to it, so that neither is freed before the cycle collector runs: use autograd.grad(..., create_graph=True), or "
+    "set .grad to None after use."
+)
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -144,6 +155,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         raise RuntimeError("backward() called inside a function transformation (torch.func). This is not supported: use "
                            "torch.func.grad or torch.func.vjp instead, or call backward() outside of it.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph and inputs is None:
+        caller.warn(CYCLE)
     if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
         array = tensors._array
         run, one = Run(keep, create_graph, None, True), wrap(np.array(1, array.dtype, ndmin=array.ndim))
@@ -160,11 +173,17 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = roots_of(outputs, initial(outputs, given))
-    targets: Any = None if wanted is None else {key: [] for key in target_keys(wanted, "backward")}
-    run = Run(keep, create_graph, targets, True)
-    found = run.execute(roots) if special.launcher is None else special.launcher(run, roots)
+    targets: Any = None
     if wanted is not None:
-        accumulate_non_leaves(wanted, found, create_graph)
+        targets = {key: [] for key in target_keys(wanted, "backward")}
+        for x in wanted:
+            if isinstance(x, Tensor):
+                retain_grad(x)
+    run = Run(keep, create_graph, targets, True)
+    if special.launcher is None:
+        run.execute(roots)
+    else:
+        special.launcher(run, roots)
 
 
 def is_loss(x: Any) -> bool:
@@ -181,24 +200,6 @@ def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
         raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
                            "only use `grad_tensors`.")  # fmt: skip
     return grad_variables
-
-
-def accumulate_non_leaves(inputs: tuple[Any, ...], found: dict[Any, Any], create_graph: bool) -> None:
-    """Put the captured gradients of inputs that are not leaves into their `.grad`, but of those that retain it anyway."""
-    for x in inputs:
-        if isinstance(x, Tensor) and not x.is_leaf:
-            edge = edge_of(x)
-            g = found.get((edge.node, edge.nr))
-            if g is not None and not _is_retained(x, edge):
-                g = g.clone() if create_graph else wrap(g.copy())
-                x._retains = True
-                x._grad = g if x._grad is None else x._grad + g
-
-
-def _is_retained(x: Tensor, edge: Any) -> bool:
-    extra = edge.node.extra
-    reference = None if extra is None else extra.retained.get(edge.nr)
-    return reference is not None and reference() is x
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -234,15 +235,15 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     found = run.execute(roots)
     results = [found.get(key) for key in keys]
     results = [r if r is None or on_tensors else wrap(r) for r in results]
-    return tuple(finished(r, x, i, allow_unused, materialize_grads)
+    return tuple(finished(r, x, i, allow_unused, materialize_grads, create_graph)
                  for i, (r, x) in enumerate(zip(results, ins, strict=True)))  # fmt: skip
 
 
-def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool) -> Any:
+def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool, create: bool) -> Any:
     """A gradient, or what stands for one that did not arrive."""
     if result is None and materialize:
         shape, dtype = expected(x)
-        return wrap(np.zeros(shape, dtype))
+        return wrap(np.zeros(shape, dtype)).requires_grad_(create)
     if result is None and not allow_unused:
         raise RuntimeError(
             f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
@@ -258,14 +259,27 @@ def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allo
     unused: list[bool] = []
 
     def one(vectors: Any) -> Any:
-        found = grad(outs, ins, vectors, keep, create, True, allow, False, materialize)
+        found = grad(outs, ins, vectors, keep, create, True, allow or materialize)
         unused[:] = [g is None for g in found]
         return tuple(g for g in found if g is not None)
 
+    check_batches(outs, given)
+    rows = iter(vmap(one, (tuple(None if g is None else 0 for g in given),))(given))
+    found = [None if missing else next(rows) for missing in unused]
+    return [finished(g, x, i, True, materialize, create) for i, (g, x) in enumerate(zip(found, ins, strict=True))]
+
+
+def check_batches(outs: Any, given: Any) -> None:
+    """Raise RuntimeError unless each of `given` holds vectors of the shape of its output."""
     if not any(isinstance(g, Tensor) for g in given):
         raise RuntimeError("grad: is_grads_batched=True needs grad_outputs whose first dimension runs over the vectors")
-    rows = iter(vmap(one, (tuple(None if g is None else 0 for g in given),))(given))
-    return tuple(None if missing else next(rows) for missing in unused)
+    for i, (out, g) in enumerate(zip(outs, given, strict=False)):
+        if isinstance(g, Tensor) and g.shape[1:] != expected(out)[0]:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension, and "
+                f"the others must be those of the output: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] one of "
+                f"{list(expected(out)[0])}."
+            )
 
 
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,

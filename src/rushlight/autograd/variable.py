@@ -8,12 +8,38 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.engine.run import queue_callback
+from rushlight.state import modes
 from rushlight.storage import storage_of
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, twin, wrap
+
+
+class Engine:
+    """What runs backward, as PyTorch's distributed code asks for it: `Variable._execution_engine`."""
+
+    def queue_callback(self, callback: Any) -> None:
+        """Call `callback()` once at the end of the backward that is going on, unless that fails.
+
+        It may queue more; its errors are those of that backward. Raises RuntimeError outside of a backward.
+
+        >>> import rushlight as torch
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> engine = torch.autograd.Variable._execution_engine
+        >>> handle = x.register_hook(lambda grad: engine.queue_callback(lambda: print("all done", x.grad)))
+        >>> (x * 2).backward()
+        all done tensor([2.])
+        """
+        queue_callback(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether the backward that is going on is for all leaves, as reentrant checkpoints need."""
+        return modes.run is None or modes.run.targets is None
 
 
 class _VariableMeta(type):
     """Every tensor counts as a Variable."""
+
+    _execution_engine = Engine()
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
@@ -38,6 +64,6 @@ class Variable(metaclass=_VariableMeta):
             return wrap(np.empty(0, dtypes.get_default_dtype().numpy)).requires_grad_(requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        made = wrap(data._array)
+        made = twin(data)
         made._storage = storage_of(data)
         return made.requires_grad_(requires_grad)

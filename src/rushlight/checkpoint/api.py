@@ -72,7 +72,8 @@ def checkpoint(
     if not modes.grad:
         return function(*args, **kwargs)
     debug = debug if Settings.debug is None else Settings.debug
-    frame = Frame(function, args, kwargs, context_fn(), preserve, determinism_check, debug, early_stop)
+    early = early_stop if Settings.early_stop is None else Settings.early_stop
+    frame = Frame(function, args, kwargs, context_fn(), preserve, determinism_check, debug, early)
     return frame.forward(args, kwargs)
 
 
@@ -120,7 +121,7 @@ def in_order(functions: list[Any]) -> Any:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """While active, whether second runs stop early, whatever their calls said.
+    """Whether the second runs of calls made inside stop early, whatever those calls say.
 
     >>> import rushlight as torch
     >>> with torch.utils.checkpoint.set_checkpoint_early_stop(False):

@@ -201,8 +201,7 @@ class Recall:
         if frame.holders[index]() is not None:
             self.found[index] = detached(value) if isinstance(value, Tensor) else value  # without the second graph
             self.waiting -= 1
-        early = frame.early_stop if Settings.early_stop is None else Settings.early_stop
-        if self.waiting == 0 and (early or not frame.complete):
+        if self.waiting == 0 and (frame.early_stop or not frame.complete):
             raise Stop(frame)
         return value
 

@@ -55,12 +55,15 @@ class Kept:
 class Selecting(Level):
     """A level that sees every operator of one run: the first fills `kept`, the second takes from it."""
 
-    def __init__(self, policy: Any, kept: dict[str, list[Any]], again: bool, mutation: bool):
-        self.policy, self.kept, self.again, self.mutation = policy, kept, again, mutation
+    def __init__(
+        self, policy: Any, kept: dict[str, list[Any]], decided: dict[str, list[bool]], again: bool, mutation: bool
+    ):
+        self.policy, self.kept, self.decided, self.again, self.mutation = policy, kept, decided, again, mutation
         self.at: dict[str, int] = {}
+        self.calls: dict[str, int] = {}
 
     def __enter__(self) -> None:
-        self.at = {}
+        self.at, self.calls = {}, {}
         self.former = set_mode("levels", (*modes.levels, self))
 
     def __exit__(self, *error: Any) -> None:
@@ -80,13 +83,23 @@ class Selecting(Level):
         with self.without():
             if op.view or op.name in SAC_IGNORED_OPS or any(level.owns(flat) for level in modes.levels):
                 return call.apply(op, inputs, statics, False)
-            context = SelectiveCheckpointContext(is_recompute=self.again)
-            if self.policy(context, op, *inputs, *statics) not in KEPT:
+            if not self.keeps(op, inputs, statics):
                 return call.apply(op, inputs, statics, False)
             kept = self.taken(op) if self.again else None
             if kept is None:
                 kept = self.computed(op, flat, statics)
             return self.finished(op, flat, statics, kept)
+
+    def keeps(self, op: Any, inputs: Any, statics: tuple[Any, ...]) -> bool:
+        """Whether the results are kept: the policy says so in the first run, and is not asked again."""
+        if not self.again:
+            context = SelectiveCheckpointContext(is_recompute=False)
+            found = self.policy(context, op, *inputs, *statics) in KEPT
+            self.decided.setdefault(op.name, []).append(found)
+            return found
+        index = self.calls[op.name] = self.calls.get(op.name, -1) + 1
+        said = self.decided.get(op.name, [])
+        return index < len(said) and said[index]
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """In-place operators always run."""
@@ -147,8 +160,8 @@ def operator_of(x: Any) -> Any:
     op = OPS.get(x) if isinstance(x, str) else getattr(x, "op", x)
     if not isinstance(op, Op):
         raise ValueError(
-            f"Expected op in `op_list` to be an operator (as torch.ops.aten.mm.default, torch.mm or 'mm') but got: {x!r} of "
-            f"type {type(x)}."
+            f"Expected op in `op_list` to be an OpOverload but got: {x!r} of type {type(x)}. Give an operator, as "
+            "torch.ops.aten.mm.default, or its name, as 'mm'."
         )
     return op
 
@@ -157,8 +170,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     """The two contexts of a selectively checkpointed call, to be returned by `context_fn`.
 
     policy_fn_or_list: the operators whose results are kept, or `policy(ctx, op, *args)`, which returns a
-    `CheckpointPolicy`; `op` is the operator's declaration, equal to `torch.ops.aten.NAME.default`, and `ctx.is_recompute`
-    tells the runs apart. Views are never kept, and operators in place always run again. A list with `mm` or `addmm`
+    `CheckpointPolicy`; `op` is the operator's declaration, equal to `torch.ops.aten.NAME.default`, and it is asked once for
+    each call, in the first run, where `ctx.is_recompute` is False. Views are never kept, and operators in place always run again. A list with `mm` or `addmm`
     stands for `linear` too, which is an operator of its own here.
 
     >>> import functools
@@ -181,5 +194,6 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[str, list[Any]] = {}
-    return (Selecting(policy, kept, False, allow_cache_entry_mutation),
-            Selecting(policy, kept, True, allow_cache_entry_mutation))  # fmt: skip
+    decided: dict[str, list[bool]] = {}
+    return (Selecting(policy, kept, decided, False, allow_cache_entry_mutation),
+            Selecting(policy, kept, decided, True, allow_cache_entry_mutation))  # fmt: skip

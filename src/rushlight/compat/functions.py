@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.ops.options import fills
+
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "compile",
@@ -49,8 +51,12 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted: on the CPU every operator gives the same bits for the same inputs and number of threads."""
+    """Have memory that would hold anything filled: see `torch.utils.deterministic`.
+
+    Otherwise nothing changes: on the CPU every operator gives the same bits for the same inputs and number of threads.
+    """
     _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
+    fills["deterministic"] = bool(mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -1,7 +1,7 @@
 """``import torch`` resolved to rushlight: an import hook that gives the same module objects a second name.
 
 ``torch.nn.functional`` *is* ``rushlight.nn.functional``: a class found under both names is one class, so
-``isinstance`` and pickles agree.  What scripts ask PyTorch's version for is decided by PyTorch's version: while the
+``isinstance`` and pickles agree; what has a name in PyTorch says that name of itself.  What scripts ask PyTorch's version for is decided by PyTorch's version: while the
 hook is there, ``__version__`` is the one of PyTorch that rushlight behaves as.
 """
 
@@ -10,47 +10,14 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
 import rushlight
+from rushlight.compat import naming
+from rushlight.compat.aliases import real_name
 
-__all__ = ["ALIASES", "install", "public_name", "real_name", "uninstall"]
-
-# Longest prefix first.
-ALIASES = {
-    "torchvision.models": "rushlight.models",
-    "torchvision": "rushlight.compat.torchvision",
-    "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
-    "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
-    "torch.torch_version": "rushlight.compat.torch_version",
-    "torch.version": "rushlight.compat.version",
-    "torch": "rushlight",
-}
-
-
-def real_name(name: str) -> str | None:
-    """The module that ``name`` resolves to, None for a name that is not ours.
-
-    >>> real_name("torch.nn.functional"), real_name("torchvision.models.resnet"), real_name("torchaudio")
-    ('rushlight.nn.functional', 'rushlight.models.resnet', None)
-    """
-    for alias, target in ALIASES.items():
-        if name == alias or name.startswith(alias + "."):
-            return target + name[len(alias) :]
-    return None
-
-
-def public_name(module: str) -> str:
-    """The name under which a PyTorch user knows a module of this package.
-
-    >>> public_name("rushlight.optim"), public_name("rushlight.models.resnet"), public_name("numpy")
-    ('torch.optim', 'torchvision.models.resnet', 'numpy')
-    """
-    for alias, target in ALIASES.items():
-        if module == target or module.startswith(target + "."):
-            return alias + module[len(target) :]
-    return module
+__all__ = ["install", "uninstall"]
 
 
 class _Alias(Loader):
@@ -69,17 +36,45 @@ class _Alias(Loader):
         module.__spec__, module.__loader__ = self.spec, self.loader
 
 
+class _Renaming(SourceFileLoader):
+    """Loads a module of this package, and lets it bear its public names."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        naming.show_public(module)
+
+
 class _Finder(MetaPathFinder):
     """Finds ``torch`` and ``torchvision``, and what lies below them, in this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.startswith("rushlight."):
+            return _renaming(PathFinder.find_spec(fullname, path, target))
         real = real_name(fullname)
-        if real is None or (real not in sys.modules and importlib.util.find_spec(real) is None):
-            return None
-        module = importlib.import_module(real)
-        return ModuleSpec(fullname, _Alias(real), is_package=hasattr(module, "__path__"))
+        found = None if real is None else _spec(real)
+        if real is None or found is None:
+            return None  # another finder may know it
+        return ModuleSpec(fullname, _Alias(real), is_package=found.submodule_search_locations is not None)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """The specification of a module of this package, None where there is none, nor a package to hold it."""
+    if name in sys.modules:
+        return sys.modules[name].__spec__
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
+            raise
+        return None
+
+
+def _renaming(spec: ModuleSpec | None) -> ModuleSpec | None:
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        spec.loader = _Renaming(spec.loader.name, spec.loader.path)
+    return spec
 
 
 _finder = _Finder()
@@ -97,6 +92,9 @@ def install() -> None:
             raise RuntimeError(f"{name} has been imported already: install the import hook before it")
     sys.meta_path.insert(0, _finder)
     _show_version("rushlight.compat.version", "rushlight.compat.torch_version", "PYTORCH")
+    naming.silence_numpy()
+    for module in naming.loaded():
+        naming.show_public(module)
 
 
 def _show_version(room: str, module: str, name: str) -> None:
@@ -110,5 +108,6 @@ def uninstall() -> None:
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
         _show_version("rushlight.version", "rushlight.version", "__version__")
+        naming.show_own()
     for name in [name for name in sys.modules if real_name(name)]:
         del sys.modules[name]

@@ -6,7 +6,7 @@ import traceback
 from types import ModuleType, TracebackType
 
 import rushlight
-from rushlight.compat.imports import public_name, real_name
+from rushlight.compat.aliases import public_name, real_name
 
 __all__ = ["explain", "place_of", "script_frames"]
 
@@ -53,7 +53,7 @@ def _missing_thing(error: BaseException) -> str | None:
         return error.name if error.name and real_name(error.name) else None
     if isinstance(error, ImportError):
         found = _CANNOT_IMPORT.search(str(error))
-        if found and found["module"].partition(".")[0] == "rushlight":
+        if found and _ours(found["module"]):
             return f"{public_name(found['module'])}.{found['name']}"
     return None
 
@@ -71,4 +71,4 @@ def _attribute(owner: object, name: str) -> str | None:
 
 
 def _ours(module: str) -> bool:
-    return module.partition(".")[0] == "rushlight"
+    return module.partition(".")[0] == "rushlight" or real_name(module) is not None

@@ -26,8 +26,12 @@ class Backend(str):
 
 
 def is_available() -> bool:
-    """Whether process groups can be made: yes, of one process."""
-    return True
+    """Whether there is a process group.
+
+    Packages that are told so import all of PyTorch's distributed modules, most of which are not here: it is not said
+    before a script has made a group, of one process.
+    """
+    return is_initialized()
 
 
 def is_initialized() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import functional
+from rushlight.distributions.utils import eps_of, functional, tiny_of
 from rushlight.ops.gamma_sample import log_standard_gamma
 from rushlight.ops.named import named
 
@@ -17,7 +17,8 @@ __all__ = ["Dirichlet"]
 class Dirichlet(Distribution):
     """Probabilities of K categories.  concentration: (*batch, K), positive; samples: (*sample, *batch, K).
 
-    A sample is the softmax of logarithms of gamma variables, and differentiable through them.
+    A sample is the softmax of logarithms of gamma variables, and differentiable through them. It is never 0 or 1: what
+    would be rounded to these becomes the next number, whose density is finite.
     """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
@@ -53,7 +54,8 @@ class Dirichlet(Distribution):
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
-        return log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
+        shares = log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
+        return shares.clamp(min=tiny_of(shares), max=1 - eps_of(shares) / 2)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

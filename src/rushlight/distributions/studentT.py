@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, standard_normal
+from rushlight.distributions.utils import broadcast_all, standard_normal, tiny_of
 from rushlight.ops.gamma_sample import log_standard_gamma
 
 __all__ = ["StudentT"]
@@ -46,7 +46,8 @@ class StudentT(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         half = 0.5 * self.df
-        log_ratio = log_standard_gamma(half.expand(shape)) - half.log()  # of the chi-squared variable and df
+        log_gamma = log_standard_gamma(half.expand(shape)).clamp(min=math.log(tiny_of(half)))  # keeps samples finite
+        log_ratio = log_gamma - half.log()  # of the chi-squared variable and df
         return self.loc + self.scale * standard_normal(shape, self.df) * (-0.5 * log_ratio).exp()
 
     def log_prob(self, value: Any) -> Any:

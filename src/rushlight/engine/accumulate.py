@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.conform import Holders, tensor_functions
+from rushlight.handles import Hooks
+from rushlight.signs import to_hold
+from rushlight.storage import dependents, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -59,14 +62,17 @@ def owns_memory(g: Any) -> bool:
 def hooked(leaf: Tensor, g: Any) -> Any:
     """The gradient after the leaf's hooks: a tensor."""
     for hook in tuple(leaf._hooks.values()):
-        try:
-            result = hook(g)
-        except Exception as error:
-            note_hook(error, hook, f"the gradient of a leaf of shape {list(leaf.shape)}")
-            raise
+        result = called(hook, leaf, g)
         if result is not None:
             g = check_hook_result(result, g, hook)
     return g
+
+
+def missed(leaf: Tensor) -> None:
+    """No gradient comes to a leaf that was waiting for one: tell the hooks that count those of several tensors."""
+    for hook in tuple(leaf._hooks.values()):
+        if getattr(hook, "counts_none", False):
+            called(hook, leaf, None)
 
 
 def described(hook: Any) -> str:
@@ -99,28 +105,48 @@ def check_hook_result(result: Any, g: Any, hook: Any) -> Any:
     return result
 
 
+def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
+    """What a hook returned, one gradient for each it was given."""
+    if not isinstance(result, (tuple, list)):
+        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}: hook {described(hook)}")
+    if len(result) != len(grads):
+        raise RuntimeError(f"hook {described(hook)} has returned an incorrect number of values (got {len(result)}, but "
+                           f"expected {len(grads)})")  # fmt: skip
+    return [new if new is None else check_hook_result(new, old, hook) for new, old in zip(result, grads, strict=True)]
+
+
 def accumulate_array(leaf: Tensor, g: Any) -> None:
     """Add the array `g` to `leaf.grad`, stealing or adding in place where possible, and run the leaf's hooks."""
     if leaf._edge is not LEAF and gone(leaf):
         return
-    if leaf._hooks:
-        t = hooked(leaf, wrap(g))
-        if t._edge is not None:
-            accumulate_tensor(leaf, t, False)
+    given = None
+    if leaf._hooks or leaf._node_hooks is not None:
+        given = prepared(leaf, wrap(g))
+        if given is None or given._edge is not None:
+            put(leaf, given)
             return
-        g = t._array
-        del t
+        g = given._array
+        if leaf._node_hooks is None or not leaf._node_hooks.post:
+            given = None
     grad = leaf._grad
     if grad is None:
         leaf._grad = wrap(owned_copy(g, leaf._array))
     elif grad._edge is None:
-        np.add(grad._array, g, out=grad._array)
+        if dependents:
+            settle(grad._held)
+        if grad._bits:
+            grad._held[...] = to_hold(grad, grad._array + g)
+        else:
+            np.add(grad._array, g, out=grad._array)
         if grad._storage is not None:
             grad._storage.version += 1
     else:
         leaf._grad = tensor_functions["add"](grad, wrap(g))
     del g
-    after(leaf)
+    if leaf._post_hooks:
+        accumulated(leaf)
+    if given is not None:
+        after_node(leaf, given)
 
 
 def gone(leaf: Tensor) -> bool:
@@ -134,17 +160,35 @@ def gone(leaf: Tensor) -> bool:
 
 
 def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
-    """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so."""
+    """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so, and run the leaf's hooks.
+
+    with_hooks: whether those of the gradient and of the AccumulateGrad run.
+    """
     if leaf._edge is not LEAF and gone(leaf):
         return
-    if with_hooks and leaf._hooks:
-        g = hooked(leaf, g)
+    if not with_hooks or not (leaf._hooks or leaf._node_hooks is not None):
+        add(leaf, g)
+    else:
+        put(leaf, prepared(leaf, g))
+
+
+def put(leaf: Tensor, g: Tensor | None) -> None:
+    """Add to `leaf.grad` what the hooks before it made of a gradient, and run those after it."""
+    if g is not None:
+        add(leaf, g)
+    if leaf._node_hooks is not None:
+        after_node(leaf, g)
+
+
+def add(leaf: Tensor, g: Tensor) -> None:
+    """Add the tensor `g` to `leaf.grad` out of place, and run the hooks that wait for that."""
     if leaf._grad is not None:
         leaf._grad = tensor_functions["add"](leaf._grad, g)
     else:
         # A copy: others hold the gradient too, and `.grad` may be changed in place.
         leaf._grad = g.clone() if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
-    after(leaf)
+    if leaf._post_hooks:
+        accumulated(leaf)
 
 
 def laid_out(g: Tensor, like: Any) -> Tensor:
@@ -155,16 +199,59 @@ def laid_out(g: Tensor, like: Any) -> Tensor:
     return g.permute(order).contiguous().permute([order.index(i) for i in range(like.ndim)])  # type: ignore[no-any-return]
 
 
-def after(leaf: Tensor) -> None:
+class NodeHooks:
+    """Hooks on the AccumulateGrad of a leaf: they live as long as the leaf."""
+
+    __slots__ = ("post", "pre")
+
+    def __init__(self) -> None:
+        self.pre, self.post = Hooks(), Hooks()
+
+
+def node_hooks(leaf: Tensor) -> NodeHooks:
+    """The hooks on a leaf's AccumulateGrad, for one to be added."""
+    if leaf._node_hooks is None:
+        leaf._node_hooks = NodeHooks()
+    return leaf._node_hooks  # type: ignore[no-any-return]
+
+
+def prepared(leaf: Tensor, g: Tensor) -> Tensor | None:
+    """The gradient after the leaf's hooks and the pre-hooks of its AccumulateGrad."""
+    if leaf._hooks:
+        g = hooked(leaf, g)
+    found: Any = g
+    for hook in tuple(leaf._node_hooks.pre.values()) if leaf._node_hooks is not None else ():
+        result = called(hook, leaf, (found,))
+        if result is not None:
+            (found,) = checked(result, [found], hook)
+    return found  # type: ignore[no-any-return]
+
+
+def accumulated(leaf: Tensor) -> None:
     """Run the hooks that wait for the accumulated gradient."""
-    if leaf._post_hooks:
-        for hook in tuple(leaf._post_hooks.values()):
-            result = hook(leaf)
-            if result is not None:
-                raise TypeError(f"Tensor post accumulate grad hooks should return None, got {type(result).__name__}")
-    if leaf._acc_hooks:
-        for hook in tuple(leaf._acc_hooks.values()):
-            hook((), (leaf._grad,))
+    for hook in tuple(leaf._post_hooks.values()):
+        result = hook(leaf)
+        if result is not None and result is not leaf:
+            kind = RuntimeError if isinstance(result, Tensor) else TypeError
+            raise kind(f"Tensor post accumulate grad hooks should return None. Got {type(result).__name__} from the hook "
+                       f"{described(hook)}.")  # fmt: skip
+
+
+def after_node(leaf: Tensor, g: Tensor | None) -> None:
+    """Run the post-hooks of the leaf's AccumulateGrad."""
+    for hook in tuple(leaf._node_hooks.post.values()):
+        result = called(hook, leaf, (), (g,))
+        if result is not None:
+            checked(result, [], hook)
+
+
+def called(hook: Any, leaf: Tensor, *args: Any) -> Any:
+    """The result of a hook for a leaf; an error in it is told so."""
+    try:
+        return hook(*args)
+    except Exception as error:
+        note_hook(error, hook, f"the gradient of a leaf of shape {list(leaf.shape)}")
+        raise
 
 
 def post_hook(leaf: Tensor, hook: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.rows import LARGE, add_large
+from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -65,7 +66,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
     if g.shape != shape:
         if fits(g.shape, shape):
             total = np.float32 if g.dtype.itemsize == 2 else None
-            g = np.asarray(np.add.reduce(g, axis=reduce_axes(g.shape, shape), dtype=total, keepdims=True))
+            g = add_up(g, tuple(reduce_axes(g.shape, shape)), True, total)
             g = g.reshape(shape)
         elif expands(g.shape, shape):
             g = np.broadcast_to(g, shape)
@@ -78,7 +79,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
 
 def cast_array(a: Any, dtype: Any) -> Any:
     """`a` in `dtype`: of complex numbers, the real part where `dtype` is real."""
-    if a.dtype.kind == "c" and dtype.kind != "c":
+    if a.dtype.kind == "c" and dtype.kind not in "cb":
         a = a.real
     return a.astype(dtype, copy=False)
 

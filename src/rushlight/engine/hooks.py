@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.engine.accumulate import check_hook_result, described, note_hook
+from rushlight.engine.accumulate import check_hook_result, checked, note_hook
 from rushlight.engine.node import Node
 from rushlight.tensor import Tensor, wrap
 
@@ -19,27 +19,40 @@ def lower(run: Any, g: Any) -> Any:
     return g if g is None or run.create else g._array
 
 
-def before_node(run: Any, node: Node, g: Any) -> Any:
-    """The gradients of the outputs after tensor hooks, retained gradients and pre-hooks."""
+def tensor_hooks(run: Any, node: Node, g: Any) -> Any:
+    """The gradients of the outputs after the hooks of tensors; those that tensors retain are kept."""
     extra = node.extra
-    if extra is None:
+    if extra is None or not (extra.tensor_hooks or extra.retained):
         return g
-    several = node.count != 1
-    grads = [lift(run, x) for x in (g if several else [g])]
+    grads = [lift(run, x) for x in (g if node.count != 1 else [g])]
     for nr, hooks in list(extra.tensor_hooks.items()):
         for hook in tuple(hooks.values()):
-            if grads[nr] is not None:
+            if grads[nr] is not None or getattr(hook, "counts_none", False):
                 result = call_hook(hook, node, f"the gradient of output {nr} of", grads[nr])
                 if result is not None:
                     grads[nr] = check_hook_result(result, grads[nr], hook)
     for nr, ref in extra.retained.items() if not run.dry else ():
         retain(ref(), grads[nr])
-    for hook in tuple((extra.pre_hooks or {}).values()):
+    return lowered(run, node, grads)
+
+
+def pre_hooks(run: Any, node: Node, g: Any) -> Any:
+    """The gradients of the outputs after the pre-hooks of the node."""
+    extra = node.extra
+    if extra is None or not extra.pre_hooks:
+        return g
+    grads = [lift(run, x) for x in (g if node.count != 1 else [g])]
+    for hook in tuple(extra.pre_hooks.values()):
         result = call_hook(hook, node, "the pre-hook of", tuple(grads))
         if result is not None:
             grads = checked(result, grads, hook)
-    lowered = [lower(run, x) for x in grads]
-    return lowered if several else lowered[0]
+    return lowered(run, node, grads)
+
+
+def lowered(run: Any, node: Node, grads: list[Any]) -> Any:
+    """The gradients of a node's outputs as the run passes them on."""
+    found = [lower(run, x) for x in grads]
+    return found if node.count != 1 else found[0]
 
 
 def retain(tensor: Any, g: Any) -> None:
@@ -48,16 +61,6 @@ def retain(tensor: Any, g: Any) -> None:
         return
     g = g.clone() if g._edge is not None else wrap(g._array.copy())
     tensor._grad = g if tensor._grad is None else tensor._grad + g
-
-
-def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
-    """What a hook returned, one gradient for each it was given."""
-    if not isinstance(result, (tuple, list)):
-        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}: hook {described(hook)}")
-    if len(result) != len(grads):
-        raise RuntimeError(f"hook {described(hook)} has returned an incorrect number of values (got {len(result)}, but "
-                           f"expected {len(grads)})")  # fmt: skip
-    return [new if new is None else check_hook_result(new, old, hook) for new, old in zip(result, grads, strict=True)]
 
 
 def call_hook(hook: Any, node: Node, what: str, *args: Any) -> Any:
@@ -76,10 +79,13 @@ def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
         return grads
     outer = tuple(lift(run, x) for x in (g if node.count != 1 else [g]))
     inner = [None] * len(node.edges) if grads is None else [lift(run, x) for x in grads]
+    shown = node.shown(inner)
     for hook in tuple(extra.post_hooks.values()):
-        result = call_hook(hook, node, "the hook of", tuple(inner), outer)
+        result = call_hook(hook, node, "the hook of", tuple(shown), outer)
         if result is not None:
-            inner = checked(result, inner, hook)
+            shown = checked(result, shown, hook)
+    for i, x in zip(node.input_places() or range(len(inner)), shown, strict=True):
+        inner[i] = x
     return [lower(run, x) for x in inner]
 
 

@@ -12,8 +12,9 @@ from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView
 from rushlight.engine.views import chain_of, follow_retained, refusal, replay
+from rushlight.signs import to_hold, turned
 from rushlight.state import Setting, modes
-from rushlight.storage import bump
+from rushlight.storage import bump, dependents, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -27,6 +28,8 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
             "normal tensor before doing inplace update."
         )
+    if dependents:
+        settle(tensor._held)
     if not modes.grad:
         return
     needs, view = tensor.requires_grad, tensor._view
@@ -74,12 +77,13 @@ class CopySlices(Node):
     The gradient of the changed region goes through `fn`; the rest passes unchanged.
     """
 
-    __slots__ = ("chain", "fn", "strides")
+    __slots__ = ("chain", "fn", "strides", "turned")
 
     def __init__(self, base: Tensor, chain: tuple[Any, ...], fn: Node):
         self.chain, self.fn, self.extra, self.seq = chain, fn, None, next_seq()
-        self.shape, self.dtype = base._array.shape, base._array.dtype
-        self.strides = None if base._array.flags.c_contiguous else base._array.strides
+        self.shape, self.dtype = base._held.shape, base._held.dtype
+        self.strides = None if base._held.flags.c_contiguous else base._held.strides
+        self.turned = any(op is not None and op.turns for op in (getattr(step, "op", None) for step in chain))
         self.edges = (edge_of(base) if base._edge is not None else None, *fn.edges[1:])
         fn.edges = (None, *fn.edges[1:])
 
@@ -104,6 +108,8 @@ class CopySlices(Node):
 
     def run(self, g: Any, wanted: int) -> Any:
         whole = g if self.mine(g) else self.buffer(g)
+        if self.turned:
+            return self.run_turned(whole, wanted)
         part = replay(self.chain, whole)
         grads = list(self.fn.run(self.of_output(part.copy()), wanted | 1))
         if grads[0] is None:
@@ -113,17 +119,27 @@ class CopySlices(Node):
         grads[0] = whole
         return grads
 
+    def run_turned(self, whole: Any, wanted: int) -> Any:
+        """As `run`, of a view through a conjugate or negative bit, which only a tensor sees through."""
+        with Setting("grad", False), Setting("levels", ()), Setting("inference", False):
+            part = replay(self.chain, wrap(whole))
+        grads = list(self.fn.run(self.of_output(turned(part._held, part._bits)), wanted | 1))
+        region = part._held.dtype.type(0) if grads[0] is None else grads[0]
+        part._held[...] = to_hold(part, np.asarray(region if part._held.dtype.kind == "c" else region.real))
+        grads[0] = whole
+        return grads
+
     def run_tensors(self, g: Any, wanted: int) -> Any:
         with Setting("grad", True):
-            if getattr(g._array, "interpreted", False):
+            if getattr(g._held, "interpreted", False):
                 whole = g.clone()
             else:
-                whole = wrap(self.buffer(np.zeros_like(g._array)))
+                whole = wrap(self.buffer(np.zeros(g._held.shape, g._held.dtype)))
                 whole.copy_(g)
             part = replay(self.chain, whole)
             outs = getattr(self.fn, "outs", None)
             if outs is not None:
-                edge = self.view_edge(g._array)
+                edge = self.view_edge(g._held)
                 self.fn.outs = [None if kept is None else OfView(kept, edge) for kept in outs]  # type: ignore[attr-defined]
             try:
                 grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -38,7 +39,12 @@ def decorate(function: Any, context: Any) -> Any:
     import inspect
 
     if inspect.isclass(function):
-        raise TypeError(f"cannot decorate the class {function.__name__}: decorate its functions")
+        warnings.warn(
+            f"Decorating classes is deprecated: what decorates {function.__name__} applies to making its objects alone, which "
+            "is no class any more. Decorate its functions, as __init__",
+            FutureWarning,
+            stacklevel=3,
+        )
     if inspect.isgeneratorfunction(function):
         return _generator(function, context)
     if inspect.iscoroutinefunction(function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from rushlight.engine.accumulate import accumulate_tensor, node_hooks
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.tensor import LEAF, Tensor
 
@@ -61,6 +62,15 @@ class Node:
     def release(self) -> None:
         """Drop what was saved."""
 
+    def input_places(self) -> tuple[int, ...] | None:
+        """The inputs that those outside see, where not all are: without those that can never have a gradient."""
+        return None
+
+    def shown(self, values: Any) -> list[Any]:
+        """Of values for each input, those of the inputs that are seen outside."""
+        places = self.input_places()
+        return list(values) if places is None else [values[i] for i in places]
+
     def name(self) -> str:
         """The name of the operation, as PyTorch spells it."""
         return type(self).__name__
@@ -79,7 +89,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The nodes that the inputs came from, each with the number of the output there."""
-        return tuple(as_function(edge) for edge in self.edges)
+        return tuple(as_function(edge) for edge in self.shown(self.edges))
 
     def register_prehook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; what it returns, unless None, replaces them."""
@@ -113,11 +123,18 @@ class Node:
         return int(self.seq)
 
     def __call__(self, *grads: Any) -> Any:
-        """The gradients of the inputs for these of the outputs, recorded where grad mode says so."""
-        from rushlight.state import Setting, modes
+        """The gradients of the inputs for these of the outputs, recorded where grad mode says so.
 
-        with Setting("grad", modes.grad):
+        One gradient, or a tuple of several. Raises TypeError unless there is one (or None) for each output.
+        """
+        if len(grads) != self.count:
+            raise TypeError(f"{self.name()} expected {self.count} arguments, got {len(grads)} instead: one gradient, or None, "
+                            "for each of its outputs")  # fmt: skip
+        if not self.runs_without_grad and all(g is None for g in grads):
+            found = [None] * len(self.edges)
+        else:
             found = self.run_tensors(grads[0] if self.count == 1 else list(grads), EVERY)
+        found = self.shown(found)
         return found[0] if len(found) == 1 else tuple(found)
 
     def __dir__(self) -> list[str]:
@@ -194,17 +211,17 @@ class AccumulateGrad(Node):
         """The name, with PyTorch's prefix."""
         return "torch::autograd::AccumulateGrad"
 
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        accumulate_tensor(self.variable, g, False)
+        return []
+
     def register_prehook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before the gradient is accumulated."""
-        return self.variable._add_hook("_hooks", lambda grad: _first(hook((grad,))))
+        """Call `hook(grad_outputs)` before the gradient is accumulated, after the hooks of the tensor."""
+        return node_hooks(self.variable).pre.add(hook)
 
     def register_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the gradient was accumulated; grad_inputs is empty."""
-        return self.variable._add_hook("_acc_hooks", hook)
-
-
-def _first(grads: Any) -> Any:
-    return grads[0] if isinstance(grads, (tuple, list)) else grads
+        return node_hooks(self.variable).post.add(hook)
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:
@@ -250,6 +267,6 @@ def edge_of(tensor: Tensor) -> Any:
     if tensor._view is not None:
         Tensor._refresh(tensor)
         if tensor._edge is None and tensor._view.base._edge is not None and tensor.requires_grad:
-            return Severed(tensor._array)
+            return Severed(tensor._held)
     edge = tensor._edge
     return tensor if edge is LEAF else edge

@@ -12,55 +12,16 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine import anomaly
-from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked
+from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
 from rushlight.engine.conform import Holders, add_arrays, conform_array, conform_tensor, tensor_functions
-from rushlight.engine.hooks import after_node, before_node
+from rushlight.engine.deep import DEEP, in_thread
+from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.state import Setting, modes, special
+from rushlight.engine.reach import Records, count_between, count_contributions, target_of
+from rushlight.state import Setting, modes, restore_scoped, scoped, special
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
-# A record of what a node or leaf waits for: [contributions outstanding, gradient so far (a list for several outputs),
-# whether it is a leaf].
-Records = dict[Any, list[Any]]
-
-
-def count_contributions(roots: Any) -> Records:
-    """For every node and leaf that gradients can reach from `roots`, how many contributions will arrive."""
-    records: Records = {}
-    stack: list[Any] = []
-    for edge in roots:
-        target = edge if isinstance(edge, Tensor) else edge.node
-        if target not in records:
-            records[target] = _record(target, 0)
-            if target is not edge or not isinstance(edge, Tensor):
-                stack.append(target)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is None:
-                continue
-            record = records.get(edge)
-            if record is not None:
-                record[0] += 1
-            elif edge.__class__ is Port:
-                node = edge.node
-                record = records.get(node)
-                if record is None:
-                    records[node] = _record(node, 1)
-                    stack.append(node)
-                else:
-                    record[0] += 1
-            elif isinstance(edge, Tensor):
-                records[edge] = [1, None, True]
-            else:
-                records[edge] = [1, None, False]
-                stack.append(edge)
-    return records
-
-
-def _record(target: Any, outstanding: int) -> list[Any]:
-    leaf = isinstance(target, Tensor)
-    return [outstanding, [None] * target.count if not leaf and target.count != 1 else None, leaf]
 
 
 class Run:
@@ -69,76 +30,62 @@ class Run:
     observes = False  # whether observers are told of every node: see `observed`
     record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
     dry = False  # whether it only looks at gradients, and another run on the same graph follows
+    depth = 0  # how many runs it is inside of
+    ends: Any = ()  # the nodes among the targets
+    callbacks: list[Any] | None = None  # called at its end: see `queue_callback`
 
     def __init__(self, keep_graph: bool, create_graph: bool, targets: dict[Any, list[int]] | None, into_grad: bool):
         self.keep, self.create, self.targets, self.into_grad = keep_graph, create_graph, targets, into_grad
         self.captured: dict[Any, Any] = {}
         self.token = object()  # tells runs apart, also when one object takes another's address
-        self.masks: dict[Node, int] | None = None
+        self.masks: dict[Node, int] | None = None  # of nodes on ways to targets: which of their edges lead to one
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
         """Send the gradients `roots` = [(edge, gradient)] through the graph; the captured gradients of targets."""
         if special.observing and self.__class__ is Run:
             self.__class__ = observed_class()
-        records = self.records = count_contributions([edge for edge, _ in roots])
-        if self.targets is not None:
-            self.masks = self.needed()
-        ready: list[Any] = []
+        outer = modes.run
+        if outer is not None and not self.depth:
+            self.depth = outer.depth + 1
+            if self.depth % DEEP == 0:  # too many runs inside each other for one stack
+                in_thread(lambda: self.execute(roots))
+                return self.captured
+        records = self.records = self.survey(roots)
         # A root's gradient may be the caller's tensor: it is never written to, since the caller holds it too.
         for edge, g in roots:
             self.deposit(edge, g if self.create else g._array)
+        ready: list[Any] = []
         for target in dict.fromkeys([edge.node for edge, _ in roots if not isinstance(edge, Tensor)]):
-            if records[target][0] == 0:  # nothing else leads there
+            if target in records and records[target][0] == 0:  # nothing else leads there
                 heappush(ready, (-target.seq, target))
-        former = modes.run
+        before = scoped() if special.count else None
         modes.run = self
         try:
             with Setting("grad", self.create and self.record):
                 for edge, _ in roots:
-                    if isinstance(edge, Tensor) and records[edge][0] == 0:
+                    if isinstance(edge, Tensor) and edge in records and records[edge][0] == 0:
                         self.leaf(edge, records[edge])
                 self.loop(ready)
+                if self.callbacks is not None:
+                    for callback in self.callbacks:  # which may queue more
+                        callback()
         finally:
-            modes.run = former
+            modes.run = outer
+            if special.count:
+                restore_scoped(before)
         return self.captured
+
+    def survey(self, roots: list[tuple[Any, Tensor]]) -> Records:
+        """Find the nodes and leaves that this run sends gradients to; with targets, those on a way to one alone."""
+        if self.targets is None:
+            return count_contributions(roots)
+        self.ends = {target for target, _ in self.targets if not isinstance(target, Tensor)}
+        records, self.masks = count_between(roots, self.targets)
+        return records
 
     def reached(self, edges: Any) -> int:
         """How many of the (node, output number, ...) `edges` this run sends gradients to."""
-        count = 0
-        for node, *_ in edges:
-            variable = getattr(node, "variable", None)
-            target = node if variable is None else variable
-            if target in self.records and self.wants(target):
-                count += 1
-        return count
-
-    def wants(self, target: Any) -> bool:
-        """Whether a node or leaf is on the way to what this run computes."""
-        if self.targets is None:
-            return True
-        if isinstance(target, Tensor):
-            return (target, 0) in self.targets
-        assert self.masks is not None
-        return target in self.masks or any((target, nr) in self.targets for nr in range(target.count))
-
-    def needed(self) -> dict[Node, int]:
-        """For each node on a way to a target, which of its edges lead to one."""
-        assert self.targets is not None
-        masks: dict[Node, int] = {}
-        nodes = sorted((n for n in self.records if isinstance(n, Node)), key=lambda n: n.seq)
-        for node in nodes:
-            mask = 0
-            for i, edge in enumerate(node.edges):
-                if edge is None:
-                    continue
-                if isinstance(edge, Tensor):
-                    wanted = (edge, 0) in self.targets
-                else:
-                    wanted = edge.node in masks or (edge.node, edge.nr) in self.targets
-                mask |= wanted << i
-            if mask:
-                masks[node] = mask
-        return masks
+        return sum(getattr(node, "variable", node) in self.records for node, *_ in edges)
 
     def loop(self, ready: list[Any]) -> None:
         """Run nodes until none is ready.  With one follower no queue is needed: a chain never touches the heap."""
@@ -149,32 +96,38 @@ class Run:
             heappush(ready, (-first.seq, first))
         deliver = self.deliver_tensor if self.create else self.deliver_array
         records, create, keep = self.records, self.create, self.keep
-        masks = self.masks
-        watched = masks is not None or modes.anomaly is not None or self.observes
+        masks, ends = self.masks, self.ends
+        watched = modes.anomaly is not None or self.observes
         node: Any = None
         while node is not None or ready:
             if node is None:
                 node = heappop(ready)[1]
             record = records[node]
             g, record[1] = record[1], None
-            if watched or node.extra is not None:
-                grads = self.guarded(node, g, EVERY if masks is None else masks.get(node, 0))
+            wanted = EVERY if masks is None else masks.get(node, 0)
+            if watched or node.extra is not None or node in ends:
+                grads = self.guarded(node, g, wanted)
             elif g is None and not node.runs_without_grad:
                 grads = None
             else:
-                grads = node.run_tensors(g, EVERY) if create else node.run(g, EVERY)
+                grads = node.run_tensors(g, wanted) if create else node.run(g, wanted)
             g = None
-            if not keep:
+            if not keep and (wanted or self.into_grad):  # else the way ends before it
                 node.release()
-            edges = node.edges
+            edges = node.edges if wanted else ()
             grads = [None] * len(edges) if grads is None else grads if grads.__class__ is list else list(grads)
+            plan = node.plan
+            if plan is not None and plan.order is not None and wanted:
+                edges, grads, wanted = in_order(plan.order, edges, grads, wanted)
             # Popped, so that from here on only `deliver` holds a gradient: it may then be stolen or added to in place.
             grads.reverse()
             node = None
             for edge in edges:
-                if edge is None:
+                if edge is None or not wanted & 1:
                     grads.pop()
+                    wanted >>= 1
                     continue
+                wanted >>= 1
                 done = deliver(edge, grads.pop())
                 if done is not None:
                     if node is None:
@@ -210,8 +163,10 @@ class Run:
                     node.saved = None
                 else:
                     node.release()
-            grads.reverse()
             edges, node = node.edges, None
+            if plan is not None and plan.order is not None:
+                edges, grads, _ = in_order(plan.order, edges, grads, EVERY)
+            grads.reverse()
             for edge in edges:
                 g = grads.pop()
                 if edge is None:
@@ -251,11 +206,14 @@ class Run:
 
     def guarded(self, node: Node, g: Any, mask: int) -> Any:
         """Run a node that has hooks, outputs to capture, or anomaly mode watching."""
-        g = before_node(self, node, g)
-        if self.targets is not None:
+        captures = not self.into_grad and node in self.ends
+        if captures and mask:  # as in PyTorch: what is captured on a way that goes on is the gradient before any hook
             self.capture(node, g)
-            if mask == 0:
-                return None
+        g = tensor_hooks(self, node, g)
+        if captures and not mask:
+            self.capture(node, g)
+            return None
+        g = pre_hooks(self, node, g)
         empty = g is None or (node.count != 1 and all(x is None for x in g))
         if empty and not node.runs_without_grad:
             grads: Any = None
@@ -338,8 +296,10 @@ class Run:
 
     def deposit(self, edge: Any, g: Any) -> None:
         """Hand a root's gradient to its edge, which counts no contribution."""
-        target = edge if isinstance(edge, Tensor) else edge.node
-        record = self.records[target]
+        target = target_of(edge)
+        record = self.records.get(target)
+        if record is None:  # it leads to no target
+            return
         if not isinstance(edge, Tensor) and target.count != 1:
             self.put(record[1], edge.nr, g)
         else:
@@ -351,20 +311,36 @@ class Run:
         """The gradient of a leaf is complete: accumulate or capture it."""
         g, record[1] = record[1], None
         if g is None:
+            if leaf._hooks:
+                missed(leaf)
             return
-        if self.targets is not None:
-            if (leaf, 0) not in self.targets:
-                return
-            if not self.into_grad:
-                if leaf._hooks:
-                    g = hooked(leaf, g if self.create else wrap(g))
-                    g = g if self.create else g._array
-                self.captured[leaf, 0] = g
-                return
+        if self.targets is not None and not self.into_grad:
+            if leaf._hooks:
+                g = hooked(leaf, g if self.create else wrap(g))
+                g = g if self.create else g._array
+            self.captured[leaf, 0] = g
+            return
         if self.create:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)
+
+
+def queue_callback(callback: Any) -> None:
+    """Call `callback()` at the end of the backward run that is going on.  Raises RuntimeError where none is."""
+    run = modes.run
+    if run is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass: call queue_callback from a hook or the "
+                           "backward of a custom function")  # fmt: skip
+    if run.callbacks is None:
+        run.callbacks = []
+    run.callbacks.append(callback)
+
+
+def in_order(order: Any, edges: Any, grads: Any, wanted: int) -> tuple[Any, list[Any], int]:
+    """Edges, gradients and the mask of wanted edges in another order of the inputs."""
+    mask = sum((wanted >> i & 1) << k for k, i in enumerate(order))
+    return [edges[i] for i in order], [grads[i] for i in order], mask
 
 
 def observed_class() -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import LEAF, Tensor, twin, wrap
 from rushlight.tree import tree_flatten, tree_unflatten
 
 FREED = (
@@ -45,6 +45,19 @@ class SavedOutput:
         return t
 
 
+class SavedTensor:
+    """A place in a node that keeps a tensor: `register_hooks` says how it is packed and unpacked there."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward."""
+        raise NotImplementedError
+
+
 class OfView:
     """A saved output of an operation in place on a view, with the edge that the view had afterwards.
 
@@ -65,7 +78,7 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("hooks", "packed", "stages", "tangents", "where")
+    __slots__ = ("hooks", "outer", "packed", "stages", "tangents", "where")
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: Any, where: Any = None, own: bool = False):
@@ -75,6 +88,7 @@ class Packed:
         tensor is a result of the node that keeps this: hooks see it detached, or what they keep would close a cycle.
         """
         self.hooks, self.tangents, self.where = hooks, tensor._tangents, where
+        self.outer = outer_edges(tensor, own)
         former, modes.saving = modes.saving, where
         try:
             self.packed, self.stages = pack(detached(tensor) if own else tensor, hooks)
@@ -111,12 +125,44 @@ class Packed:
     def tensor(self, edge: Any) -> Tensor:
         """The tensor with edge `edge`, or the leaf that it was."""
         found = self.unpack()
-        t = wrap(found._array)
+        t = twin(found)
         t._storage = storage_of(found)
-        t._edge = edge if edge is not None else None
+        t._edge = edge
+        t = in_outer_graphs(t, self.outer)
         if self.tangents is not None:
             t._tangents = self.tangents
         return t
+
+
+def outer_edges(tensor: Tensor, own: bool) -> tuple[Any, ...]:
+    """The edges of a tensor, and of the tensors of all samples in it, from the innermost level outwards.
+
+    own: whether the tensor is a result of the node that keeps them: that node gives its edge itself.
+    """
+    edges = [None if own else place(tensor)]
+    while getattr(tensor._array, "interpreted", False):
+        tensor = tensor._array.tensor
+        edges.append(place(tensor))
+    return tuple(edges)
+
+
+def place(tensor: Tensor) -> Any:
+    """The edge of a tensor that is about to be saved: itself, if it is a leaf."""
+    return tensor if tensor._edge is LEAF else tensor._edge
+
+
+def in_outer_graphs(t: Tensor, edges: tuple[Any, ...]) -> Tensor:
+    """What a hook unpacked, with the places in the graphs of outer levels that its original had."""
+    array = t._array
+    if len(edges) > 1 and getattr(array, "interpreted", False):
+        inner = twin(array.tensor)
+        inner._storage, inner._tangents = storage_of(array.tensor), array.tensor._tangents
+        made: Tensor = array.level.batched(in_outer_graphs(inner, edges[1:]), array.dim)
+        made._storage, made._edge = t._storage, t._edge
+        t = made
+    if t._edge is None:
+        t._edge = edges[0]
+    return t
 
 
 class PackedResults:
@@ -134,7 +180,7 @@ class PackedResults:
 
 def detached(tensor: Tensor) -> Tensor:
     """A tensor on the same memory, outside the graph."""
-    t = wrap(tensor._array)
+    t = twin(tensor)
     t._storage = storage_of(tensor)
     return t
 
@@ -201,8 +247,8 @@ def active_hooks() -> Any:
 def freed(node: Any) -> None:
     """Raise the error for a second run through `node`."""
     raise RuntimeError(
-        f"{FREED}Here the graph was freed at {node.name()}. If the values come from an earlier training step, detach() "
-        "them there; if this graph must be used twice, specify retain_graph=True the first time."
+        f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
+        "used twice; if the values come from an earlier training step, detach() them there."
     )
 
 

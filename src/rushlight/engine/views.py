@@ -30,7 +30,7 @@ def make_view(view: Tensor, of: Tensor, op: Any, statics: tuple[Any, ...], posit
     info = ViewInfo()
     info.op, info.statics, info.position, info.parent = op, statics, position, parent
     if parent is None:
-        info.base, info.array, info.kind = of, of._array, kind
+        info.base, info.array, info.kind = of, of._held, kind
     else:
         info.base, info.array, info.kind = parent.base, parent.array, kind or parent.kind
     view._storage = storage = storage_of(of)
@@ -47,13 +47,23 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
     array, base, steps = info.array, info.base, []
     while info is not None:
         if info.parent is not None and info.op.name == "as_strided":
-            return (tensor_functions["restride"](view._array, base._array),)
+            return restrided(view, base)
         steps.append(Step(info.op, info.statics, info.position))
         info = info.parent
-    if array is not base._array:
-        steps.append(tensor_functions["restride"](array, base._array))
+    if array is not base._held and not getattr(base._held, "interpreted", False):  # else a level has adopted the base
+        steps.append(tensor_functions["restride"](array, base._held))
     steps.reverse()
     return tuple(steps)
+
+
+def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
+    """The steps to a view by strides straight from a base, whose bits and dtype it may not share."""
+    turns, held, steps = view._bits ^ base._bits, base._held, []
+    if held.dtype.kind == "c" and view._held.dtype.kind == "f":
+        parts = tensor_functions["view_as_real"]
+        steps, held = [Step(parts, (), None)], parts.forward(None, held)
+    steps.append(tensor_functions["restride"](view._held, held))
+    return (*steps, *(Step(op, (), None) for op in tensor_functions["turns"] if op.turns & turns))
 
 
 def replay(chain: tuple[Any, ...], base: Any) -> Any:
@@ -70,7 +80,7 @@ def refresh(view: Tensor) -> None:
     """
     info = view._view
     base, own = info.base._edge, view._edge
-    if base is None and own is None:
+    if base is None and (own is None or own is LEAF):
         return
     version = view._storage.version
     if info.version == version:
@@ -79,7 +89,7 @@ def refresh(view: Tensor) -> None:
         raise RuntimeError(refusal(view, "its base or another view of its base has been"))
     info.version = version
     if base is None:
-        view._edge = Severed(view._array)
+        view._edge = Severed(view._held)
         return
     with Setting("grad", True), Setting("saved_hooks", ()):
         view._edge = replay(chain_of(view), info.base)._edge
@@ -101,26 +111,32 @@ FORBIDDEN = (
     "view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
     "outside (if you want the inplace to be tracked)."
 )
+AS_IT_IS = (
+    " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+    "logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
 REFUSED = {
     "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the output "
     "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
     "no_grad": FORBIDDEN,
     "inference": FORBIDDEN.replace("no_grad", "inference_mode"),
-    "function": " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-    "logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "
-    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+    "function": AS_IT_IS,
+    "as it is": AS_IT_IS,
 }
 
 
 def refusal(view: Tensor, changed: str) -> str:
     """Why a view may not be changed, or not be used after a change."""
     kind, edge = view._view.kind, view._edge
-    if kind in ("no_grad", "inference") or edge is None or edge is LEAF:
-        mode = "inference mode" if kind == "inference" else "no_grad mode"
-        start = f"A view was created in {mode} and {changed} modified inplace with grad mode enabled."
+    first = edge is None or edge is LEAF or edge.__class__ is Severed
+    name = "" if first else f"Output {edge.nr} of {edge.node.name().removesuffix('0').removesuffix('Backward')}"
+    if kind in ("no_grad", "inference") or first:
+        what = "A view was created" if first else f"{name} is a view of a view which was created"
+        mode, now = ("inference", "in normal mode") if kind == "inference" else ("no_grad", "with grad mode enabled")
+        start = f"{what} in {mode} mode and {changed} modified inplace {now}."
     else:
-        name = edge.node.name().removesuffix("0").removesuffix("Backward")
-        start = f"Output {edge.nr} of {name} is a view and {changed} modified inplace."
+        start = f"{name} is a view and {changed} modified inplace."
     return start + REFUSED[kind]
 
 

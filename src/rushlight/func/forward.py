@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight import tree
 from rushlight.autograd import forward_ad
-from rushlight.func.reverse import check_aux, grads, split_aux
+from rushlight.func.reverse import check_aux, check_outputs, grads, split_aux
 from rushlight.func.transform import Transform
 from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
@@ -41,10 +41,12 @@ def pushed(func: Any, primals: list[Tensor], tangents: list[Any], spec: Any, has
            strict: bool = False) -> tuple[list[Any], list[Any], Any, Any]:  # fmt: skip
     """(output leaves, their tangents, output structure, auxiliary); a tangent of None is zero and costs nothing."""
     with Setting("forward_grad", True), forward_ad.dual_level() as level:
+        level.of_function = True
         duals = [p if t is None else forward_ad.make_dual(p, t, level=level)
                  for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
         output, aux = split_aux(func(*tree.tree_unflatten(duals, spec)), has_aux, WHAT)
         flat, shape = tree.tree_flatten(output)
+        check_outputs(WHAT, flat)
         for x in flat:
             if not isinstance(x, Tensor):
                 raise RuntimeError(

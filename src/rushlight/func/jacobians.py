@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,11 @@ def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: in
         def partial(*primals: Any) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
-        output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux)
+        output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux, func)
         outs, spec = tree.tree_flatten(output)
         check_real("jacrev", "outputs", outs)
         rows = [rows_of(pullback, outs, k, chunk_size) for k in range(len(outs))]
+        pullback.transform.settle()
         shaped = [tree.tree_unflatten(row, pullback.inputs_spec) for row in rows]
         jacobian = tree.tree_unflatten([r if isinstance(argnums, tuple) else r[0] for r in shaped], spec)
         return (jacobian, aux) if has_aux else jacobian
@@ -141,40 +143,45 @@ def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: st
         def partial(*primals: Any) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
-        seen: list[Any] = []
-        columns_by_input = [columns_of(partial, flat, spec, i, has_aux, randomness, seen) for i in range(len(flat))]
-        shape, aux = seen[0]
-        parts = [tree.tree_unflatten([c[k] for c in columns_by_input], spec) for k in range(shape.count)]
+        by_output, shape, aux = columns_of(partial, flat, spec, has_aux, randomness)
+        parts = [tree.tree_unflatten(row, spec) for row in by_output]
         jacobian = tree.tree_unflatten([p if isinstance(argnums, tuple) else p[0] for p in parts], shape)
         return (jacobian, aux) if has_aux else jacobian
 
     return wrapper
 
 
-def columns_of(func: Any, flat: list[Any], spec: Any, i: int, has_aux: bool, randomness: str,
-               seen: list[Any]) -> list[Tensor]:  # fmt: skip
-    """The Jacobian of every output leaf with respect to input leaf `i`; `seen` gets (output structure, auxiliary)."""
-    x, n = flat[i], flat[i]._array.size
+def columns_of(func: Any, flat: list[Tensor], spec: Any, has_aux: bool,
+               randomness: str) -> tuple[list[list[Tensor]], Any, Any]:  # fmt: skip
+    """(Jacobians of every output leaf by every input leaf, structure of the outputs, auxiliary).
+
+    The function runs once, for all columns together: what it draws or changes is then one and the same for all.
+    """
     shape: list[Any] = []
 
-    def push(vector: Tensor) -> Any:
-        tangents = [vector if j == i else None for j in range(len(flat))]
-        _, found, structure, aux = pushed(func, flat, tangents, spec, has_aux)
+    def push(vectors: list[Tensor]) -> Any:
+        _, found, structure, aux = pushed(func, flat, vectors, spec, has_aux)
         shape[:] = [structure]
         return found, aux if has_aux else ()
 
-    if n == 0:
-        return no_columns(push, x, shape, seen)
-    found, aux = vmap(push, randomness=randomness)(units(x, 0, n))
-    seen.append((shape[0], tree.tree_map(lambda a: a[0], aux)))
-    return [columns_last(t, x) for t in found]
+    sizes = [x._array.size for x in flat]
+    ends = list(itertools.accumulate(sizes))
+    if not any(sizes):
+        found, aux = push([zeros_like(x) for x in flat])
+        empty = [[wrap(np.zeros((*t._array.shape, *x._array.shape), t._array.dtype)) for x in flat] for t in found]
+        return empty, shape[0], aux
+    blocks = [padded_units(x, end - n, ends[-1]) for x, n, end in zip(flat, sizes, ends, strict=True)]
+    found, aux = vmap(push, randomness=randomness)(blocks)
+    columns = [[columns_last(t[end - n : end], x) for x, n, end in zip(flat, sizes, ends, strict=True)] for t in found]
+    return columns, shape[0], tree.tree_map(lambda a: a[0], aux)
 
 
-def no_columns(push: Any, x: Tensor, shape: list[Any], seen: list[Any]) -> list[Tensor]:
-    """The Jacobian with respect to an input without elements."""
-    found, aux = push(zeros_like(x))
-    seen.append((shape[0], aux))
-    return [wrap(np.zeros((*t._array.shape, *x._array.shape), t._array.dtype)) for t in found]
+def padded_units(like: Tensor, start: int, rows: int) -> Tensor:
+    """The unit vectors of the shape of `like`, stacked from row `start` of `rows`; the other rows are zero."""
+    n = like._array.size
+    block = np.zeros((rows, n), like._array.dtype)
+    block[np.arange(start, start + n), np.arange(n)] = 1
+    return wrap(block.reshape(rows, *like._array.shape))
 
 
 def columns_last(t: Tensor, x: Tensor) -> Tensor:
@@ -187,9 +194,7 @@ def columns_last(t: Tensor, x: Tensor) -> Tensor:
 def columns(func: Any, inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:
     """The Jacobian of each of the tensors that `func` returns in a tuple, with respect to each input."""
     _, spec = tree.tree_flatten(inputs)
-    seen: list[Any] = []
-    by_input = [columns_of(func, list(inputs), spec, i, False, "error", seen) for i in range(len(inputs))]
-    return [[c[k] for c in by_input] for k in range(len(by_input[0]))]
+    return columns_of(func, list(inputs), spec, False, "error")[0]
 
 
 def hessian(func: Any, argnums: Any = 0) -> Any:

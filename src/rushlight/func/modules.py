@@ -18,17 +18,19 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call `module` with the given tensors in place of its parameters and buffers of those names.
+    """Call `module` with the given tensors in place of its parameters, buffers and other tensors of those names.
 
     Args:
         parameter_and_buffer_dicts: tensors by dotted names, in one or several dictionaries; what is not named stays the
-            module's own.
+            module's own, and names that the module does not have are ignored.
         args, kwargs: arguments of the call; a single one need not be in a tuple.
         tie_weights: a tensor given for one name of a shared parameter is used for its other names too.
         strict: raise RuntimeError for unknown or missing names.
 
-    The module is left as it was, whatever happens. In-place changes of its buffers by the call go to the tensors given.
-    Raises ValueError for a name in several dictionaries and for different tensors on tied names.
+    The module is left as it was, whatever happens. In-place changes of its buffers by the call go to the tensors given;
+    what the call assigns to a name is afterwards in the dictionary, if there is one alone.
+    Raises ValueError for a name in several dictionaries and for different tensors on tied names, TypeError for the name of
+    what is no tensor, AttributeError for one that is computed (a property, a parametrized tensor).
 
     >>> import rushlight as torch
     >>> layer = torch.nn.Linear(2, 1)
@@ -62,42 +64,79 @@ def merged(dicts: Any) -> dict[str, Tensor]:
 @contextlib.contextmanager
 def reparametrized(module: Any, given: dict[str, Tensor], tie_weights: bool = False,
                    strict: bool = False) -> Iterator[None]:  # fmt: skip
-    """While active, `module` has the given tensors for its parameters and buffers of those names."""
+    """While active, `module` has the given tensors under those names; afterwards `given` what it had under them then."""
     for tensor in given.values():
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"{tensor!r} is not an instance of torch.Tensor")
-    given = tied(module, given) if tie_weights else dict(given)
+    all_names = tied(module, given) if tie_weights else dict(given)
     if strict:
-        check_names(module, given)
-    places = [(*place_of(module, name), tensor) for name, tensor in given.items()]
-    former: list[Any] = []
+        check_names(module, all_names)
+    places = [Place(module, path) for path in all_names]
+    swapped: list[Place] = []
     try:
-        for register, name, tensor in places:
-            former.append((register, name, name in register, register.get(name)))
-            register[name] = tensor
+        for place, tensor in zip(places, all_names.values(), strict=True):
+            swapped.append(place)
+            place.former = place.get()
+            place.put(tensor)
         yield
     finally:
-        for register, name, had, tensor in reversed(former):
-            if had:
-                register[name] = tensor
-            else:
-                register.pop(name, None)
+        left = {place.path: place.get() for place in swapped}
+        for place in reversed(swapped):
+            place.put(place.former)
+        given.update({path: left[path] for path in given if left.get(path, MISSING) is not MISSING})
 
 
-def place_of(module: Any, path: str) -> tuple[dict[str, Any], str]:
-    """The dictionary that holds a parameter or buffer, and its name there.  Raises AttributeError for a wrong path."""
-    parent, _, name = path.rpartition(".")
-    if not name:
-        raise KeyError('tensor name can\'t be empty string ""')
-    owner = module
-    for step in parent.split(".") if parent else ():
-        if step not in owner._modules:
-            raise AttributeError(f"{type(owner).__name__} has no attribute `{step}`")
-        owner = owner._modules[step]
-    for register in ("_parameters", "_buffers"):
-        if name in owner.__dict__[register]:
-            return owner.__dict__[register], name
-    return owner.__dict__["_buffers"], name
+MISSING = object()
+
+
+class Place:
+    """Where a module, or one inside it, keeps a tensor: its parameters, its buffers, or its other attributes."""
+
+    def __init__(self, module: Any, path: str):
+        parent, _, self.name = path.rpartition(".")
+        if not self.name:
+            raise KeyError('tensor name can\'t be empty string ""')
+        self.path, self.former = path, MISSING
+        owner = submodule(module, parent)
+        registers = [owner.__dict__[register] for register in ("_parameters", "_buffers")]
+        self.register = next((r for r in registers if self.name in r), owner.__dict__)
+        self.others = [r for r in (*registers, owner.__dict__) if r is not self.register]
+        if self.register is owner.__dict__:
+            check_attribute(owner, self.name)
+
+    def get(self) -> Any:
+        """What is here now, wherever the module has moved it to, or MISSING."""
+        return next((r[self.name] for r in (self.register, *self.others) if self.name in r), MISSING)
+
+    def put(self, value: Any) -> None:
+        """Put a value here, and nowhere else; nothing for MISSING."""
+        for other in self.others:
+            other.pop(self.name, None)
+        if value is MISSING:
+            self.register.pop(self.name, None)
+        else:
+            self.register[self.name] = value
+
+
+def submodule(module: Any, path: str) -> Any:
+    """The module at a dotted path.  Raises AttributeError where there is nothing, TypeError where there is no module."""
+    for step in path.split(".") if path else ():
+        if step not in module._modules:
+            if hasattr(module, step):
+                raise TypeError(f"submodule `{step}`: {getattr(module, step)!r} is not an instance of torch.nn.Module")
+            raise AttributeError(f"{type(module).__name__} has no attribute `{step}`")
+        module = module._modules[step]
+    return module
+
+
+def check_attribute(owner: Any, name: str) -> None:
+    """Raise where an attribute that is neither parameter nor buffer cannot hold a tensor for the time of a call."""
+    if hasattr(getattr(type(owner), name, None), "__set__"):
+        raise AttributeError(f"attribute `{name}` of {type(owner).__name__} is computed when it is read: give what it is "
+                             "computed from (of a parametrized tensor `parametrizations.NAME.original`)")  # fmt: skip
+    value = getattr(owner, name, None)
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"attribute `{name}`: {value!r} is not an instance of torch.Tensor")
 
 
 def tied(module: Any, given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -163,10 +202,7 @@ def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         tensors = [state[name] for state in states]
         needs = [t.requires_grad for t in tensors]
         if any(needs) and not all(needs):
-            raise RuntimeError(
-                "Expected tensors from the same attribute on each model to have the same requires_grad, got mixed values "
-                f"for {name!r}"
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad, got mixed values")
         made[name] = stack([t.detach() for t in tensors]).requires_grad_(needs[0])
     return made
 

@@ -50,6 +50,15 @@ def split_aux(output: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     return output
 
 
+def check_outputs(what: str, leaves: list[Any]) -> None:
+    """Raise RuntimeError where the user's function returned nothing to differentiate."""
+    if not leaves or leaves == [None]:
+        raise RuntimeError(
+            f"{what}: Expected f to be a function that has non-empty output (got output = {leaves}): return a tensor, or "
+            "several in a tuple, list or dictionary"
+        )
+
+
 def check_aux(aux: Any) -> None:
     """Raise RuntimeError unless an auxiliary output holds tensors alone."""
     for x in tree.tree_leaves(aux):
@@ -107,6 +116,7 @@ def value_and_grads(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
         # An auxiliary result in a graph outside must not find it freed.
         found = grads([output], flat, [None], has_aux, transform)
         results = transform.results((tuple(tree.tree_unflatten(found, spec)), output, aux))
+    transform.settle()
     gradients, value, aux = results
     return gradients if isinstance(argnums, tuple) else gradients[0], value, aux
 
@@ -184,22 +194,23 @@ class Pullback:
         return tree.tree_unflatten(found, self.inputs_spec)
 
 
-def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, Pullback, Any]:
-    """(outputs, pullback, auxiliary) of one call."""
+def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Any = None) -> tuple[Any, Pullback, Any]:
+    """(outputs, pullback, auxiliary) of one call.  owner: the user's function, whose captured tensors may not be changed."""
     what = "vjp(f, *primals)"
     transform = Transform()
     with transform:
-        inputs = transform.inputs(primals)
+        inputs = transform.inputs(primals, True)  # what it returns may be called where gradients are recorded
         output, aux = split_aux(func(*inputs), has_aux, what)
         if has_aux:
             check_aux(aux)
         flat, spec = tree.tree_flatten(output)
+        check_outputs(what, flat)
         for x in flat:
             if not isinstance(x, Tensor):
                 raise RuntimeError(
                     f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
                 )
-        transform.check_captured(func)
+        transform.check_captured(func if owner is None else owner)
         transform.close()
         shown, aux = transform.results((output, aux))
     return shown, Pullback(transform, flat, spec, inputs), aux

@@ -17,7 +17,7 @@ from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.batched import detached, fresh_leaf, innermost
 from rushlight.state import modes, set_mode
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, twin
 
 
 class Mark(Node):
@@ -66,7 +66,7 @@ def around(x: Tensor, level: Any) -> tuple[Tensor, Any]:
     tangents = {k: t for k, t in (x._tangents or {}).items() if k in inside}
     if not tangents:
         return x, None
-    bare = wrap(x._array)
+    bare = twin(x)
     bare._storage, bare._edge = x._storage, edge_of(x)
     bare._tangents = {k: t for k, t in x._tangents.items() if k not in tangents} or None
     return bare, tangents
@@ -116,11 +116,13 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
         tangents = None
     if keep and (x._edge is None or leads_out(edge_of(x), seen)):
         t = x
-    elif type(x._array) is BatchedArray and not keep:
+    elif type(x._held) is BatchedArray and not keep:
         t = detached(x)
     elif x.requires_grad:
-        t = wrap(x._array)
-        t._storage, t._inference = x._storage, x._inference
+        t = twin(x)
+        t._storage = x._storage
+        if x._inference:
+            t._inference = t._unusual = True
     else:
         t = x
     if tangents is not None:
@@ -146,9 +148,9 @@ class Transform:
         modes.transform = self.former[1]
         self.close()
 
-    def inputs(self, args: Any) -> Any:
-        """The tensors of a tree of arguments, marked."""
-        made = tree.tree_map(lambda x: marked(x, self.outer), args)
+    def inputs(self, args: Any, outer: bool | None = None) -> Any:
+        """The tensors of a tree of arguments, marked.  outer: as in `marked`; None for what the mode outside says."""
+        made = tree.tree_map(lambda x: marked(x, self.outer if outer is None else outer), args)
         self.marks += [x._edge for x in tree.tree_leaves(made)]
         return made
 
@@ -156,6 +158,22 @@ class Transform:
         """The transformation is over: to others its inputs are as good as constants."""
         for mark in self.marks:
             mark.open = False
+
+    def settle(self) -> None:
+        """Have tensors that were changed in place be constants again, but for what those outside differentiate at.
+
+        To be called when no gradient is asked for any more.
+        """
+        seen: set[Any] = set()
+        for ref, name in self.changed:
+            tensor = ref()
+            if tensor is None:
+                continue
+            if not (self.outer and alive(tensor, seen)):
+                tensor._edge = None
+            elif modes.transform is not None:
+                modes.transform.changed.append((ref, name))
+        self.changed.clear()
 
     def results(self, results: Any) -> Any:
         """A tree of results as those outside see them."""
@@ -172,7 +190,6 @@ class Transform:
         changed = [
             (tensor, name) for tensor, name in ((ref(), name) for ref, name in self.changed) if tensor is not None
         ]
-        self.changed.clear()
         if not changed:
             return
         captured = captured_by(func)
@@ -225,4 +242,4 @@ def how_to_run(tensors: list[Tensor], transform: Transform) -> tuple[bool, bool]
     """(tensors, record): whether a backward from these runs on tensors, as levels need, and whether it is recorded."""
     seen: set[Any] = set()
     record = transform.outer and any(alive(x, seen) for x in tensors)
-    return record or bool(modes.levels) or any(type(x._array) is BatchedArray for x in tensors), record
+    return record or bool(modes.levels) or any(type(x._held) is BatchedArray for x in tensors), record

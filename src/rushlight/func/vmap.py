@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from rushlight.ops.batched import BatchedLevel
 from rushlight.ops.batching.given import in_front
 from rushlight.ops.join import cat_op
+from rushlight.ops.randomness import Repetition
 from rushlight.ops.shape import broadcast, slice_op
 from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
@@ -162,11 +164,13 @@ class Call:
     def in_chunks(self, dims: list[Any], size: int, chunk: int, kwargs: Any) -> Any:
         """Run the function on some samples at a time and join the results."""
         parts = []
+        repetition = Repetition() if self.randomness == "same" else None
         for start in range(0, size, chunk):
             end = min(start + chunk, size)
             leaves = [x if d is None else slice_op(x, (*[slice(None)] * d, slice(start, end), ...))
                       for x, d in zip(self.leaves, dims, strict=True)]  # fmt: skip
-            parts.append(self.results(leaves, dims, end - start, kwargs))
+            with repetition.run() if repetition is not None else nullcontext():
+                parts.append(self.results(leaves, dims, end - start, kwargs))
         _, spec, out_dims = parts[0]
         joined = []
         for column, d in zip(zip(*(found for found, _, _ in parts), strict=True), out_dims, strict=True):

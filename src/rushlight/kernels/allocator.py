@@ -23,7 +23,7 @@ _p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "exact": (_i,), "limit": (_n, _p),
     "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
-    "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p,), "stack_size": (_i,), "stack": (_i, _p, _p),
+    "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
 
@@ -48,7 +48,7 @@ class Library:
         library = ctypes.PyDLL(path)
         for name, kinds in _ARGUMENTS.items():
             function = library[f"rl_memory_{name}"]
-            function.argtypes, function.restype = kinds, _i if name in ("label", "stack_size") else None
+            function.argtypes, function.restype = kinds, _i if name in ("label", "events", "stack_size") else None
             setattr(self, name, function)
         self.handler.restype = _p
         addresses = (ctypes.cast(getattr(ctypes.pythonapi, name), _p) for name in _PYTHON)
@@ -163,12 +163,11 @@ def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
     lib = library()
     sizes = (ctypes.c_int64 * 4)()
     lib.sizes(sizes)
+    events = np.zeros(0, EVENT)
+    # Room for the blocks that this function itself makes; again if other threads made more meanwhile.
+    while not lib.events(events.ctypes.data, len(events), sizes):
+        events = np.zeros(sizes[0] + sizes[2] + 64, EVENT)
     kept, dropped, alive, stacks = sizes
-    # Room for the blocks that this function itself makes.
-    events = np.zeros(kept + alive + 64, EVENT)
-    lib.sizes(sizes)
-    kept, dropped, alive, stacks = sizes
-    lib.events(events.ctypes.data)
     return events[:kept], dropped, events[kept : kept + alive], [_stack(lib, i) for i in range(stacks)]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.kernels.dispatch import FLOAT32, Array, is_half, native, up
+from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, up
 from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.native import loader
 from rushlight.kernels.reference import attention as reference
@@ -71,26 +71,34 @@ class _Scores:
 
     def arguments(self, block: _Block, scores: Array, lse: Array) -> tuple[Any, ...]:
         """What the kernels between the products take: the batch elements' heads one after another."""
-        mask, kind, head, row = self.mask_block(block)
-        flat = scores.reshape(-1, *scores.shape[2:])
-        return flat, mask, kind, head, row, lse.reshape(flat.shape[:2]), *flat.shape, block.first, self.scale
+        flat = _heads_together(scores)
+        return flat, self.mask_block(block), lse.reshape(flat.shape[:2]), block.first, self.scale
 
-    def mask_block(self, block: _Block) -> tuple[Array | None, int, int, int]:
-        """The mask of a block, its kind, and its strides in elements by head and row."""
+    def mask_block(self, block: _Block) -> Array | None:
+        """The mask of a block, (heads, rows, columns); one head stands for all where they share it."""
         if self.mask is None:
-            return None, 0, 0, 0
+            return None
         part = self.mask[block.b, block.heads, block.rows, : block.columns]
-        size = part.itemsize
-        if part.shape[0] == 1 or part.strides[:2] == (0, 0):
-            part = part[0]
-        else:
-            part = np.ascontiguousarray(part).reshape(-1, *part.shape[2:])
-        if part.shape[-1] > 1 and part.strides[-1] != size:
-            part = np.ascontiguousarray(part)
-        if part.strides[0] == 0:
-            part = part[:1]
-            return part, 2 if part.dtype == bool else 1, 0, part.strides[1] // size
-        return part, 2 if part.dtype == bool else 1, part.strides[0] // size, part.strides[1] // size
+        if all(size == 1 or stride == 0 for size, stride in zip(part.shape[:2], part.strides, strict=False)):
+            part = part[:1, :1]
+        return _gapless_rows(_heads_together(part))
+
+
+def _heads_together(a: Array) -> Array:
+    """(B, H, L, S) as (B * H, L, S)."""
+    return a.reshape(a.shape[0] * a.shape[1], *a.shape[2:])
+
+
+def _gapless_rows(a: Array) -> Array:
+    """`a` if its last axis is gapless and its elements aligned, else a copy without the axes along which it repeats."""
+    if _rows_lie_well(a):
+        return a
+    once = a[tuple(slice(1) if stride == 0 else slice(None) for stride in a.strides[:-1])]
+    return np.broadcast_to(once.copy(order="C"), a.shape)
+
+
+def _rows_lie_well(a: Array) -> bool:
+    return a.flags.aligned and (a.shape[-1] <= 1 or a.strides[-1] == a.itemsize)
 
 
 def _buffer(q: Array, k: Array, causal: bool) -> Array:
@@ -120,10 +128,10 @@ def _gradients(q: Array, k: Array, v: Array) -> list[Array]:
     return list(np.empty([shape[i] for i in order], q.dtype).transpose(np.argsort(order)))
 
 
-def _fused(arrays: tuple[Array, ...], v: Array, mask: Array | None, causal: bool) -> tuple[Any, Any, Any] | None:
-    """The native kernels for whole heads, the mask as they want it, and the layout: None where they do not apply.
+def _fused(arrays: tuple[Array, ...], mask: Array | None) -> tuple[Any, Any] | None:
+    """The native kernels for whole heads, and the mask as they want it: None where they do not apply.
 
-    arrays: q, k, v, out and those of the backward (g, gq, gk, gv), in the order of the kernel's struct.
+    arrays: q, k, v, out and those of the backward (g, gq, gk, gv).
     """
     q, k = arrays[:2]
     table = native(q.dtype)
@@ -132,15 +140,10 @@ def _fused(arrays: tuple[Array, ...], v: Array, mask: Array | None, causal: bool
     if mask is not None:
         mask = np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
         mask = mask if mask.dtype == bool else mask.astype(q.dtype, copy=False)
-        if mask.strides[-1] != mask.itemsize and mask.shape[-1] > 1:
-            mask = np.ascontiguousarray(mask)
-    if any(a.dtype != q.dtype or (a.strides[-1] != a.itemsize and a.shape[-1] > 1) for a in arrays):
+        mask = _gapless_rows(mask)
+    if not all(a.dtype == q.dtype and _rows_lie_well(a) for a in arrays):
         return None
-    kind = 0 if mask is None else 2 if mask.dtype == bool else 1
-    numbers = [*q.shape[:3], k.shape[2], q.shape[3], v.shape[3], int(causal), kind]
-    for a in (*arrays[:4], mask, *arrays[4:]):
-        numbers += (0, 0, 0) if a is None else [s // a.itemsize for s in a.strides[:3]]
-    return table, mask, np.array(numbers + [0] * (35 - len(numbers)), np.int64)
+    return table, mask
 
 
 def _batches(q: Array, drop: Drop) -> list[slice]:
@@ -178,10 +181,10 @@ def sdpa(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
-    fused = None if drop is not None else _fused((q, k, v, out), v, mask, is_causal)
+    fused = None if drop is not None else _fused((q, k, v, out), mask)
     if fused is not None:
-        table, mask, layout = fused
-        table.attention(q, k, v, mask, out, lse, layout, scale)
+        table, mask = fused
+        table.attention(q, k, v, mask, out, lse, is_causal, scale)
         return out, lse
     scores = _Scores(q, k, mask, scale)
     buffer = _buffer(q, k, is_causal)
@@ -228,10 +231,10 @@ def sdpa_backward(
         return tuple(halves)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     grads = _gradients(q, k, v)
-    fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), v, mask, is_causal)
+    fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), mask)
     if fused is not None:
-        table, mask, layout = fused
-        table.attention_backward(g, q, k, v, mask, out, np.ascontiguousarray(lse), *grads, layout, scale)
+        table, mask = fused
+        table.attention_backward(g, q, k, v, mask, out, contiguous(lse), *grads, is_causal, scale)
         return tuple(grads)
     scores = _Scores(q, k, mask, scale)
     grads[1][...] = 0
@@ -258,17 +261,15 @@ def _backward_block(
     g, q, k, v, out, lse = saved
     rows, columns = (block.b, block.heads, block.rows), (block.b, block.heads, slice(0, block.columns))
     p = scores.products(block, q, k, buffers[0])
-    scores.kernels.attention_again(*scores.arguments(block, p, np.ascontiguousarray(lse[rows])))
+    scores.kernels.attention_again(*scores.arguments(block, p, contiguous(lse[rows])))
     kept, bits = (p, None) if drop is None else dropout(p, *drop)
     grads[2][columns] += np.matmul(kept.swapaxes(-1, -2), g[rows])
     d = scores.products(block, g, v, buffers[1])
     if drop is not None and bits is not None:
         d = dropout_backward(d, bits, drop[0])
     delta = np.einsum("bhle,bhle->bhl", g[rows], out[rows], order="C")  # the kernel reads it row by row
-    flat = p.reshape(-1, *p.shape[2:])
-    scores.kernels.attention_slope(
-        flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), *flat.shape, scores.scale
-    )
+    flat = _heads_together(p)
+    scores.kernels.attention_slope(flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), scores.scale)
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
     return d

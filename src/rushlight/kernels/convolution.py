@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import contiguous, native
+from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.reference import windows as reference
 
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
@@ -21,10 +21,18 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
     n = len(out)
     if n > 3 or 0 in (*x, *w, *out) or math.prod(w[2:]) > _TAPS:
         return None
+    if not countable(2**28, out, w[2:], *geometry):
+        return None
     images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
     if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
         return None
     return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
+
+
+def countable(most: int, out: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> bool:
+    """Whether native code can count the places that windows reach, in the padding too."""
+    reaches = [n * each for n, each in zip((*out, *kernel), (*stride, *dilation), strict=True)]
+    return all(reach < most for reach in (*reaches, *padding))
 
 
 def numbers(counts: tuple[int, ...], sizes: tuple[Any, ...]) -> Any:
@@ -47,6 +55,16 @@ def _by_channel(shape: Any, groups: int) -> bool:
     return bool(shape[1] == groups)
 
 
+def _check(g: Any, x: Any, w: Any, geometry: Any, groups: int) -> None:
+    """Raise RuntimeError unless g has the shape of the convolution of shapes x and w, or lacks the last places of it."""
+    fits = len(x) == len(w) == g.ndim and x[1] == w[1] * groups
+    out = reference.out_sizes(tuple(x[2:]), (tuple(w[2:]), *geometry)) if fits else ()
+    if not fits or any(size > most for size, most in zip(g.shape[2:], out, strict=True)):
+        raise RuntimeError(f"convolution: outputs of shape {list(g.shape)} are not those of an input of {list(x)} and a "
+                           f"weight of {list(w)}")  # fmt: skip
+    agree("convolution", (x[0], w[0], *g.shape[2:]), g)
+
+
 def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
@@ -63,6 +81,7 @@ def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) 
 def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """The adjoint of `conv` in x.  g: (N, O, *L), w: (O, C/G, *K) -> shape (N, C, *S)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    _check(g, shape, w.shape, geometry, groups)
     table, windows = _plan(g, w, tuple(shape), w.shape, g.shape[2:], groups, *geometry)
     if table is None:
         return reference.conv_input(g, w, shape, stride, padding, dilation, groups)
@@ -75,6 +94,7 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
 def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """The adjoint of `conv` in w.  g: (N, O, *L), x: (N, C, *S) -> shape (O, C/G, *K)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    _check(g, x.shape, shape, geometry, groups)
     table, windows = _plan(g, x, x.shape, tuple(shape), g.shape[2:], groups, *geometry)
     if table is None:
         return reference.conv_weight(g, x, shape, stride, padding, dilation, groups)

@@ -80,16 +80,39 @@ def blocks_of_rows(x: Array) -> list[slice]:
     return [slice(i, i + some) for i in range(0, len(x) or 1, some)]
 
 
+_DENSE = 0x101  # NumPy's flags C_CONTIGUOUS and ALIGNED
+_ALIGNED = 0x100
+
+
+def dense(x: Array) -> bool:
+    """Whether ``x`` is C-contiguous and aligned: fields of packed records, and numbers at an odd place of a buffer, are not."""
+    return x.flags.num & _DENSE == _DENSE
+
+
+def gapless(x: Array) -> bool:
+    """Whether ``x`` is aligned, and C-contiguous or Fortran-contiguous."""
+    flags = x.flags
+    return flags.forc and flags.num & _ALIGNED != 0
+
+
 def contiguous(x: Array) -> Array:
-    """``x`` itself if C-contiguous, else a C-contiguous copy of the same shape (0-d stays 0-d)."""
-    return x if x.flags.c_contiguous else x.copy(order="C")
+    """``x`` itself if C-contiguous and aligned, else a copy of the same shape that is (0-d stays 0-d)."""
+    return x if x.flags.num & _DENSE == _DENSE else x.copy(order="C")
+
+
+def agree(kernel: str, shape: tuple[int, ...], *arrays: Array | None) -> None:
+    """Raise RuntimeError unless all arrays (None aside) have this shape: what is saved may have been replaced since."""
+    for a in arrays:
+        if a is not None and a.shape != shape:
+            raise RuntimeError(f"{kernel}: expected an array of shape {list(shape)}, got one of {list(a.shape)}: was a "
+                               "tensor's data replaced by another shape between forward and backward?")  # fmt: skip
 
 
 def alike(x: Array, y: Array) -> tuple[Array, Array]:
     """Two equally shaped arrays whose elements lie in the same order in memory without gaps."""
     if x.shape != y.shape:
         x, y = np.broadcast_arrays(x, y)
-    elif x.strides == y.strides and x.flags.forc:
+    elif x.strides == y.strides and gapless(x) and y.flags.aligned:
         return x, y
     return contiguous(x), contiguous(y)
 

@@ -12,9 +12,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import asarray, empty_like, ndarray
+from numpy import asarray, empty_like, may_share_memory, ndarray
 
-from rushlight.kernels.dispatch import Array, alike, in_float32_blocks, is_half, native, put, through_float32
+from rushlight.kernels.dispatch import (
+    Array,
+    alike,
+    dense,
+    gapless,
+    in_float32_blocks,
+    is_half,
+    native,
+    put,
+    through_float32,
+)
 from rushlight.kernels.reference import elementwise as reference
 
 # NumPy vectorises these itself: below so many elements its call is the cheaper one.
@@ -26,23 +36,38 @@ def _map1(name: str, x: Array, out: Array | None, *numbers: Any) -> Array:
     table = native(x.dtype)
     if table is None:
         return put(_plain(name, x.dtype, x, *numbers), out)
-    if not x.flags.forc:
+    if not gapless(x):
         x = x.copy(order="C")
-    target = empty_like(x) if out is None or out.strides != x.strides or out.dtype != x.dtype else out
+    target = empty_like(x) if out is None else _target(out, x)
     getattr(table, name)(x, target, x.size, *numbers)
     return put(target, out)
+
+
+def _target(out: Array, *inputs: Array) -> Array:
+    """`out` where a kernel may write at once, element by element as it reads; else an array to be copied into it."""
+    first = inputs[0]
+    if out.strides != first.strides or out.dtype != first.dtype or out.shape != first.shape or not out.flags.behaved:
+        return empty_like(first)
+    return out if all(out is x or _apart(out, x) for x in inputs) else empty_like(first)
+
+
+def _apart(out: Array, x: Array) -> bool:
+    """Whether two arrays of one layout are the same memory or share none."""
+    if not may_share_memory(out, x):
+        return True
+    return bool(out.__array_interface__["data"][0] == x.__array_interface__["data"][0] and out.strides == x.strides)
 
 
 def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Array:
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
         return put(_plain(name, x.dtype, x, y, *numbers), out)
-    if out is None and x.shape == y.shape and y.flags.forc and not x.flags.forc:  # no copy beside the result
+    if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
         out = empty_like(y)
         out[...] = x
         x = out
     x, y = alike(x, y)
-    target = empty_like(x) if out is None or out.strides != x.strides or out.dtype != x.dtype else out
+    target = empty_like(x) if out is None else _target(out, x, y)
     getattr(table, name)(x, y, target, x.size, *numbers)
     return put(target, out)
 
@@ -134,9 +159,9 @@ def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
     if output.dtype != bool:
         return _map2("relu_backward", g, output, out)
     table = native(g.dtype)
-    if table is None or not (g.flags.c_contiguous and output.flags.c_contiguous and g.shape == output.shape):
+    if table is None or not (dense(g) and output.flags.c_contiguous and g.shape == output.shape):
         return put(_plain("relu_backward_mask", g.dtype, g, output), out)
-    target = empty_like(g) if out is None or out.strides != g.strides or out.dtype != g.dtype else out
+    target = empty_like(g) if out is None else _target(out, g)
     table.relu_backward_mask(g, output, target, g.size)
     return put(target, out)
 

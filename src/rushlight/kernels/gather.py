@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, put, up
+from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, dense, is_half, native, put, up
 from rushlight.kernels.reference import gather as reference
 
 Maybe = Array | None
@@ -15,7 +15,7 @@ INT64 = np.dtype(np.int64)
 
 
 def _int64(idx: Array) -> Array:
-    if idx.dtype is INT64 and idx.flags.c_contiguous:
+    if idx.dtype is INT64 and dense(idx):
         return idx
     return contiguous(idx.astype(np.int64, copy=False))
 
@@ -55,7 +55,7 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
     if src.shape != (len(idx), width):
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
     table = native(dst.dtype)
-    if table is not None and src.dtype == dst.dtype and dst.flags.c_contiguous:
+    if table is not None and src.dtype == dst.dtype and dense(dst):
         _refuse_row(idx, table.index_add_rows(dst, idx, contiguous(src), rows, len(idx), width), rows)
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
@@ -74,7 +74,7 @@ def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -
     """
     width = g.shape[-1]
     out = np.zeros((num_rows, width), g.dtype)
-    index_add_rows(out, idx.reshape(-1), g.reshape(-1, width))
+    index_add_rows(out, idx.reshape(-1), g.reshape(idx.size, width))
     if 0 <= padding_idx < num_rows:
         out[padding_idx] = 0
     return out
@@ -133,7 +133,7 @@ def cross_entropy_backward(
         d, sums, w = up(g, lse, weight)
         found = np.empty(logits.shape, logits.dtype)
         for some in blocks_of_rows(logits):
-            rows = d[some] if len(d) > 1 else d, logits[some].astype(FLOAT32), sums[some], target[some]
+            rows = d[some] if len(d) == len(logits) else d, logits[some].astype(FLOAT32), sums[some], target[some]
             found[some] = cross_entropy_backward(*rows, w, ignore_index, label_smoothing)
         return found
     table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
@@ -143,7 +143,7 @@ def cross_entropy_backward(
     out = np.empty(logits.shape, dtype)
     dense = None if weight is None else contiguous(weight)
     at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, rows,
-                                      classes, int(len(g) > 1), ignore_index, label_smoothing)  # fmt: skip
+                                      classes, int(len(g) == rows), ignore_index, label_smoothing)  # fmt: skip
     if at >= 0:
         _refuse_target(target, at, classes, ignore_index)
     return out
@@ -165,9 +165,10 @@ def dropout(x: Array, p: float, generator: np.random.Generator | int, out: Maybe
     if table is None:
         bits = reference.keep_bits(x.size, seed, limit)
         return put(dropout_backward(x, bits, p), out), bits
-    out, bits = np.empty(x.shape, x.dtype) if out is None else out, np.empty((x.size + 7) // 8, np.uint8)
-    table.dropout(x, out, bits, x.size, seed, limit, scale)
-    return out, bits
+    bits = np.empty((x.size + 7) // 8, np.uint8)
+    target = np.empty(x.shape, x.dtype) if out is None or not dense(out) else out
+    table.dropout(x, target, bits, x.size, seed, limit, scale)
+    return put(target, out), bits
 
 
 def dropout_backward(g: Array, bits: Array, p: float) -> Array:
@@ -175,8 +176,10 @@ def dropout_backward(g: Array, bits: Array, p: float) -> Array:
     scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
     g = contiguous(g)
     table = native(g.dtype)
+    if bits.shape != ((g.size + 7) // 8,):
+        raise RuntimeError(f"dropout: expected the mask of {g.size} elements, got one of {8 * bits.size}")
     if table is None:
         return reference.scale_by_bits(g, bits, scale)
     out = np.empty(g.shape, g.dtype)
-    table.dropout_backward(g, bits, out, g.size, scale)
+    table.dropout_backward(g, contiguous(bits), out, g.size, scale)
     return out

@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy import concatenate, empty
 
-from rushlight.kernels.dispatch import BLOCK, FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import BLOCK, FLOAT32, Array, agree, blocks_of_rows, contiguous, is_half, native, up
 from rushlight.kernels.reference import norms as reference
 
 Maybe = Array | None
@@ -90,6 +90,8 @@ def layer_norm_backward(
     g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
+    agree("layer_norm", x.shape, g)
+    agree("layer_norm", x.shape[:1], mean, rstd)
     if is_half(x.dtype):
         w = up(weight)[0]
         return _backward_of_rows(
@@ -99,7 +101,8 @@ def layer_norm_backward(
     if table is None or not _one_dtype(x, g, mean, rstd, weight):
         return reference.layer_norm_backward(g, x, mean, rstd, weight, needs)
     out = _wanted(needs, x, x.shape[1])
-    table.layer_norm_backward(contiguous(g), contiguous(x), mean, rstd, _dense(weight, x.shape[1]), *out, *x.shape)
+    stats = contiguous(mean), contiguous(rstd)
+    table.layer_norm_backward(contiguous(g), contiguous(x), *stats, _dense(weight, x.shape[1]), *out, *x.shape)
     return tuple(out)
 
 
@@ -122,6 +125,8 @@ def rms_norm_backward(
     g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool] = (True, True)
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
+    agree("rms_norm", x.shape, g)
+    agree("rms_norm", x.shape[:1], rstd)
     if is_half(x.dtype):
         w = up(weight)[0]
         return _backward_of_rows(
@@ -131,7 +136,7 @@ def rms_norm_backward(
     if table is None or not _one_dtype(x, g, rstd, weight):
         return reference.rms_norm_backward(g, x, rstd, weight, needs)
     out = _wanted(needs, x, x.shape[1])
-    table.rms_norm_backward(contiguous(g), contiguous(x), rstd, _dense(weight, x.shape[1]), *out, *x.shape)
+    table.rms_norm_backward(contiguous(g), contiguous(x), contiguous(rstd), _dense(weight, x.shape[1]), *out, *x.shape)
     return tuple(out)
 
 
@@ -172,6 +177,8 @@ def group_norm_backward(
     g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
 ) -> tuple[Maybe, ...]:
     """Gradients of :func:`group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
+    agree("group_norm", x.shape, g)
+    agree("group_norm", (len(x), mean.shape[1]), mean, rstd)
     if is_half(x.dtype):
         d, wide, w = up(g, x, weight)
         return _lowered((x, weight, weight), group_norm_backward(d, wide, mean, rstd, w, needs))
@@ -183,7 +190,8 @@ def group_norm_backward(
         return gx if gx is None else gx.reshape(x.shape), gw, gb
     out = _wanted(needs, x, c)
     groups = mean.shape[1]
-    table.group_norm_backward(d, flat, mean, rstd, _dense(weight, x.shape[1]), *out, n, groups, c // groups, s)
+    stats = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1])
+    table.group_norm_backward(d, flat, *stats, *out, n, groups, c // groups, s)
     return tuple(out)
 
 
@@ -244,6 +252,8 @@ def batch_norm_backward(
 
     With ``training`` mean and rstd are the batch's and depend on x, otherwise they are constants.
     """
+    agree("batch_norm", x.shape, g)
+    agree("batch_norm", x.shape[1:2], mean, rstd)
     if is_half(x.dtype):
         found = _wanted(needs, x, x.shape[1])
         for some in _blocks_of_channels(x):

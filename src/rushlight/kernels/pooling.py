@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.convolution import numbers
-from rushlight.kernels.dispatch import contiguous, native
+from rushlight.kernels.convolution import countable, numbers
+from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import Geometry
+
+_CHOICES = 256  # window elements that a byte can name
 
 
 @functools.lru_cache(256)
 def _windows(shape: tuple[int, ...], geometry: Geometry, out: tuple[int, ...]) -> Any:
     """`struct Windows` of native code, all but the last dimensions as channels; None if it does not take them."""
     n = len(out)
-    if n > 3 or 0 in shape or 0 in out:
+    if n > 3 or 0 in shape or 0 in out or not countable(2**60, out, *geometry):
         return None
     planes = math.prod(shape[: len(shape) - n])
     return numbers((1, planes, planes, planes), (shape[len(shape) - n :], out, *geometry))
@@ -36,13 +38,20 @@ def _plan(x: Any, shape: Any, geometry: Any, out: Any) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
+def _check(name: str, outputs: Any, shape: Any, geometry: Geometry) -> None:
+    """Raise RuntimeError unless outputs and inputs are of the same planes."""
+    n = len(geometry[0])
+    if outputs.ndim != len(shape) or outputs.shape[: outputs.ndim - n] != tuple(shape[: len(shape) - n]):
+        raise RuntimeError(f"{name}: outputs of shape {list(outputs.shape)} are not those of an input of {list(shape)}")
+
+
 def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
     """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
     """
     table, windows = _plan(x, x.shape, geometry, out)
-    if table is None or math.prod(geometry[0]) > 256:
+    if table is None or math.prod(geometry[0]) > _CHOICES:
         return reference.max_pool(x, geometry, out, lowest)
     shape = (*x.shape[: x.ndim - len(out)], *out)
     best, which = np.empty(shape, x.dtype), np.empty(shape, np.uint8)
@@ -52,8 +61,10 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
 
 def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
     """g (..., *L) added at the window elements `which`: shape (..., *S)."""
+    _check("max_pool", g, shape, geometry)
+    agree("max_pool", g.shape, which)
     table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
-    if table is None or which.dtype != np.uint8:
+    if table is None or which.dtype != np.uint8 or math.prod(geometry[0]) > _CHOICES:
         return reference.pool_scatter(g, which, shape, geometry)
     x = np.empty(tuple(shape), g.dtype)
     table.pool_scatter(contiguous(g), contiguous(which), x, windows)
@@ -62,8 +73,9 @@ def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
 
 def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
     """The window elements `which` of x (..., *S): (..., *L), the adjoint of `pool_scatter`."""
+    _check("max_pool", which, x.shape, geometry)
     table, windows = _plan(x, x.shape, geometry, which.shape[which.ndim - len(geometry[0]) :])
-    if table is None or which.dtype != np.uint8:
+    if table is None or which.dtype != np.uint8 or math.prod(geometry[0]) > _CHOICES:
         return reference.pool_gather(x, which, geometry)
     y = np.empty(which.shape, x.dtype)
     table.pool_gather(contiguous(x), contiguous(which), y, windows)
@@ -82,6 +94,7 @@ def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
 
 def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
     """The adjoint of `window_sum`.  g: (..., *L) -> shape (..., *S)"""
+    _check("pool", g, shape, geometry)
     table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
     if table is None:
         return reference.window_spread(g, shape, geometry)

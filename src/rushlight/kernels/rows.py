@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, native
+from rushlight.kernels.dispatch import Array, dense, gapless, native
+from rushlight.kernels.sums import add_up
 
 _SMALL = 1 << 16  # elements up to which NumPy's call costs less
 
 
 def _table(x: Array, row: Array) -> Any:
-    if x.size <= _SMALL or x.dtype != row.dtype or not (x.flags.c_contiguous and row.flags.c_contiguous):
+    if x.size <= _SMALL or x.dtype != row.dtype or not (dense(x) and dense(row)):
         return None
     return native(x.dtype)
 
 
 def add_row(x: Array, row: Array) -> Array:
-    """x + row, in ``x``.  x: (R, C), row: (C,)"""
-    table = _table(x, row)
+    """x + row, in ``x``.  x: (R, C), row: (C,), or what broadcasts to it"""
+    table = _table(x, row) if row.shape == x.shape[1:] else None
     if table is None:
         x += row
     else:
@@ -34,7 +35,7 @@ def sum_rows(x: Array) -> Array:
     """The sum of the rows.  (R, C) -> (C,)"""
     table = _table(x, x)
     if table is None:
-        return np.asarray(np.add.reduce(x, 0))
+        return add_up(x, (0,))
     total = np.empty(x.shape[1], x.dtype)
     table.sum_rows(x, total, *x.shape)
     return total
@@ -46,7 +47,7 @@ LARGE = 1 << 20  # bytes from which on threads pay for a sum, which does nothing
 def add_large(x: Array, y: Any, out: Array | None = None) -> Any:
     """x + y on all threads where they are alike; else as NumPy does it.  (*), (*) -> (*)"""
     alike = y.__class__ is np.ndarray and y.shape == x.shape and y.dtype is x.dtype and y.strides == x.strides
-    table = native(x.dtype) if alike and x.flags.forc and (out is None or out is x) else None
+    table = native(x.dtype) if alike and gapless(x) and y.flags.aligned and (out is None or out is x) else None
     if table is None:
         return np.add(x, y, out=out)
     result = np.empty_like(x) if out is None else out

@@ -14,7 +14,16 @@ from typing import Any
 
 from numpy import empty
 
-from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, is_half, native, through_float32
+from rushlight.kernels.dispatch import (
+    FLOAT32,
+    Array,
+    agree,
+    blocks_of_rows,
+    contiguous,
+    is_half,
+    native,
+    through_float32,
+)
 from rushlight.kernels.reference import rowwise as reference
 
 
@@ -60,8 +69,9 @@ def _forward(name: str, x: Array, axis: int) -> Array:
 
 
 def _backward(name: str, g: Array, output: Array, axis: int) -> Array:
+    agree(name, g.shape, output)
     table = native(g.dtype)
-    if table is None or output.dtype != g.dtype or g.shape != output.shape:
+    if table is None or output.dtype != g.dtype:
         return _plain(name, g.dtype, axis, g, output)
     out = empty(g.shape, g.dtype)
     getattr(table, name)(contiguous(g), contiguous(output), out, *_extents(g.shape, axis))

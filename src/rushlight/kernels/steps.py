@@ -1,6 +1,7 @@
 """Optimizer steps: one pass over parameter, gradient and state, all updated in place, no temporaries.
 
-The arrays of one call have one shape and dtype.  Native where all are float32 or float64 and lie in memory in
+The arrays of one call have one shape and dtype; a gradient that broadcasts to the parameter's shape is, as in PyTorch,
+and what does not fit raises RuntimeError.  Native where all are float32 or float64 and lie in memory in
 the same order; otherwise NumPy in blocks.  ``grad`` is never written to.  The formulas and the order of their
 operations are those of PyTorch's optimizers.
 """
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, native
+from rushlight.kernels.dispatch import Array, dense, gapless, native
 from rushlight.kernels.reference import optim as reference
 
 
@@ -23,18 +24,20 @@ def _run(name: str, arrays: tuple[Array | None, ...], numbers: tuple[Any, ...]) 
     if table is not None and _same_layout(arrays):
         getattr(table, name)(*arrays, param.size, *numbers)
     else:
-        getattr(reference, name)(*arrays, *numbers)
+        getattr(reference, name)(*reference.fitted(*arrays), *numbers)  # type: ignore[arg-type]
 
 
 def _same_layout(arrays: tuple[Array | None, ...]) -> bool:
-    """Whether all arrays are gapless, with elements in the same order, of one dtype."""
+    """Whether all arrays are aligned and gapless, of one shape and dtype, with elements in the same order."""
     first = arrays[0]
     assert first is not None
-    if not first.flags.forc:
+    if not gapless(first):
         return False
-    strides, dtype = first.strides, first.dtype
+    strides, dtype, shape = first.strides, first.dtype, first.shape
     for a in arrays:
-        if a is not None and a is not first and (a.strides != strides or a.dtype != dtype or a.shape != first.shape):
+        if a is None or a is first:
+            continue
+        if a.strides != strides or a.dtype != dtype or a.shape != shape or not a.flags.aligned:
             return _all_c(arrays)
     return True
 
@@ -42,9 +45,7 @@ def _same_layout(arrays: tuple[Array | None, ...]) -> bool:
 def _all_c(arrays: tuple[Array | None, ...]) -> bool:
     first = arrays[0]
     assert first is not None
-    return all(
-        a is None or (a.flags.c_contiguous and a.dtype == first.dtype and a.shape == first.shape) for a in arrays
-    )
+    return all(a is None or (dense(a) and a.dtype == first.dtype and a.shape == first.shape) for a in arrays)
 
 
 def adam(
@@ -105,9 +106,8 @@ def sgd_many(triples: list[Any], numbers: tuple[Any, ...]) -> None:
     objects = np.empty(len(triples), object)
     for i, x in enumerate(triples):
         objects[i] = x
-    sizes = np.array([x.size for x in triples[::3]])
     sign = -1.0 if maximize else 1.0
-    table.sgd_many(objects, sizes, len(sizes), lr, momentum, dampening, weight_decay, sign, nesterov)
+    table.sgd_many(objects, len(triples) // 3, lr, momentum, dampening, weight_decay, sign, nesterov)
 
 
 def adagrad(

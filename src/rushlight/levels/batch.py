@@ -46,10 +46,10 @@ class BatchedArray:
     flags = FLAGS
 
     def __init__(self, level: Any, tensor: Any, dim: int | None):
-        shape = tensor._array.shape
+        shape = tensor._held.shape
         self.level, self.tensor, self.dim = level, tensor, dim
         self.shape = shape if dim is None else (*shape[:dim], *shape[dim + 1 :])
-        self.dtype = tensor._array.dtype
+        self.dtype = tensor._held.dtype
         self.copied = False  # whether memory of its own holds what the user may take for a view
 
     @property  # type: ignore[misc]
@@ -74,12 +74,14 @@ class BatchedArray:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Those of one sample in C order, in bytes."""
-        steps, step = [], self.itemsize
-        for n in reversed(self.shape):
-            steps.append(step)
-            step *= max(n, 1)
-        return tuple(reversed(steps))
+        """Those of one sample in the memory of all, in bytes."""
+        steps: tuple[int, ...] = self.tensor._array.strides
+        return steps if self.dim is None else (*steps[: self.dim], *steps[self.dim + 1 :])
+
+    def memory(self) -> Any:
+        """The array of all samples, which begins where the first does."""
+        array = self.tensor._array
+        return array.memory() if type(array) is BatchedArray else array
 
     @property
     def real(self) -> Any:

@@ -157,7 +157,9 @@ class DryLevel(Level):
 
     def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` and record it."""
-        arrays, _ = call.arrays_of(op, flat)
+        if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
+            return call.signed_view(op, flat, statics)
+        arrays, _ = call.arrays_of(op, unsigned(flat))
         for x in arrays:
             if isinstance(x, ndarray):
                 self.tally.add(x)
@@ -184,19 +186,22 @@ class DryLevel(Level):
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`."""
         target = flat[0]
-        arrays, _ = call.arrays_of(op, flat)
+        arrays, _ = call.arrays_of(op, unsigned(flat))
         mask, edges = call.edges_of(op, flat) if modes.grad and op.formulas else (0, ())
         inplace.check(target, bool(mask))
         if mask and 0 in op.plan(mask, len(flat)).save_inputs:
-            original = wrap(like(target._array))
+            original = wrap(like(target._held))
             self.tally.add(original._array, op.name)
             original._edge = edges[0]
             flat = (original, *(original if x is target else x for x in flat[1:]))
-        aux = self.stored(op, target._array, arrays, statics)
+        if target._bits and target.nbytes < LARGE:
+            aux = call.store_signed(op, target, arrays, statics)
+        else:
+            aux = self.stored(op, target._held, arrays, statics)
         node = None
         if mask:
             node = call.make_node(op, flat, statics, edges, mask, aux)
-            node.shape, node.dtype = target._array.shape, target._array.dtype
+            node.shape, node.dtype = target._held.shape, target._held.dtype
         inplace.written(target, f"{op.name.rstrip('_')}_")
         if node is not None:
             inplace.rebase(target, node)
@@ -220,6 +225,11 @@ class DryLevel(Level):
         if made is None:
             return call.store(op, target, arrays, statics)
         return tuple(self.make(op, m) for m in made[1:])
+
+
+def unsigned(flat: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs with stand-ins for the copies that are computed with where tensors have bits."""
+    return tuple([wrap(like(x._held)) if isinstance(x, Tensor) and x._bits and x.nbytes >= LARGE else x for x in flat])
 
 
 def size_of(x: Any) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.engine.accumulate import after, gone, hooked, is_dense, same_layout
+from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
-from rushlight.engine.run import Run, count_contributions
+from rushlight.engine.reach import count_contributions
+from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
 from rushlight.memory.dry import DryLevel
 from rushlight.memory.places import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
@@ -54,7 +55,7 @@ class DryRun(Run):
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
         """Send gradients through the graph; what custom functions saved is known by then."""
-        for node in count_contributions([edge for edge, _ in roots]):
+        for node in count_contributions(roots):
             for array in () if isinstance(node, Tensor) else saved_arrays(node):
                 self.tally.add(array)
                 self.tally.categorize(array, ACTIVATION)
@@ -229,14 +230,19 @@ class DryRun(Run):
         cell, record[1] = [record[1]], None
         if cell[0] is None or (leaf._edge is not LEAF and gone(leaf)):
             return
-        if leaf._hooks:
-            cell[0] = hooked(leaf, wrap(cell[0]))._array
+        if leaf._hooks or leaf._node_hooks is not None:
+            given = prepared(leaf, wrap(cell[0]))
+            if given is None:
+                return
+            cell[0] = given._array
+            del given
         if leaf._grad is None:
             leaf._grad = wrap(self.taken(cell, leaf._array))
         cell[0] = None
         self.tally.add(leaf._grad._array)
         self.tally.categorize(leaf._grad._array, GRADIENT)
-        after(leaf)
+        if leaf._post_hooks:
+            accumulated(leaf)
         if self.accumulated is not None:
             self.accumulated(leaf)
 

@@ -23,10 +23,11 @@ from rushlight.memory.pages import PAGED, Kept, Page, SavedPage, View, adopt, in
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import modes
-from rushlight.storage import root_of, storage_of
+from rushlight.storage import arrive, leave, root_of, storage_of
 from rushlight.stores.calls import Recipes
 from rushlight.stores.errors import StoreError
 from rushlight.stores.files import Spill
+from rushlight.stores.region import Watch
 from rushlight.tensor import LEAF, Tensor
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
@@ -107,6 +108,9 @@ class Pager:
         """Read a page, or compute it again."""
         piece = page.piece
         page.data = read(piece) if piece is not None else page.computed()
+        if page.waiting:
+            waiting, page.waiting = page.waiting, []
+            arrive(page.data, waiting)
         self.away -= page.nbytes
         if piece is None:
             self.again += page.nbytes
@@ -152,6 +156,7 @@ class Pager:
             page.piece = self.spill.put(page.data)
         if page.kind == SAVED:
             self.roots.pop(id(page.data), None)
+        page.waiting = leave(page.data)
         page.data = None
         self.away += page.nbytes
         if page.piece is not None:
@@ -304,13 +309,13 @@ class Pager:
 
     def pack(self, tensor: Any) -> Any:
         """A saved tensor as a page; itself where it is small, a parameter, or memory of another's."""
-        if type(tensor) not in PAGED or isinstance(tensor, Parameter) or tensor._edge is LEAF:
-            return tensor
-        array = tensor._array
+        if tensor.__class__ not in PAGED or isinstance(tensor, Parameter) or tensor._edge is LEAF:
+            return bare(tensor)
+        array = tensor._held
         root = root_of(array)
         if root.nbytes < pages.SMALL or not whole(root):
-            return tensor
-        return Kept(self.page_of(root, tensor), None if array is root else View(array, root))
+            return bare(tensor)
+        return Kept(self.page_of(root, tensor), None if array is root else View(array, root), tensor._bits)
 
     def page_of(self, root: Any, tensor: Any) -> SavedPage:
         """The page of a saved tensor's memory: that of another tensor on it, or a new one."""
@@ -324,7 +329,7 @@ class Pager:
         page = SavedPage(root, SAVED, self, storage)
         self.roots[id(root)] = weakref.ref(page)
         innermost = modes.saved_hooks[-1][0] == self.pack  # else hooks within made something else of a result
-        page.compute_with(self.recipes.again(storage, page.version, tensor._array if innermost else None))
+        page.compute_with(self.recipes.again(storage, page.version, tensor._held if innermost else None))
         self.recipes.learn(storage, page.version, page)
         if self.asked:
             with self.lock:
@@ -333,7 +338,28 @@ class Pager:
 
     def unpack(self, packed: Any) -> Any:
         """The tensor again."""
-        return packed.tensor() if packed.__class__ is Kept else packed
+        return packed.tensor() if packed.__class__ in (Kept, Bare) else packed
+
+
+def bare(tensor: Any) -> Any:
+    """A tensor that stays as it is, and the version that it has."""
+    if modes.mutation is not None or tensor._array.__class__ is not np.ndarray or tensor._inference:
+        return tensor
+    return Bare(tensor, Watch(storage_of(tensor), tensor._version, modes.saving))
+
+
+class Bare:
+    """A saved tensor that is no page."""
+
+    __slots__ = ("_tensor", "watch")
+
+    def __init__(self, tensor: Any, watch: Watch):
+        self._tensor, self.watch = tensor, watch
+
+    def tensor(self) -> Any:
+        """The tensor.  RuntimeError if it was changed in place since it was saved."""
+        self.watch.check(tuple(self._tensor.shape))
+        return self._tensor
 
 
 def read(piece: Any) -> Any:

@@ -14,7 +14,8 @@ from weakref import ref
 import numpy as np
 
 from rushlight.nn.parameter import Parameter
-from rushlight.storage import Storage, storage_of
+from rushlight.signs import turn
+from rushlight.storage import Storage, counter_of, depend, independent, storage_of
 from rushlight.tensor import Tensor, wrap
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
@@ -29,12 +30,13 @@ class Page:
     back. piece: what is on disk.
     """
 
-    __slots__ = ("__weakref__", "data", "kind", "mutable", "nbytes", "pager", "piece")
+    __slots__ = ("__weakref__", "data", "kind", "mutable", "nbytes", "pager", "piece", "waiting")
 
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
         self.data, self.kind, self.mutable, self.pager = array, kind, mutable, pager
         self.nbytes = array.nbytes
         self.piece: Any = None
+        self.waiting: list[Any] = []  # while it is away: who computes from it
         pager.add(self)
 
     def get(self) -> Any:
@@ -64,7 +66,7 @@ class SavedPage(Page):
     at which the memory was saved last.
     """
 
-    __slots__ = ("again", "fortran", "later", "number", "seen", "shape", "users", "version")
+    __slots__ = ("again", "fortran", "held", "keys", "later", "number", "seen", "shape", "users", "version")
     start, watch = 0, None
     number: int
 
@@ -72,13 +74,17 @@ class SavedPage(Page):
         self.again: Any = None
         self.seen, self.version = ref(storage), storage.version
         self.later = self.version
+        self.held: Any = None
         self.users: list[Any] = []
         self.shape, self.fortran = root.shape, not root.flags.c_contiguous
         super().__init__(root, kind, False, pager)
+        self.keys = [depend(root, self)]
 
     def array(self) -> Any:
         """The memory.  RuntimeError if it was changed in place since it was saved."""
         storage = self.seen()
+        if storage is None:
+            storage = self.held
         now = self.later if storage is None else storage.version
         if now != self.version:
             raise RuntimeError(
@@ -93,6 +99,32 @@ class SavedPage(Page):
         self.again = again
         for page in sources_of(again):
             page.users.append(ref(self))
+        self.keys += [depend(array, self) for array in (again.sources() if again is not None else ())]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+        super().__del__()
+
+    def settle(self, root: Any) -> None:
+        """Memory that this is, or is computed from, is about to change, perhaps unseen."""
+        if root is self.data:
+            self.before_change()
+            storage = self.seen()
+            self.held = None if storage is None else counter_of(storage)  # also when the memory is forgotten
+            piece, self.piece = self.piece, None
+            if piece is not None:  # what was written is no longer what is saved
+                piece.free()
+        elif self.piece is None:
+            self.get()
+        self.again = None
+
+    def alive(self) -> Any:
+        """The memory, while it is there."""
+        return self.data
+
+    def sources(self) -> Any:
+        """What else it is computed from: a page that is away comes back by itself."""
+        return ()
 
     def before_change(self) -> None:
         """The memory is about to be changed in place: pages that are computed from it have to be had now."""
@@ -173,6 +205,8 @@ class _Paged:
     @_array.setter
     def _array(self, value: Any) -> None:
         _ARRAY.__set__(self, value)
+
+    _held = _array
 
 
 class PagedTensor(_Paged, Tensor):
@@ -280,12 +314,12 @@ class View:
 
 
 class Kept:
-    """A saved tensor as a page, and the view of it that was saved."""
+    """A saved tensor as a page, the view of it that was saved, and the bits of that."""
 
-    __slots__ = ("page", "view")
+    __slots__ = ("bits", "page", "view")
 
-    def __init__(self, page: SavedPage, view: View | None):
-        self.page, self.view = page, view
+    def __init__(self, page: SavedPage, view: View | None, bits: int = 0):
+        self.page, self.view, self.bits = page, view, bits
 
     def array(self) -> Any:
         """What was saved.  RuntimeError if it was changed in place since."""
@@ -294,7 +328,7 @@ class Kept:
 
     def tensor(self) -> Any:
         """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
-        found = wrap(self.array())
+        found = turn(wrap(self.array()), self.bits)
         storage = self.page.seen()
         if storage is None:
             storage = storage_of(found)

@@ -53,7 +53,7 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node keeps for its backward, without those that hooks packed."""
     for item in (*several(node, "saved"), *several(node, "outs")):
         if isinstance(item, Tensor):
-            yield item._array
+            yield item._held
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
     aux = getattr(node, "aux", None)
@@ -63,7 +63,7 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
         item = None if entry is None else entry[0]
         if isinstance(item, Tensor):
-            yield item._array
+            yield item._held
         elif isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array  # type: ignore[union-attr]
 
@@ -84,9 +84,9 @@ def of_modules(modules: list[Any], names: dict[int, str]) -> Iterator[Held]:
         for key, tensor in (*module._parameters.items(), *module._buffers.items()):
             if isinstance(tensor, Tensor):
                 name = f"{names.get(id(module), type(module).__name__)}.{key}"
-                yield from held(tensor._array, PARAMETER, name)
+                yield from held(tensor._held, PARAMETER, name)
                 if isinstance(tensor._grad, Tensor):
-                    yield from held(tensor._grad._array, GRADIENT, name)
+                    yield from held(tensor._grad._held, GRADIENT, name)
 
 
 def of_optimizer(optimizer: Any) -> Iterator[Held]:
@@ -94,7 +94,7 @@ def of_optimizer(optimizer: Any) -> Iterator[Held]:
     for state in optimizer.state.values():
         for key, value in state.items() if isinstance(state, dict) else ():
             if isinstance(value, Tensor):
-                yield from held(value._array, OPTIMIZER_STATE, key)
+                yield from held(value._held, OPTIMIZER_STATE, key)
 
 
 def everything() -> Iterator[Held]:
@@ -105,17 +105,17 @@ def everything() -> Iterator[Held]:
     tensors = [x for x in found if isinstance(x, Tensor)]
     for t in tensors:
         if isinstance(t, Parameter):
-            yield from held(t._array, PARAMETER, "parameter")
+            yield from held(t._held, PARAMETER, "parameter")
     for t in tensors:
         if isinstance(t._grad, Tensor):
-            yield from held(t._grad._array, GRADIENT, "gradient")
+            yield from held(t._grad._held, GRADIENT, "gradient")
     for optimizer in (x for x in found if isinstance(x, Optimizer)):
         yield from of_optimizer(optimizer)
     for node in (x for x in found if isinstance(x, Node)):
         for array in saved_arrays(node):
             yield from held(array, ACTIVATION, node.name())
     for t in tensors:
-        yield from held(t._array, UNKNOWN, "tensor")
+        yield from held(t._held, UNKNOWN, "tensor")
 
 
 def distinct() -> dict[int, Held]:

@@ -165,9 +165,9 @@ class Recorder:
             self.enter_phase(FORWARD, start)
         for x in inputs:
             if isinstance(x, Parameter):
-                self.categorize(x._array, PARAMETER, 0)
+                self.categorize(x._held, PARAMETER, 0)
             elif isinstance(x, Tensor) and x._edge is None:
-                self.categorize(x._array, INPUT, ~1)
+                self.categorize(x._held, INPUT, ~1)
         first = result[0] if isinstance(result, (tuple, list)) and result else result
         edge = getattr(first, "_edge", None)
         node = getattr(edge, "node", None)
@@ -187,7 +187,7 @@ class Recorder:
     def gradient_of(self, leaf: Tensor) -> None:
         """A gradient was accumulated."""
         if isinstance(leaf._grad, Tensor):
-            self.categorize(leaf._grad._array, GRADIENT)
+            self.categorize(leaf._grad._held, GRADIENT)
 
     def stepped(self, start: int, name: str, inputs: Any) -> None:
         """An optimizer has made a step."""

@@ -62,8 +62,8 @@ class Rehearsal:
             stack.enter_context(self.named())
             self.fuse()
             for tensor in (*self.model.parameters(), *self.model.buffers()):
-                self.tally.add(tensor._array, "", PARAMETER)
-                self.tally.categorize(tensor._array, PARAMETER)
+                self.tally.add(tensor._held, "", PARAMETER)
+                self.tally.categorize(tensor._held, PARAMETER)
             self.stack = stack.pop_all()
         return self
 
@@ -118,9 +118,9 @@ class Rehearsal:
         return tree_unflatten(made, spec)
 
     def input(self, x: Tensor) -> Tensor:
-        t = wrap(like(x._array))
+        t = wrap(like(x._held))
         t._edge = LEAF if x._edge is LEAF else None
-        self.tally.add(t._array, "", INPUT)
+        self.tally.add(t._held, "", INPUT)
         return t
 
     def forward(self, sample: Any, loss: Any = None) -> Any:
@@ -148,7 +148,7 @@ class Rehearsal:
         edge = edge_of(value)
         if edge is None:
             raise RuntimeError("estimate: the loss does not require grad: no parameter that it depends on is trained")
-        roots = [(edge, wrap(np.ones(value._array.shape, value._array.dtype)))]
+        roots = [(edge, wrap(np.ones(value._held.shape, value._held.dtype)))]
         if self.looks:
             run = DryRun(self.level)
             run.keep, run.accumulated = True, forget
@@ -170,18 +170,18 @@ class Rehearsal:
         if optimizer is None:
             return
         if id(p) in self.states:
-            self.tally.work(step_work(optimizer, p._array), type(optimizer).__name__)
+            self.tally.work(step_work(optimizer, p._held), type(optimizer).__name__)
             return
         group = next((g for g in optimizer.param_groups if any(q is p for q in g["params"])), None)
         if group is None:
             return
-        key = type(optimizer), kind_of(group), len(p._array.shape), p._array.dtype
+        key = type(optimizer), kind_of(group), len(p._held.shape), p._held.dtype
         if key not in self.shapes:
             with Setting("levels", ()):
                 self.shapes[key] = state_shapes(optimizer, group, p)
         made = []
         for shape, dtype in self.shapes[key]:
-            array = standin(scaled(shape, p._array.shape), dtype or p._array.dtype)
+            array = standin(scaled(shape, p._held.shape), dtype or p._held.dtype)
             self.tally.add(array, type(optimizer).__name__, OPTIMIZER_STATE)
             made.append(array)
         self.states[id(p)] = made
@@ -208,17 +208,17 @@ def replaced(model: Any) -> Iterator[None]:
     former, roots = [], {}
     tensors = {id(t): t for t in (*model.parameters(), *model.buffers())}
     for t in tensors.values():
-        former.append((t, t._array, t._storage, t._view, t._grad, t._edge))
-        root = root_of(t._array)
+        former.append((t, t._held, t._storage, t._view, t._grad, t._edge))
+        root = root_of(t._held)
         if id(root) not in roots:
             roots[id(root)] = like(root)
-        t._array, t._storage, t._view, t._grad = view_on(roots[id(root)], t._array, root), None, None, None
+        t._held, t._storage, t._view, t._grad = view_on(roots[id(root)], t._held, root), None, None, None
     del roots
     try:
         yield
     finally:
         for t, array, storage, view, grad, edge in former:
-            t._array, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
+            t._held, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
 
 
 def view_on(made: Any, array: Any, root: Any) -> Any:
@@ -259,8 +259,8 @@ def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tu
 
     One step of a small parameter says it, whatever the optimizer.
     """
-    p = Parameter(wrap(np.ones(PRIMES[: like._array.ndim], like._array.dtype)))
-    p.grad = wrap(np.ones_like(p._array))
+    p = Parameter(wrap(np.ones(PRIMES[: like._held.ndim], like._held.dtype)))
+    p.grad = wrap(np.ones_like(p._held))
     probe = copy.copy(optimizer)
     probe.state, probe.param_groups = defaultdict(dict), [{**group, "params": [p]}]
     for name in [name for name in probe.__dict__ if name.endswith("_hooks")]:
@@ -268,7 +268,7 @@ def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tu
     with Setting("grad", True):
         probe.step(lambda: 0.0) if needs_closure(probe) else probe.step()
     leaves = tree_flatten(probe.state.get(p, {}))[0]
-    return [(x._array.shape, None if x._array.dtype == like._array.dtype else x._array.dtype)
+    return [(x._held.shape, None if x._held.dtype == like._held.dtype else x._held.dtype)
             for x in leaves if isinstance(x, Tensor)]  # fmt: skip
 
 

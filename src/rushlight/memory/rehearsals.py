@@ -36,7 +36,7 @@ class Setup:
     def __init__(self, model: Any, sample: Any, optimizer: Any, loss: Any, train: bool):
         self.model, self.optimizer, self.loss, self.train = model, optimizer, loss, train
         self.sample = wrap(standin(sample, np.float32)) if is_shape(sample) else sample
-        sizes = [x._array.shape[0] for x in tree_flatten(self.sample)[0] if isinstance(x, Tensor) and x._array.ndim]
+        sizes = [x._held.shape[0] for x in tree_flatten(self.sample)[0] if isinstance(x, Tensor) and x._held.ndim]
         self.batch = sizes[0] if sizes else 1
 
     def rehearse(self, change: Change | None = None, batch: int | None = None) -> Rehearsal:
@@ -153,9 +153,9 @@ def resized(sample: Any, batch: int, to: int) -> Any:
 
 def resized_tensor(x: Any, batch: int, to: int) -> Any:
     """A tensor with another first dimension, if that is the batch; anything else as it is."""
-    if not isinstance(x, Tensor) or not x._array.ndim or x._array.shape[0] != batch:
+    if not isinstance(x, Tensor) or not x._held.ndim or x._held.shape[0] != batch:
         return x
-    made = wrap(standin((to, *x._array.shape[1:]), x._array.dtype))
+    made = wrap(standin((to, *x._held.shape[1:]), x._held.dtype))
     made._edge = LEAF if x._edge is LEAF else None
     return made
 
@@ -175,14 +175,14 @@ def tensors_of(loss: Any) -> list[Tensor]:
 @contextmanager
 def resized_in_place(tensors: list[Tensor], batch: int, to: int) -> Iterator[None]:
     """Tensors with another first dimension, for a while."""
-    former = [(t, t._array, t._storage, t._view) for t in tensors]
+    former = [(t, t._held, t._storage, t._view) for t in tensors]
     try:
         for t in tensors:
-            t._array, t._storage, t._view = resized_tensor(wrap(t._array), batch, to)._array, None, None
+            t._held, t._storage, t._view = resized_tensor(wrap(t._held), batch, to)._held, None, None
         yield
     finally:
         for t, array, storage, view in former:
-            t._array, t._storage, t._view = array, storage, view
+            t._held, t._storage, t._view = array, storage, view
 
 
 # What changes in a rehearsal ------------------------------------------------------------------------------------
@@ -242,11 +242,11 @@ def frozen(rehearsal: Rehearsal) -> Iterator[None]:
 @contextmanager
 def stored(rehearsal: Rehearsal) -> Iterator[None]:
     """Saved tensors are kept elsewhere until they are used."""
-    kept = {id(root_of(p._array)) for p in (*rehearsal.model.parameters(), *rehearsal.model.buffers())}
+    kept = {id(root_of(p._held)) for p in (*rehearsal.model.parameters(), *rehearsal.model.buffers())}
     back: dict[Any, Any] = {}
 
     def pack(t: Tensor) -> Any:
-        array = t._array
+        array = t._held
         if array.nbytes <= SMALL or id(root_of(array)) in kept:
             return t
         return array.shape, array.dtype, order_of(array), array.__array_interface__["data"][0]

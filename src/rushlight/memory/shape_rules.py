@@ -88,7 +88,7 @@ def dense(x: Any) -> Made:
 rule("scaled", "feature_dropout", "alpha_dropout", "leaky_relu", "hardtanh", "threshold", "fill_", "index_add",
      "index_copy", "index_fill", "index_put", "scatter", "scatter_value", "scatter_add", "scatter_reduce", "masked_fill",
      "masked_fill_tensor", "masked_scatter", "slice_scatter", "diagonal_scatter", "tril", "triu", "flip", "roll", "put",
-     "random_", "rrelu_with_noise", "hardshrink", "softshrink", "falling_leaky_relu", "falling_elu", "elu", "nothing",
+     "random_", "rrelu_with_noise", "hardshrink", "softshrink", "falling_leaky_relu", "elu_of_input", "elu", "nothing",
      "fill", "fill_tensor", "copy_into", "no_gradient", "cumsum", "cumprod", "logcumsumexp", "window_sum",
      "local_response_norm")(lambda input: [same(input)])  # fmt: skip
 rule("gelu", "softplus", "softmax", "log_softmax", "prelu_kernel", "native_batch_norm_eval")(
@@ -97,7 +97,7 @@ rule("gelu", "softplus", "softmax", "log_softmax", "prelu_kernel", "native_batch
 rule("threshold_backward", "relu_backward", "leaky_relu_backward", "dropout_backward", "keep")(
     lambda grad: [dense(grad)]
 )
-rule("outside", "between")(lambda input: [Made(input.shape, np.dtype(bool), order_of(input))])
+rule("outside", "between", "strictly", "not_under")(lambda input: [Made(input.shape, np.dtype(bool), order_of(input))])
 rule("sort", "cummax", "cummin")(lambda input: [dense(input), Made(input.shape, INT64)])
 rule("argsort")(lambda input: [Made(input.shape, INT64)])
 
@@ -382,7 +382,7 @@ def _repeat(input: Any, repeats: Any) -> Any:
 rule("as_strided_adjoint", "unfold_adjoint")(lambda input, shape: [Made(tuple(shape), input.dtype)])
 
 
-@rule("resample_op")
+@rule("resample_op", "resample_bytes")
 def _resample(input: Any, dim: Any, taps: Any) -> Any:
     rows = taps[0].shape[0] if isinstance(taps, (tuple, list)) else taps.shape[0]
     return [Made(tuple(rows if i == dim % input.ndim else n for i, n in enumerate(input.shape)), input.dtype)]

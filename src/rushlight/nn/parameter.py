@@ -41,6 +41,8 @@ class Parameter(Tensor):
     tensor([1., 1.], requires_grad=True)
     """
 
+    _plain_results = True
+
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         parameter = _on_memory_of(data, cls)
         if requires_grad:
@@ -55,7 +57,7 @@ class Parameter(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
         if known is None:
-            known = memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+            known = memo[id(self)] = self.__class__(self.data.clone(), self.requires_grad)
         return known
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -65,7 +67,7 @@ class Parameter(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {name: value for name, value in self.__dict__.items() if not _is_engine_slot(name)}
-        return _rebuild, (type(self), self.data, self.requires_grad, state)
+        return _rebuild, (self.__class__, self.data, self.requires_grad, state)
 
 
 def _is_engine_slot(name: str) -> bool:
@@ -92,6 +94,7 @@ class Buffer(Tensor):
         persistent: whether the buffer is part of the module's `state_dict`.
     """
 
+    _plain_results = True
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
@@ -107,7 +110,7 @@ class Buffer(Tensor):
         return repr(plain)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (type(self), self.data, self.requires_grad, {"persistent": self.persistent})
+        return _rebuild, (self.__class__, self.data, self.requires_grad, {"persistent": self.persistent})
 
 
 _NO_SHAPE = (
@@ -177,7 +180,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         return buffer
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (type(self), self.data, self.requires_grad, {})
+        return _rebuild, (self.__class__, self.data, self.requires_grad, {})
 
 
 def is_lazy(param: Any) -> bool:

@@ -77,6 +77,7 @@ from rushlight.ops import (
     rectifier,
     reduce,
     resample,
+    resize,
     rounding,
     scan,
     scatter,

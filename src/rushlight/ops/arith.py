@@ -9,7 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.kernels.rows import add_large
 from rushlight.ops import call
-from rushlight.ops.compute import cast
+from rushlight.ops.compute import cast, fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
 from rushlight.ops.registry import elementwise, function, publish, publish_inplace
@@ -59,6 +59,11 @@ def positive(input: Any) -> Any:
     return input
 
 
+def by(g: Any, x: Any) -> Any:
+    """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    return g * x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else mul(g, x)
+
+
 # Addition --------------------------------------------------------------------------------------------
 
 
@@ -71,7 +76,7 @@ add.op.large = add_large
 
 
 @elementwise(name="add_scaled", promote="arith", ns=None,
-             grads={"input": lambda g: g, "other": lambda g, alpha: g * conj(alpha)})  # fmt: skip
+             grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))})  # fmt: skip
 def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
     scaled = be.multiply(other, cast(alpha, other.dtype))
@@ -101,6 +106,7 @@ def check_alpha(alpha: Any, *operands: Any) -> Any:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     elif not isinstance(alpha, (int, float, complex)):
         raise TypeError(f"argument 'alpha' must be Number, not {type(alpha).__name__}")
+    fitted("alpha", alpha, result_type_of(*operands).numpy, True)
     return alpha
 
 
@@ -196,7 +202,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     ufunc="multiply",
     promote="arith",
     aliases=("multiply",),
-    grads={"input": lambda g, other: g * conj(other), "other": lambda g, input: g * conj(input)},
+    grads={"input": lambda g, other: by(g, conj(other)), "other": lambda g, input: by(g, conj(input))},
 )
 def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)
@@ -207,6 +213,8 @@ def mul(input: Array, other: Array) -> Array:
     """
 
 
+mul.op.scales = np.multiply
+add.op.numbers = sub.op.numbers = mul.op.numbers = True
 mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
 
 
@@ -224,7 +232,7 @@ def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any
 
 
 def _scaled(x: Any, value: Any) -> Any:
-    return x if value.__class__ is int and value == 1 else x * value
+    return x if value.__class__ is int and value == 1 else by(x, value)
 
 
 def _added(be: Any, input: Any, t: Any, value: Any) -> Any:
@@ -247,8 +255,9 @@ addcmul_op.op.into = in_blocks(addcmul_op.op, _addcmul_into)
 def _value(value: Any, *tensors: Any) -> Any:
     """The factor as a number of the result's kind."""
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
-    value = number(value)
-    return int(value) if result_type_of(*tensors).category <= dtypes.INTEGER else value
+    value, dtype = number(value), result_type_of(*tensors)
+    fitted("addcmul", value, dtype.numpy)
+    return int(value) if dtype.category <= dtypes.INTEGER else value
 
 
 @function(method=True, out=True)

@@ -234,7 +234,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     check_p("scaled_dot_product_attention", dropout_p)
     if scale is None:
         width = query._array.shape[-1]
-        scale = 1 / math.sqrt(width) if width else math.inf
+        scale = 1 / math.sqrt(width) if width else 1.0
     if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))

@@ -23,6 +23,7 @@ from rushlight.ops.normalization import (
     zero_gradients,
 )
 from rushlight.ops.registry import NAMESPACES, function, known_as, op
+from rushlight.signs import to_hold
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
 
@@ -127,8 +128,7 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
     for running, new in ((running_mean, mean), (running_var, unbiased)):
         if running is not None:
             inplace.check(running, False)
-            array = running._array
-            array[...] = array * (1 - momentum) + momentum * new
+            running._held[...] = to_hold(running, running._array * (1 - momentum) + momentum * new)
             inplace.written(running, "batch_norm")
 
 

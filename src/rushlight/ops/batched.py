@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight.engine import inplace
 from rushlight.engine.node import Port
-from rushlight.engine.views import make_view
+from rushlight.engine.views import chain_of, make_view, replay
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops import call
@@ -24,8 +24,9 @@ from rushlight.ops.batching.variants import with_auxiliaries
 from rushlight.ops.convert import copy as copied
 from rushlight.ops.convert import copy_into
 from rushlight.ops.shape import permute_op
-from rushlight.state import modes
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.signs import turn
+from rushlight.state import Setting, modes
+from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 
 class BatchedLevel(Level):
@@ -34,6 +35,7 @@ class BatchedLevel(Level):
     def __init__(self, size: int, randomness: str = "error"):
         self.size, self.randomness = size, randomness
         self.lifted: list[tuple[Tensor, Tensor]] = []
+        self.adopted: list[tuple[Any, ...]] = []
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any of the inputs is batched at this level."""
@@ -41,13 +43,19 @@ class BatchedLevel(Level):
 
     def part(self, x: Any) -> Any:
         """The BatchedArray of an input that belongs to this level, or None."""
-        array = x._array if isinstance(x, Tensor) else x
-        return array if type(array) is BatchedArray and array.level is self else None
+        array = x._held if isinstance(x, Tensor) else x
+        if type(array) is BatchedArray:
+            return array if array.level is self else None
+        view = x._view if self.adopted and isinstance(x, Tensor) else None
+        if view is not None and type(view.base._held) is BatchedArray and view.base._held.level is self:
+            self.follow(x)
+            return x._held
+        return None
 
     def batched(self, tensor: Tensor, dim: int | None = 0) -> Tensor:
         """One sample of `tensor`, whose dimension `dim` runs over the samples."""
         t = wrap(BatchedArray(self, tensor, dim))
-        t._inference = tensor._inference
+        t._inference = t._unusual = tensor._inference
         return t
 
     def whole(self, x: Tensor) -> tuple[Tensor, int | None]:
@@ -58,17 +66,49 @@ class BatchedLevel(Level):
     def lift(self, tensor: Tensor) -> bool:
         """Make a tensor from outside one of this level, until it ends: its gradients are then one for each sample."""
         if self.part(tensor) is None:
-            inner = wrap(tensor._array)
+            inner = twin(tensor)
             inner._edge, inner._storage, inner._view = tensor._edge, tensor._storage, tensor._view
             self.lifted.append((tensor, inner))
+            turn(tensor, 0)
             tensor._array, tensor._storage, tensor._view = BatchedArray(self, inner, None), None, None
         return True
 
+    def adopt(self, target: Tensor) -> Any:
+        """Take a tensor from outside, and what it views, into this level until it ends; give its place there.
+
+        What changes it in place has a history at this level, which a tensor from outside has no room for.
+        """
+        base = target if target._view is None else target._view.base
+        self.adopted.append((base, base._held, base._storage, base._view, base._edge, base._bits))
+        inner = twin(base)
+        inner._edge, inner._storage = base._edge, base._storage
+        turn(base, 0)
+        base._array, base._storage, base._edge = BatchedArray(self, inner, None), None, None
+        if base is not target:
+            self.follow(target)
+        return target._held
+
+    def follow(self, view: Tensor) -> None:
+        """Adopt a view of a tensor that was adopted."""
+        self.adopted.append((view, view._held, view._storage, view._view, view._edge, view._bits))
+        with Setting("grad", True):
+            made = replay(chain_of(view), view._view.base)
+        turn(view, made._bits)
+        view._array, view._storage, view._view, view._edge = made._held, made._storage, made._view, made._edge
+
     def end(self) -> None:
-        """Give what was lifted its memory back."""
+        """Give what was lifted its memory back, and what was adopted its place outside."""
+        for tensor, array, storage, view, edge, bits in reversed(self.adopted):
+            whole = tensor._held.tensor
+            if view is None:
+                storage, edge = whole._storage or storage, whole._edge
+            tensor._array, tensor._storage, tensor._view, tensor._edge = array, storage, view, edge
+            turn(tensor, bits)
+        self.adopted.clear()
         for tensor, inner in self.lifted:
             if self.part(tensor) is not None:
-                tensor._array, tensor._storage, tensor._view = inner._array, inner._storage, inner._view
+                tensor._array, tensor._storage, tensor._view = inner._held, inner._storage, inner._view
+                turn(tensor, inner._bits)
         self.lifted.clear()
 
     def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
@@ -140,10 +180,16 @@ class BatchedLevel(Level):
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
         """Run `op` and store the result of every sample in the first input."""
         target: Tensor = flat[0]
-        part = self.part(target)
-        if part is None or (
-            part.dim is None and any(p is not None and p.dim is not None for p in map(self.part, flat))
+        part, others = self.part(target), [p for p in map(self.part, flat) if p is not None]
+        if (
+            part is None
+            and all(p.dim is None for p in others)
+            and modes.grad
+            and op.formulas
+            and self.edges(op, flat)[0]
         ):
+            part = self.adopt(target)
+        if part is None or (part.dim is None and any(p.dim is not None for p in others)):
             return self.apply_to_all(op, flat, statics)
         if part.copied:
             raise RuntimeError(
@@ -207,9 +253,9 @@ def recorded(x: Any) -> bool:
     while isinstance(x, Tensor):
         if x.requires_grad:
             return True
-        if type(x._array) is not BatchedArray:
+        if type(x._held) is not BatchedArray:
             return False
-        x = x._array.tensor
+        x = x._held.tensor
     return False
 
 
@@ -242,7 +288,7 @@ def fresh_leaf(x: Tensor) -> Tensor:
     batched level: what a transformation inside vmap differentiates with respect to."""
     level = innermost()
     if level is None:
-        t = wrap(x._array)
+        t = twin(x)
     else:
         tensor, dim = level.whole(x)
         t = level.batched(tensor, dim)
@@ -267,7 +313,18 @@ def alike(x: Tensor, array: Any) -> Tensor:
     return part.level.batched(stretched(part.tensor, array, part.level.size), 0)  # type: ignore[no-any-return]
 
 
+def repeated(array: Any, size: int) -> Any:
+    """`size` copies of an array one behind another, each with its strides."""
+    if array.flags.c_contiguous:
+        return np.repeat(array[None], size, 0)
+    length = 1 + sum((n - 1) * s // array.itemsize for n, s in zip(array.shape, array.strides, strict=True))
+    memory = np.zeros(size * length, array.dtype)
+    whole = np.ndarray((size, *array.shape), array.dtype, memory, 0, (length * array.itemsize, *array.strides))
+    whole[...] = array
+    return whole
+
+
 def stretched(like: Tensor, array: Any, size: int) -> Tensor:
     """`size` copies of `array`, batched at the outer levels as `like` is."""
-    whole = np.repeat(array[None], size, 0)
+    whole = repeated(array, size)
     return alike(like, whole) if type(like._array) is BatchedArray else wrap(whole)

@@ -11,8 +11,9 @@ from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
-from rushlight.ops.compute import HALVES, compute
+from rushlight.ops.compute import HALVES, check_kind, compute
 from rushlight.ops.rebuilt import may_rebuild, rebuilt
+from rushlight.signs import to_hold, turn, turned
 from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor, wrap
@@ -68,12 +69,17 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: b
     if special.observing and watched:
         return observed.operator(op, inputs, statics)
     flat = flatten(op, inputs)
+    if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
+        return apply_signed(op, flat, statics)
     arrays, tensors = arrays_of(op, flat)
     if tensors and modes.levels:
         for level in reversed(modes.levels):
             if level.owns(flat):
                 return level.apply(op, flat, statics)
     if not tensors and not any(isinstance(x, (ndarray, np.generic)) for x in arrays):
+        if op.numbers and isinstance(flat[0], NUMBERS):
+            kind = dtypes.default_of_category(dtypes.scalar_category(flat[0]))
+            return apply(op, (wrap(np.asarray(flat[0], kind.numpy)), *inputs[1:]), statics, watched)
         if op.sequence is not None and not arrays:
             raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors")
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
@@ -81,21 +87,43 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: b
     outs, aux = compute(op, arrays, statics)
     if not tensors:
         return outs[0] if op.out_count == 1 else outs
-    results = tuple(wrap(x) for x in outs)
+    return deliver(op, flat, statics, tuple(wrap(x) for x in outs), aux)
+
+
+def deliver(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
+            aux: tuple[Any, ...]) -> Any:  # fmt: skip
+    """Note what the results are views of, put them into the graph, and give them back as the operator does."""
     if modes.inference or (op.view and flat[0]._inference):
         mark_inference(op, flat[0], results, statics)
     elif op.view:
         track_views(op, flat[0], results, statics)
-    if modes.grad and op.formulas:
+    if modes.grad and op.formulas and not (op.view and flat[0]._inference):
         record(op, flat, statics, results, aux)
     return results[0] if op.out_count == 1 else results
+
+
+def apply_signed(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """Run a view operator that turns bits, or whose input has any: on memory, what it shows being the tensor's business."""
+    for level in reversed(modes.levels):
+        if level.owns(flat):
+            return level.apply(op, flat, statics)
+    return signed_view(op, flat, statics)
+
+
+def signed_view(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """As `apply_signed`, below all levels."""
+    of = flat[0]
+    bits = of._bits ^ op.turns if op.bits is None else op.bits(of._bits)
+    outs = (of._held,) if op.turns else compute(op, [of._held, *flat[1:]], statics)[0]
+    results = tuple(turn(wrap(x), bits) if aliases(x, of._held) else wrap(turned(x, bits)) for x in outs)
+    return deliver(op, flat, statics, results, ())
 
 
 def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Note which results share the memory of the input."""
     kind = "inference" if modes.inference else "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
     for i, t in enumerate(results):
-        if aliases(t._array, of._array):
+        if aliases(t._held, of._held):
             make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
 
 
@@ -106,8 +134,8 @@ def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple
         track_views(op, of, results, statics)
     for t in results:
         if t._view is None:
-            t._inference = True
-            t._storage = InferenceStorage(t._array)
+            t._inference = t._unusual = True
+            t._storage = InferenceStorage(t._held)
 
 
 def aliases(result: Any, array: Any) -> bool:
@@ -128,21 +156,21 @@ def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tu
         return
     if op.out_count == 1:
         t = results[0]
-        if t._array.dtype.kind not in "biu":
+        if t._held.dtype.kind not in "biu":
             node = make_node(op, flat, statics, edges, mask, aux)
-            node.shape, node.dtype = t._array.shape, t._array.dtype
+            node.shape, node.dtype = t._held.shape, t._held.dtype
             t._edge = node
             node.outs = save_outputs(node, results)
         return
     differentiable = range(len(results)) if op.out_count is None else op.differentiable
     node = make_node(op, flat, statics, edges, mask, aux)
     node.count = len(results)
-    node.shape, node.dtype = [t._array.shape for t in results], [t._array.dtype for t in results]
+    node.shape, node.dtype = [t._held.shape for t in results], [t._held.dtype for t in results]
     if len(results) == 1:  # to the engine a node with one output is its own edge, whatever its operator
         node.shape, node.dtype, results[0]._edge = node.shape[0], node.dtype[0], node
         differentiable = ()
     for k in differentiable:
-        if results[k]._array.dtype.kind not in "biu":
+        if results[k]._held.dtype.kind not in "biu":
             results[k]._edge = Port(node, k)
     node.outs = save_outputs(node, results)
 
@@ -179,7 +207,7 @@ def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: t
 
 def shape_of(x: Any) -> Any:
     """The shape of a tensor or array; () of numbers, None of None."""
-    return x._array.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
+    return x._held.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
 
 
 def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
@@ -255,16 +283,19 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
     mask, edges = edges_of(op, flat) if modes.grad and op.formulas else (0, ())
     inplace.check(target, bool(mask))
     if not op.one_value:
-        check_single_writes(op.name, target._array)
+        check_single_writes(op.name, target._held)
     original = None
     if mask and 0 in op.plan(mask, len(flat)).save_inputs:
         original = wrap(target._array.copy())
         original._edge = edges[0]
         flat = (original, *(original if x is target else x for x in flat[1:]))
-    aux = store(op, target._array, arrays, statics)
+    if target._bits:
+        aux = store_signed(op, target, arrays, statics)
+    else:
+        aux = store(op, target._array, arrays, statics)
     if mask:
         node = make_node(op, flat, statics, edges, mask, aux)
-        node.shape, node.dtype = target._array.shape, target._array.dtype
+        node.shape, node.dtype = target._held.shape, target._held.dtype
     inplace.written(target, f"{op.name.rstrip('_')}_")
     if mask:
         inplace.rebase(target, node)
@@ -274,6 +305,8 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
 
 def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
+    if op.refuse:
+        check_kind(op, arrays)
     if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
         if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
             getattr(op.backend, op.ufunc)(*arrays, out=target)
@@ -284,6 +317,14 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
         return made if made.__class__ is tuple else ()
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])
+    return aux
+
+
+def store_signed(op: Any, target: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """As `store`, into a tensor with bits: into a copy of what it shows, and from there into its memory."""
+    arrays[0] = own = turned(target._held, target._bits)
+    aux = store(op, own, arrays, statics)
+    target._held[...] = turned(own, target._bits)
     return aux
 
 
@@ -371,7 +412,7 @@ def write_out(name: str, out: Any, result: Any) -> Any:
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if modes.levels and any(getattr(t._array, "interpreted", False) for t in (out, result)):
+    if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
@@ -379,15 +420,21 @@ def write_out(name: str, out: Any, result: Any) -> Any:
     if modes.levels and (result._tangents or out._tangents):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function: assign its result, or use copy_().")  # fmt: skip
-    if out._array.shape != result._array.shape:
-        if out._array.size:
+    inplace.check(out, False)
+    check_cast(name, result._held, out._held)
+    if out._held.shape != result._held.shape:
+        if out._held.size:
             caller.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
                 f"match the required output shape {list(result.shape)}.")  # fmt: skip
-        out._array, out._storage = np.empty(result._array.shape, out._array.dtype), None
-    check_single_writes(name, out._array)
+        from rushlight.ops.resize import resize_to, steps_of
+
+        resize_to(out, result._held.shape, steps_of(result._held.shape, out._held.itemsize))
+    check_single_writes(name, out._held)
     if modes.mutation is not None:
         modes.mutation.before_change(out)
-    write(name, out._array, result._array)
+    value = result._array
+    check_cast(name, value, out._held)
+    write(name, out._held, to_hold(out, value))
     inplace.written(out, name)
     return out

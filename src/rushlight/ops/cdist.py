@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape
+from rushlight.ops.distance import counted
 from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.shape import broadcast
 from rushlight.ops.views import raw, unsqueeze
@@ -31,7 +33,7 @@ def norms(d: Any, p: float) -> Any:
     """The p-norm of the last dimension."""
     size = np.abs(d, out=d)
     if p == 0:
-        return np.count_nonzero(size, axis=-1)
+        return counted(size)
     if p == 1:
         return size.sum(-1)
     if p == 2:
@@ -73,6 +75,8 @@ def slopes(d: Any, dist: Any, p: float) -> Any:
     if p == math.inf:
         return np.sign(d) * (np.abs(d) == dist[..., None])
     safe = np.where(dist == 0, 1, dist)[..., None]
+    if p == 2:
+        return d / safe
     size = np.abs(d)
     zero = size == 0
     size[zero] = 1
@@ -82,8 +86,9 @@ def slopes(d: Any, dist: Any, p: float) -> Any:
 
 
 def cdist_grads(be: Any, g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any:
-    """Both gradients, in blocks; for Euclidean distances as products with the weights g / distance."""
-    if p == 2:
+    """Both gradients, in blocks; where distances came of a product, by products with the weights g / distance."""
+    g, x1, x2, out = up(g, x1, x2, out)
+    if p == 2 and product:
         w = np.divide(g, out, out=np.zeros(out.shape, out.dtype), where=out != 0)
         return (w.sum(-1, keepdims=True) * x1 - be.matmul(w, x2),
                 w.sum(-2)[..., None] * x2 - be.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call
-from rushlight.ops.compute import cast
+from rushlight.ops.compute import cast, fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
 from rushlight.ops.registry import elementwise, function, known_as, publish, publish_inplace
@@ -114,7 +114,7 @@ def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
 def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     if input.dtype.kind != "f":
-        low, high = (None if x is None else cast(x, input.dtype) for x in (low, high))
+        low, high = (None if x is None else fitted("clamp", x, input.dtype, True) for x in (low, high))
     return _limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
@@ -271,7 +271,7 @@ def _as_operand(x: Any, wanted: Any, argument: str) -> Any:
         from rushlight.ops.convert import to_dtype
 
         return x if x._array.dtype == wanted.numpy else to_dtype(x, wanted)
-    return cast(x, wanted.numpy)
+    return cast(x, wanted.numpy) if isinstance(x, ndarray) else fitted("where", x, wanted.numpy)
 
 
 def _common_dtype(a: Any, b: Any) -> Any:
@@ -297,7 +297,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     condition = _condition(condition)
     a, b = raw(input), raw(other)
     if a.__class__ is ndarray and a.dtype.kind == "f" and (b.__class__ is float or b.__class__ is int):
-        other = np.array(b, a.dtype)
+        other = fitted("where", b, a.dtype)
     elif a.__class__ is not ndarray or b.__class__ is not ndarray or a.dtype is not b.dtype:
         wanted = _common_dtype(a, b)
         input, other = _as_operand(input, wanted, "input"), _as_operand(other, wanted, "other")

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.engine.conform import tensor_functions
 from rushlight.ops import call
 from rushlight.ops.arith import conj, conj_physical
 from rushlight.ops.convert import copy
 from rushlight.ops.declare import Array
 from rushlight.ops.formats import contiguous_format
 from rushlight.ops.pieces import keep, nothing, raw, require_tensors
-from rushlight.ops.registry import elementwise, function, op
+from rushlight.ops.registry import NAMESPACES, elementwise, function, op
+from rushlight.ops.views import held
+from rushlight.signs import CONJ, NEG
 from rushlight.tensor import Tensor
 
 PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
@@ -40,14 +43,14 @@ def imag_part(be: Any, input: Array) -> Array:
 def real(input: Any) -> Any:
     """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
     require_tensors("real", input=input)
-    return real_part(input) if raw(input).dtype.kind == "c" else input
+    return real_part(input) if held(input).dtype.kind == "c" else input
 
 
 @function()
 def imag(input: Any) -> Any:
     """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
     require_tensors("imag", input=input)
-    if raw(input).dtype.kind != "c":
+    if held(input).dtype.kind != "c":
         raise RuntimeError(f"imag is not implemented for tensors with non-complex dtypes, got {input.dtype}")
     return imag_part(input)
 
@@ -70,7 +73,10 @@ def _pairs(g: Any) -> Any:
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(_pairs(g))})
 def view_as_real(be: Any, input: Array) -> Array:
-    """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real"""
+    """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real
+
+    Raises RuntimeError for real tensors and for conjugates that are views.
+    """
     if input.dtype.kind != "c":
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtypes.of(input.dtype)}")
     return input[..., None].view(input.real.dtype)
@@ -180,7 +186,7 @@ def angle(be: Any, input: Array) -> Array:
 
 @angle.grad("input")
 def _(g: Any, input: Any) -> Any:
-    if raw(input).dtype.kind != "c":
+    if held(input).dtype.kind != "c":
         return nothing(g)
     size = real(input) * real(input) + imag(input) * imag(input)
     zero = size == 0
@@ -193,39 +199,103 @@ def _as_number(mask: Any) -> Any:
     return mask * 1.0
 
 
+@op(ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)})
+def conj_view(be: Any, input: Array) -> Array:
+    """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
+    return input.conj()
+
+
+@op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g})
+def neg_view(be: Any, input: Array) -> Array:
+    """The negative: of a tensor a view with its negative bit turned.  (*) -> (*)"""
+    return -input
+
+
+for _view, _bit in ((conj_view, CONJ), (neg_view, NEG)):
+    _view.op.turns, _view.op.call = _bit, call.general(_view.op)
+tensor_functions["view_as_real"] = view_as_real.op
+tensor_functions["turns"] = (conj_view.op, neg_view.op)
+real_part.op.bits = lambda bits: bits & NEG
+imag_part.op.bits = lambda bits: bits & NEG ^ (NEG if bits & CONJ else 0)
+
+
+def _unturned(bits: int) -> int:
+    """The bits of pairs.  Raises RuntimeError for those of conjugates, whose two parts are of different signs."""
+    if bits & CONJ:
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors: use view_as_real(x.resolve_conj()), "
+                           "which is no view of x")  # fmt: skip
+    return bits
+
+
+view_as_real.op.bits = _unturned
+
+
 @function(name="conj", method=True)
 def conj_public(input: Any) -> Any:
-    """The complex conjugate.  input: (*) -> (*); a real tensor itself."""
+    """The complex conjugate, a view: writing to it writes to `input`.  input: (*) -> (*); a real tensor itself.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1 + 2j])
+    >>> y = x.conj().mul_(1j)
+    >>> x, y.is_conj()
+    (tensor([2.-1.j]), True)
+    """
     require_tensors("conj", input=input)
-    return conj(input)
+    return conj_view.op.call(input) if held(input).dtype.kind == "c" else input
+
+
+@function(name="_conj")
+def conj_of_complex(input: Any) -> Any:
+    """As `conj`.  Raises RuntimeError for real tensors."""
+    require_tensors("_conj", input=input)
+    if held(input).dtype.kind != "c":
+        raise RuntimeError(f"_conj: expected a complex tensor, got {input.dtype}")
+    return conj_view.op.call(input)
+
+
+@function(name="_neg_view")
+def neg_view_public(input: Any) -> Any:
+    """-input, a view: writing to it writes to `input`.  input: (*) -> (*).  Raises RuntimeError for bool tensors."""
+    require_tensors("_neg_view", input=input)
+    if held(input).dtype.kind == "b":
+        raise RuntimeError("_neg_view: bool tensors have no negative: use ~ or logical_not() there")
+    return neg_view.op.call(input)
+
+
+def bits_of(input: Any) -> int:
+    """The bits of a tensor; of the samples, inside vmap."""
+    while getattr(held(input), "interpreted", False):
+        input = held(input).tensor
+    return input._bits if isinstance(input, Tensor) else 0
 
 
 @function(method=True)
 def resolve_conj(input: Any) -> Any:
-    """`input` itself: conjugates are computed at once here, never postponed."""
+    """`input` itself, or a copy without its conjugate bit.  (*) -> (*)"""
     require_tensors("resolve_conj", input=input)
-    return input
+    return copy(input, None) if bits_of(input) & CONJ else input
 
 
 @function(method=True)
 def resolve_neg(input: Any) -> Any:
-    """`input` itself: negatives are computed at once here, never postponed."""
+    """`input` itself, or a copy without its negative bit.  (*) -> (*)"""
     require_tensors("resolve_neg", input=input)
-    return input
+    return copy(input, None) if bits_of(input) & NEG else input
 
 
-@function()
+@function(method=True)
 def is_conj(input: Any) -> bool:
-    """Whether a conjugation is postponed: never."""
+    """Whether the elements are the conjugates of what the memory holds: see `conj`."""
     require_tensors("is_conj", input=input)
-    return False
+    return bool(bits_of(input) & CONJ)
 
 
-@function()
+@function(method=True)
 def is_neg(input: Any) -> bool:
-    """Whether a negation is postponed: never."""
+    """Whether the elements are the negatives of what the memory holds: the imaginary part of a conjugate."""
     require_tensors("is_neg", input=input)
-    return False
+    return bool(bits_of(input) & NEG)
 
 
+NAMESPACES[""]["_conj_physical"] = conj_physical
 __all__ = ["conj_physical"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,13 +22,15 @@ def promoted(op: Any, arrays: list[Any]) -> list[Any]:
     if op.promote == "float" and target.category < dtypes.FLOAT:
         target = dtypes.get_default_dtype()
     wanted = target.numpy
+    if op.exact and wanted in HALVES:
+        return [x if x is None else cast(x, FLOAT32 if is_number(x, True) else wanted) for x in arrays]
     return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
 
 
 def cast(x: Any, dtype: Any) -> Any:
     """An array or Python number as an array of `dtype`; integers wrap around as in C."""
     if isinstance(x, (ndarray, np.generic)):
-        if x.dtype.kind == "c" and dtype.kind != "c":
+        if x.dtype.kind == "c" and dtype.kind not in "cb":
             x = x.real
         return np.asarray(x).astype(dtype, copy=False)
     if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
@@ -36,10 +39,53 @@ def cast(x: Any, dtype: Any) -> Any:
     return np.asarray(x).astype(dtype)
 
 
+def fitted(name: str, value: Any, dtype: Any, halves: bool = False) -> Any:
+    """A number as a scalar of `dtype`.  Raises RuntimeError where that loses more than precision.
+
+    halves: also where a finite number becomes infinite in 16 bits, which filling a tensor does not mind.
+    """
+    if dtype.kind in "iu":
+        return _fitted_integer(name, value, dtype)
+    if isinstance(value, (complex, np.complexfloating)) and dtype.kind not in "cb":
+        if value.imag:
+            refuse_overflow(name, dtype)
+        value = value.real
+    with np.errstate(all="ignore"):
+        found = np.asarray(value).astype(dtype)
+    if (dtype in OVERFLOWING or (halves and dtype in HALVES)) and np.isinf(found) and not np.isinf(value):
+        refuse_overflow(name, dtype)
+    return found
+
+
+OVERFLOWING = (FLOAT32, np.dtype(np.complex64))
+
+
+def _fitted_integer(name: str, value: Any, dtype: Any) -> Any:
+    if isinstance(value, (complex, np.complexfloating)):
+        if value.imag:
+            refuse_overflow(name, dtype)
+        value = value.real
+    finite = not isinstance(value, (float, np.floating)) or math.isfinite(value)
+    info, number = np.iinfo(dtype), int(value) if finite else 0
+    low = -info.max if dtype.kind == "u" else info.min
+    if not finite or not low <= number <= info.max:
+        refuse_overflow(name, dtype)
+    return np.array(number & ((1 << 64) - 1), np.uint64).astype(dtype)
+
+
+def refuse_overflow(name: str, dtype: Any) -> NoReturn:
+    """Raise RuntimeError for a number that a dtype cannot hold."""
+    raise RuntimeError(f"{name}: value cannot be converted to type {dtypes.of(dtype).name} without overflow")
+
+
 def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Run the forward of `op`; the outputs and the auxiliary results, as arrays."""
     if op.check is not None:
         op.check(arrays)
+    if op.scales is not None:
+        scaled = beside_number(op.scales, *arrays)
+        if scaled is not None:
+            return (scaled,), ()
     if op.promote is not None:
         arrays = promoted(op, arrays)
     else:
@@ -72,6 +118,27 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     if half is not None and op.promote != "compare":
         outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
     return outs, aux
+
+
+def beside_number(fn: Any, a: Any, b: Any) -> Any:
+    """fn(a, b) of a 16-bit array and a number that its dtype does not hold: in float32, rounded at the end; else None.
+
+    A tensor without dimensions beside one that has some is a number.
+    """
+    for x, n in ((a, b), (b, a)):
+        if x.__class__ is ndarray and x.dtype in HALVES and is_number(n, bool(x.ndim)):
+            number = np.asarray(n).astype(FLOAT32)
+            if number.astype(x.dtype) != number:
+                out = np.empty_like(x, order="C")
+                return fn(*((x, number) if x is a else (number, x)), out=out, casting="unsafe", dtype=FLOAT32)
+    return None
+
+
+def is_number(x: Any, beside_dimensions: bool) -> bool:
+    """Whether `x` is a real number, or a tensor without dimensions, which counts as one beside others."""
+    if x.__class__ is ndarray:
+        return bool(beside_dimensions and not x.ndim and x.dtype.kind in "iufV")
+    return x.__class__ is float or x.__class__ is int
 
 
 def goes_in_blocks(op: Any) -> bool:

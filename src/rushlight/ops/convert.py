@@ -21,7 +21,7 @@ from rushlight.ops.formats import (
 from rushlight.ops.options import check_device, numpy_dtype
 from rushlight.ops.registry import function, op
 from rushlight.state import special
-from rushlight.tensor import Tensor, alias
+from rushlight.tensor import Tensor, alias, wrap
 
 
 @op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g})
@@ -51,7 +51,8 @@ def converted(array: Any, dtype: Any) -> Any:
         array = array.astype(np.int64)
     if dtype.kind == "c" and array.dtype.kind == "V":
         array = array.astype(np.float32)
-    return cast_array(array, dtype)
+    made = cast_array(array, dtype)
+    return made.copy() if made.base is not None and array.dtype.kind == "c" else made  # the real part is a view
 
 
 @op(ns=None, half=None, linear=True)
@@ -71,8 +72,10 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 @function(method=True, ns="Tensor")
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `src`, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
-    if not isinstance(src, Tensor):
+    """Copy the elements of `src`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
+    if isinstance(src, call.NUMBERS):
+        src = wrap(np.asarray(src))
+    elif not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
     try:
         return call.apply_inplace(copy_into.op, (input, src), ())
@@ -84,19 +87,11 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 @function(method=True)
 def detach(input: Any) -> Any:
     """The same memory outside the graph.  input: (*) -> (*)"""
-    if special.count and getattr(input._array, "interpreted", False):
+    if special.count and getattr(input._held, "interpreted", False):
         from rushlight.ops.batched import detached
 
         return detached(input)
-    t = alias(input)
-    t._inference = input._inference if input._inference else False
-    return t
-
-
-@function()
-def detach_copy(input: Any) -> Any:
-    """A copy outside the graph.  input: (*) -> (*)"""
-    return copy(detach(input), None)
+    return alias(input)
 
 
 @function(method=True)
@@ -105,15 +100,17 @@ def detach_(input: Tensor) -> Tensor:
     if input._view is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     input._edge = None
-    if special.count and getattr(input._array, "interpreted", False):
-        input._array.tensor = input._array.tensor.detach()
+    if input._tangents:
+        input._tangents = None
+    if special.count and getattr(input._held, "interpreted", False):
+        input._held.tensor = input._held.tensor.detach()
     return input
 
 
 @function(method=True)
 def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     """`input` if its elements lie in this format, else a copy that does.  input: (*) -> (*)"""
-    array = input._array if isinstance(input, Tensor) else input
+    array = input._held if isinstance(input, Tensor) else input
     return input if has_format(array, memory_format) else copy(input, memory_format)
 
 
@@ -178,9 +175,9 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def to_dtype(self: Tensor, dtype: Any, fresh: bool = False, format_: Any = None) -> Tensor:
     """This tensor in `dtype` and a memory format; a copy where that is asked for or something changes."""
     result = self
-    if dtype is not None and dtype.numpy != self._array.dtype:
+    if dtype is not None and dtype.numpy != self._held.dtype:
         result = cast(self, dtype.numpy)
-    if format_ is not None and format_ is not preserve_format and not has_format(result._array, format_):
+    if format_ is not None and format_ is not preserve_format and not has_format(result._held, format_):
         result = copy(result, format_)
     return copy(result, None) if fresh and result is self else result
 

@@ -12,6 +12,7 @@ from rushlight.ops.data import array_from, convert
 from rushlight.ops.interchange import imported
 from rushlight.ops.options import check_options, made, numpy_dtype
 from rushlight.ops.registry import function
+from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 
 
@@ -61,12 +62,18 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 @function()
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
+            requires_grad: bool | None = None) -> Tensor:  # fmt: skip
     """`obj` (tensor, array, DLPack or buffer object, nested sequence) as a tensor, sharing memory where it can.
 
     copy: True always copies; False raises ValueError where a copy would be needed; None copies where needed.
+    requires_grad: False takes a tensor out of its graph; unless it is given, a tensor that requires grad stays in it, with a
+    warning.
     """
     check_options("asarray", device)
+    if requires_grad is None:
+        requires_grad = isinstance(obj, Tensor) and obj.requires_grad
+        if requires_grad:
+            warn_of_graph()
     wanted = None if dtype is None else numpy_dtype("asarray", dtype)
     shared = sharing(obj, wanted)
     if shared is None:
@@ -85,6 +92,17 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         shared.requires_grad_()
     found: Tensor = shared
     return found
+
+
+told: set[str] = set()  # warnings that are given once
+
+
+def warn_of_graph() -> None:
+    """Warn, once, that a tensor stays in its graph."""
+    if "asarray" not in told:
+        told.add("asarray")
+        caller.warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                    "requires_grad=False explicitly to get the old behavior and silence this warning.")  # fmt: skip
 
 
 def sharing(obj: Any, dtype: Any) -> Any:
@@ -121,7 +139,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     if not ndarray.flags.writeable:
         warn_read_only()
     array = np.asarray(ndarray)
-    return wrap(array if array.dtype == found and array.dtype.num == found.num else array.view(found))
+    return wrap(expose(array if array.dtype == found and array.dtype.num == found.num else array.view(found)))
 
 
 def warn_read_only() -> None:

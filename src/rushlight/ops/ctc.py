@@ -118,10 +118,8 @@ def ctc_backward(be: Any, grad: Array, log_probs: Array, paths: Any, zero_infini
         loss = paths.losses(alpha)
         out = paths.slopes(log_probs, loss, alpha)
         out *= grad[:, None]
-        if zero_infinity:
-            out[:, loss == np.inf] = 0
-        else:
-            out[:, loss == np.inf] = np.nan
+        impossible = (loss == np.inf) & (np.arange(len(out))[:, None] < paths.steps)
+        out[impossible] = 0 if zero_infinity else np.nan
     return out
 
 

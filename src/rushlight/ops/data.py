@@ -41,6 +41,8 @@ def checked(array: Any, dtype: Any, data: Any) -> Any:
     if array.dtype == dtype:
         return array
     if array.dtype.kind == "O":
+        if dtype.kind in "fcVb":
+            return array.astype(np.bool_ if dtype.kind == "b" else np.float64).astype(dtype)
         raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError("must be real number, not complex")
@@ -60,7 +62,7 @@ def convert(array: Any, dtype: Any) -> Any:
     """`array` in `dtype`, as C converts."""
     if array.dtype == dtype:
         return array
-    if array.dtype.kind == "c" and dtype.kind != "c":
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
     with np.errstate(all="ignore"):
         return array.astype(dtype)
@@ -75,7 +77,8 @@ def nested_array(data: Any, dtype: Any, name: str) -> Any:
         array = slow_nested(data, name)
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
-    if array.dtype.kind in "OUS":
+    large = array.dtype.kind == "O" and dtype is not None and dtype.kind in "fcVb"  # integers beyond int64 fit there
+    if array.dtype.kind in "OUS" and not (large and all(isinstance(x, (int, float, complex)) for x in array.flat)):
         array = slow_nested(data, name)
     if isinstance(leaf, ndarray):
         warn_of_arrays()

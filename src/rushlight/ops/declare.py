@@ -28,11 +28,17 @@ class Op:
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
     cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     heavy = False  # whether it costs so much more than its inputs' making that they may be
+    order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
     into: Any = (
         None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     )
+    bits: Any = None  # of a view: (bits of the input) -> those of the result; by default they stay
+    turns = 0  # the bits that it turns over, of memory that stays as it is
     unwatched: Any = None  # its public function without the look at modes: made by `observed`
+    scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
+    numbers = False  # whether two Python numbers will do, and give a tensor
+    exact = False  # whether Python's numbers beside 16-bit tensors stay in float32
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),

@@ -14,7 +14,7 @@ from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import reshape_op
 from rushlight.ops.strided import view_at
-from rushlight.ops.views import raw
+from rushlight.ops.views import held
 
 
 def length(rows: int, columns: int, offset: int) -> int:
@@ -54,28 +54,22 @@ diagonal_zeros.grad("input")(lambda g, offset, dim1, dim2: diagonal_op(g, offset
 @function(method=True)
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of dimensions `dim1` and `dim2` as a new last dimension, a view.  (*) -> (*, N)"""
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return diagonal_op(input, offset, first, second)
 
 
-@function()
-def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """As diagonal, a copy."""
-    return copy(diagonal(input, offset, dim1, dim2), contiguous_format)
-
-
 @function(method=True)
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Zeros with the last dimension of `input` on a diagonal of two new dimensions.  (*, N) -> (*)"""
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     first, second = wrap_dim(dim1, ndim + 1), wrap_dim(dim2, ndim + 1)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    side = raw(input).shape[-1] + abs(offset)
-    size = list(raw(input).shape[:-1])
+    side = held(input).shape[-1] + abs(offset)
+    size = list(held(input).shape[:-1])
     for d in sorted((first, second)):
         size.insert(d, side)
     return diagonal_zeros(input, tuple(size), offset, first, second)
@@ -84,7 +78,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 @function(method=True, out=True)
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector, a copy."""
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
     if ndim != 2:
@@ -95,16 +89,16 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 @function(method=True)
 def diagflat(input: Any, offset: int = 0) -> Any:
     """The elements, flat, as the diagonal of a matrix of zeros.  (*) -> (N, N)"""
-    return diag_embed(reshape_op(input, (raw(input).size,)), offset)
+    return diag_embed(reshape_op(input, (held(input).size,)), offset)
 
 
 @function(method=True)
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix.  (M, N) -> ()"""
-    if raw(input).ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {raw(input).ndim}")
+    if held(input).ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {held(input).ndim}")
     part = diagonal_op(input, 0, 0, 1)
-    if raw(input).dtype.kind in "bui":
+    if held(input).dtype.kind in "bui":
         from rushlight.ops.convert import cast
 
         part = cast(part, np.dtype(np.int64))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.ops.convert import cast
 from rushlight.ops.dims import wrap_dim, wrap_dims
 from rushlight.ops.join import cat
 from rushlight.ops.named import named
@@ -58,13 +59,28 @@ def areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
     if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
         raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
     dim = wrap_dim(dim, raw(y).ndim)
-    n = raw(y).shape[dim]
+    n, y = raw(y).shape[dim], wide(y)
     if x is not None and raw(x).ndim == 0:
         raise RuntimeError(f"{name}(): the places x must have at least one dimension")
     if n == 0:
         return None
     pairs = slice_of(y, dim, 1, n) + slice_of(y, dim, 0, n - 1)
     return pairs * (dx if x is None else widths(name, y, x, dim))
+
+
+def wide(y: Any) -> Any:
+    """`y` in a dtype in which sums do not overflow: the default one for integers, float32 for 16 bits."""
+    dtype = raw(y).dtype
+    if dtype.kind in "iu":
+        return cast(y, dtypes.get_default_dtype().numpy)
+    return cast(y, dtypes.float32.numpy) if dtype in dtypes.HALVES else y
+
+
+def halved(total: Any, y: Any, x: Any) -> Any:
+    """total / 2, in 16 bits where `y` and the places are."""
+    found, known = total / 2, [raw(t) for t in (y, x) if t is not None]
+    dtype = dtypes.result_dtype(known).numpy
+    return cast(found, dtype) if dtype in dtypes.HALVES else found
 
 
 def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
@@ -82,8 +98,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     if found is None:
         shape = [n for i, n in enumerate(raw(y).shape) if i != wrap_dim(dim, raw(y).ndim)]
         return named.zeros(shape, dtype=y.dtype)
-    total = sum_(found, dim)
-    return total / 2
+    return halved(sum_(found, dim), y, x)
 
 
 @function()
@@ -91,7 +106,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("cumulative_trapezoid", y, x, dx, dim)
-    return y if found is None else cumsum(found, dim) / 2
+    return (wide(y) if raw(y).dtype.kind in "iu" else y) if found is None else halved(cumsum(found, dim), y, x)
 
 
 # torch.gradient ------------------------------------------------------------------------------------

@@ -73,10 +73,15 @@ def norm_of(d: Any, p: float) -> Any:
     if p == math.inf:
         return np.maximum.reduce(d, axis=-1, initial=0)
     if p == 0:
-        return np.count_nonzero(d, axis=-1).astype(d.dtype)
+        return counted(d)
     if p == 2:
         return np.sqrt(np.einsum("nm,nm->n", d, d))
     return np.add.reduce(d if p == 1 else d**p, axis=-1) ** (1 / p)
+
+
+def counted(d: Any) -> Any:
+    """How many elements of each row of an array, which it overwrites, are not 0; NaN where one is.  (*, M) -> (*)"""
+    return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
 
 
 def slope_of(d: Any, norm: Any, p: float) -> Any:

@@ -18,16 +18,35 @@ from rushlight.ops.registry import elementwise, publish, publish_inplace
     ufunc="true_divide",
     promote="float",
     public="true_divide",
-    grads={"input": lambda g, other: g / conj(other), "other": lambda g, other, out: -g * conj(out / other)},
+    grads={
+        "input": lambda g, other: per(g, conj(other)),
+        "other": lambda g, input, other: -g * conj(input / other / other),
+    },
 )
 def true_divide(input: Array, other: Array) -> Array:
     """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
+
+
+true_divide.op.scales = np.true_divide
+true_divide.op.inline = {"input": "g / {other}"}
+
+
+def per(g: Any, x: Any) -> Any:
+    """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
+
+
+def _exchanged(a: Any, b: Any, **settings: Any) -> Any:
+    return np.true_divide(b, a, **settings)
 
 
 @elementwise(name="rdiv", promote="float", half=None, ns=None)
 def divided(be: Any, input: Array, other: Array) -> Array:
     """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
     return np.true_divide(other, input)
+
+
+divided.op.scales = _exchanged
 
 
 def _divided_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
@@ -76,7 +95,7 @@ def div_floor(be: Any, input: Array, other: Array) -> Array:
     return be.floor_divide(input, other)
 
 
-@elementwise(promote="arith", half=None, ns=None, name="div_trunc", refuse="bc",
+@elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
 def div_trunc(be: Any, input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
@@ -108,6 +127,9 @@ def floor_divide(be: Any, input: Array, other: Array) -> Array:
     return be.floor_divide(input, other)
 
 
+div_floor.op.exact = div_trunc.op.exact = floor_divide.op.exact = True
+for _op in (true_divide, div_floor, div_trunc, floor_divide):
+    _op.op.numbers = True
 ROUNDED = {None: true_divide, "floor": div_floor, "trunc": div_trunc}
 
 

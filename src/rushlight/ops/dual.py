@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
-from rushlight.engine.views import Step, replay
+from rushlight.engine.views import Step, replay, restrided
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops import call, plan
@@ -23,14 +23,20 @@ from rushlight.ops.formats import contiguous_format
 from rushlight.ops.tangents import Derivative
 from rushlight.state import modes, set_mode
 from rushlight.storage import storage_of
-from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, wrap
+from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 
 
 class DualLevel(Level):
-    """One level of forward mode; tensors carry its tangents in `_tangents[self]`."""
+    """One level of forward mode; tensors carry its tangents in `_tangents[self]`.
+
+    of_function: whether `func.jvp` or a relative of it opened it, for the time of one call.
+    """
+
+    of_function = False
 
     def __init__(self) -> None:
-        self.holders: list[Any] = []  # weak references to the tensors that have tangents of this level
+        # Weak references to the tensors that have tangents of this level, and to the nodes that keep such tensors' tangents.
+        self.holders: list[Any] = []
         self.limit = 256
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
@@ -56,8 +62,8 @@ class DualLevel(Level):
         x._tangents = {**(x._tangents or {}), self: tangent}
         self.note(x)
 
-    def note(self, x: Tensor) -> None:
-        """Remember that a tensor has a tangent of this level."""
+    def note(self, x: Any) -> None:
+        """Remember that a tensor has a tangent of this level, or that a node keeps one."""
         if len(self.holders) >= self.limit:
             self.holders = [ref for ref in self.holders if ref() is not None]
             self.limit = 2 * len(self.holders) + 256
@@ -67,8 +73,9 @@ class DualLevel(Level):
         """Drop all tangents of this level."""
         for ref in self.holders:
             x = ref()
-            if x is not None and x._tangents:
-                x._tangents.pop(self, None)
+            for tangents in () if x is None else (x._tangents,) if isinstance(x, Tensor) else kept_tangents(x):
+                if tangents:
+                    tangents.pop(self, None)
         self.holders.clear()
 
     def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
@@ -86,7 +93,9 @@ class DualLevel(Level):
             if t is not None:
                 self.give(out, t)
         for out in outs:
-            carry_tangents(op, out, flat, values, outs)
+            node = carry_tangents(op, out, flat, values, outs)
+            if node is not None:
+                self.note(node)
         return result
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
@@ -94,7 +103,7 @@ class DualLevel(Level):
         target = flat[0]
         if modes.grad and op.formulas:  # what is saved for backward is the value before the change
             mask, _ = call.edges_of(op, flat)
-            inside = type(target._array) is BatchedArray  # the graphs around a batched tensor are not seen from here
+            inside = type(target._held) is BatchedArray  # the graphs around a batched tensor are not seen from here
             if (inside and op.tensors) or (mask and 0 in op.plan(mask, len(flat)).save_inputs):
                 original = clone(target)
                 flat = tuple(original if x is target else x for x in flat)
@@ -125,7 +134,9 @@ class DualLevel(Level):
             self.give(base, zeros_like(target) if tangent is None else fitting(tangent, target))
         else:
             former = self.tangent_of(base)
-            whole = laid_out(zeros_like(base) if former is None else former, base._array)
+            whole = laid_out(zeros_like(base) if former is None else former, base._held)
+            if tangent is not None and type(tangent._held) is BatchedArray and type(whole._held) is not BatchedArray:
+                whole = batched_like(tangent, whole)
             part = replay(chain_from(base, target), whole)
             _ = part.zero_() if tangent is None else part.copy_(tangent)
             self.give(base, whole)
@@ -135,10 +146,12 @@ class DualLevel(Level):
         """A tensor without its tangent of this level, at the same place in the graph."""
         if not isinstance(x, Tensor) or self.tangent_of(x) is None:
             return x
-        v = wrap(x._array)
+        v = twin(x)
         v._storage, v._view = storage_of(x), None if x._view is None else cut(x._view)
         v._edge = x if x._edge is LEAF else x._edge
-        v._dual_base, v._inference = ITSELF, x._inference
+        v._dual_base = ITSELF
+        if x._inference:
+            v._inference = v._unusual = True
         rest = {level: t for level, t in x._tangents.items() if level is not self}
         v._tangents = rest or None
         return v
@@ -202,26 +215,35 @@ def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
     """What `view` is of its base, of a tangent of that."""
     steps = chain_from(base, view)
     if any(getattr(step, "op", None) is None or step.op.name == "as_strided" for step in steps):  # they read memory
-        tangent = laid_out(tangent, base._array)
+        tangent = laid_out(tangent, base._held)
     return replay(steps, tangent)
 
 
 def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
     """The operators that make `view` from its base in the sense of `base_of`."""
     info, end, steps = view._view, base._view, []
-    array = base._array
+    array = base._held
     while info is not None and info is not end:
         if info.op is None:
             raise RuntimeError(
                 "a view made inside a custom Function was changed in place in forward mode: clone() it first"
             )
         if info.parent is not None and info.op.name == "as_strided":
-            return (tensor_functions["restride"](view._array, array),)
+            return restrided(view, base)
         steps.append(Step(info.op, info.statics, info.position))
-        if info.parent is None and info.array is not array:
+        adopted = type(array) is BatchedArray and type(info.array) is not BatchedArray
+        if info.parent is None and info.array is not array and not adopted:
             steps.append(tensor_functions["restride"](info.array, array))
         info = info.parent
     return tuple(reversed(steps))
+
+
+def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
+    """The tangent of a base that all samples share, where the tangent of a view of it differs from sample to sample."""
+    from rushlight.ops.batched import alike
+
+    zeros: Any = alike(tangent, np.zeros(whole._array.shape, whole._array.dtype))
+    return zeros.add_(whole)  # type: ignore[no-any-return]
 
 
 def laid_out(t: Tensor, like: Any) -> Tensor:
@@ -237,8 +259,8 @@ def laid_out(t: Tensor, like: Any) -> Tensor:
 
 def zeros_like(x: Tensor) -> Tensor:
     """Zeros of the shape and dtype of a tensor, at the level that it belongs to."""
-    zeros = np.zeros(x._array.shape, x._array.dtype)
-    if type(x._array) is not BatchedArray:
+    zeros = np.zeros(x._held.shape, x._held.dtype)
+    if type(x._held) is not BatchedArray:
         return wrap(zeros)
     from rushlight.ops.batched import alike
 
@@ -250,11 +272,14 @@ def fitting(t: Tensor, target: Tensor) -> Tensor:
     return t if t._array.dtype == target._array.dtype else t.to(target.dtype)
 
 
-def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-    """Have the node of `out` keep the dual inputs and outputs themselves, so that its backward has tangents too."""
+def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """Have the node of `out` keep the dual inputs and outputs themselves, so that its backward has tangents too.
+
+    Returns the node if it keeps tangents of its outputs, whose graph leads back to it.
+    """
     node = None if out._edge is None or out._edge is LEAF or isinstance(out._edge, Tensor) else out._edge.node
     if not isinstance(node, plan.OpNode) or node.plan.op is not op or node.saved is None:
-        return
+        return None
     node.saved = tuple(x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True))
     for s, x in zip(node.saved, flat, strict=True):
         if isinstance(s, Packed):
@@ -265,3 +290,9 @@ def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[An
     for kept, out in zip(node.outs or (), outs, strict=False):
         if isinstance(kept, Packed):
             kept.tangents = out._tangents
+    return node if node.outs else None
+
+
+def kept_tangents(node: Any) -> list[Any]:
+    """The tangents, by level, that a node keeps of its outputs."""
+    return [kept.tangents for kept in node.outs or () if isinstance(kept, SavedOutput | Packed)]

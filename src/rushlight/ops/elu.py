@@ -1,4 +1,4 @@
-"""The exponential linear units: elu, selu, celu.  They save their result, which tells the sign of the input."""
+"""The exponential linear units: elu, selu, celu.  They save their result, which tells the sign of the input and the slope."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import HALVES
 from rushlight.kernels.dispatch import up
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import mapped, require
 from rushlight.ops.named import named as ops
-from rushlight.ops.pieces import in_blocks
+from rushlight.ops.pieces import in_blocks, raw
 from rushlight.ops.rectifier import outside, publish_inplace
 from rushlight.ops.registry import NAMESPACES, function, inplace_of, op
 
@@ -49,47 +50,59 @@ def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale:
 
 
 def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    slope = np.minimum(y, 0)
+    slope = np.fmin(y, 0)  # NaN counts as positive
     slope += alpha * scale
     if input_scale != 1:
         slope *= input_scale
     if alpha * scale * input_scale != scale:
-        positive = y > 0
-        slope *= ~positive
-        slope += np.multiply(positive, scale, dtype=slope.dtype)
+        negative = y <= 0
+        slope *= negative
+        slope += np.multiply(~negative, scale, dtype=slope.dtype)
     return np.multiply(slope, g, out=slope)
-
-
-def _elu_formula(g: Any, x: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    """By the sign of `x`, which is the result where that has the input's."""
-    return ops.where(outside(x, -math.inf, 0.0), g * scale, g * ((out + alpha * scale) * input_scale))
 
 
 @elu_op.grad("input", raw=_elu_raw)
 def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    return _elu_formula(g, out, out, alpha, scale, input_scale)
+    falling = g * ((out + alpha * scale) * input_scale)
+    return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
-@op(ns=None, name="falling_elu")
-def falling_elu(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    """`elu` of alpha < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
+@op(ns=None, name="elu_of_input")
+def elu_of_input(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
 
 
-falling_elu.grad("input")(
-    lambda g, input, out, alpha, scale, input_scale: _elu_formula(g, input, out, alpha, scale, input_scale)
-)
+def _of_input_raw(be: Any, g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    return mapped(lambda d, x: _slope_of_input(d, x, alpha, scale, input_scale), *up(g, input))
+
+
+def _slope_of_input(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = np.fmin(x, 0)
+    slope *= input_scale
+    np.exp(slope, out=slope)
+    slope *= alpha * scale * input_scale
+    negative = x <= 0
+    slope *= negative
+    slope += np.multiply(~negative, scale, dtype=slope.dtype)
+    return np.multiply(slope, g, out=slope)
+
+
+@elu_of_input.grad("input", raw=_of_input_raw)
+def _(g: Any, input: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    falling = ops.exp(ops.clamp(input, max=0) * input_scale) * (alpha * scale * input_scale)
+    return ops.where(outside(input, -math.inf, 0.0), g * scale, g * falling)
 
 
 def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:
-    """The exponential linear units, by the sign of alpha."""
-    at = alpha < 0
-    return ((_elu_, _falling_elu_) if inplace else (elu_op, falling_elu))[at](input, alpha, scale, input_scale)
+    """The exponential linear units, by the sign of alpha and the size of the numbers."""
+    of_input = alpha < 0 or raw(input).dtype in HALVES
+    return ((_elu_, _elu_of_input_) if inplace else (elu_op, elu_of_input))[of_input](input, alpha, scale, input_scale)
 
 
-for _op in (elu_op.op, falling_elu.op):
+for _op in (elu_op.op, elu_of_input.op):
     _op.into = in_blocks(_op, _elu_into)
-_elu_, _falling_elu_ = inplace_of(elu_op.op), inplace_of(falling_elu.op)
+_elu_, _elu_of_input_ = inplace_of(elu_op.op), inplace_of(elu_of_input.op)
 
 
 @function(ns=F)

@@ -92,13 +92,15 @@ take_rows.grad("input")(lambda g, chosen, input_shape: put_rows(g, chosen, input
 class Bags:
     """Which of the flat indices belong to which bag.  bag: (N,) ascending; keep: those not padding, None for all."""
 
-    def __init__(self, indices: Any, offsets: Any, last: bool, padding_idx: int):
+    def __init__(self, indices: Any, offsets: Any, last: bool, padding_idx: int, mode: str):
         if indices.ndim == 2:
             self.count = indices.shape[0]
             starts = np.arange(self.count + 1) * indices.shape[1]
         else:
             self.count = len(offsets) - bool(last)
             starts = offsets if last else np.append(offsets, indices.size)
+            if last and self.count > 0 and (padding_idx >= 0 or mode == "max"):  # the last bag has all that is left
+                starts = np.append(offsets[:-1], indices.size)
         self.indices, self.starts = indices.reshape(-1), starts
         self.bag = np.repeat(np.arange(self.count), np.diff(starts[: self.count + 1]))
         if last:
@@ -198,7 +200,7 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
     padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
     if max_norm is not None:
         embedding_renorm_(weight.detach(), input, max_norm, norm_type)
-    bags = Bags(input._array, None if offsets is None else offsets._array, include_last_offset, padding)
+    bags = Bags(input._array, None if offsets is None else offsets._array, include_last_offset, padding, mode)
     return reduced(weight, bags, mode, bool(scale_grad_by_freq), per_sample_weights)
 
 
@@ -209,8 +211,9 @@ def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_f
     refuse_sparse("embedding_bag", sparse)
     check_table("embedding_bag", weight, indices)
     padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
-    bags = Bags(indices._array, offsets._array, include_last_offset, padding)
-    result = reduced(weight, bags, ("sum", "mean", "max")[mode], bool(scale_grad_by_freq), per_sample_weights)
+    way = ("sum", "mean", "max")[mode]
+    bags = Bags(indices._array, offsets._array, include_last_offset, padding, way)
+    result = reduced(weight, bags, way, bool(scale_grad_by_freq), per_sample_weights)
     sizes = np.bincount(bags.bag, minlength=bags.count)
     return result, wrap(bags.bag), wrap(sizes), offsets
 

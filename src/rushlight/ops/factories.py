@@ -9,8 +9,9 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.by_sample import per_sample
+from rushlight.ops.compute import fitted
 from rushlight.ops.formats import empty_in_format
-from rushlight.ops.options import blank, check_options, filled, made, numpy_dtype, size_of
+from rushlight.ops.options import blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
@@ -49,7 +50,7 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     array = blank(np.empty, size_of("empty", args, size), kind)
     if memory_format is not None:
         array = empty_in_format(array, kind, memory_format)
-    return filled("empty", out, made(array, requires_grad))
+    return filled("empty", out, made(uninitialized(array), requires_grad))
 
 
 @function()
@@ -89,27 +90,6 @@ def fill_array(name: str, array: Any, value: Any) -> None:
     array[...] = fitted(name, value, array.dtype)
 
 
-def fitted(name: str, value: Any, dtype: Any) -> Any:
-    """A number as a scalar of `dtype`.  Raises RuntimeError where that loses more than precision."""
-    if dtype.kind in "iu":
-        if isinstance(value, (complex, np.complexfloating)):
-            if value.imag:
-                raise RuntimeError(f"value cannot be converted to type {dtypes.of(dtype).name} without overflow")
-            value = value.real
-        finite = not isinstance(value, (float, np.floating)) or math.isfinite(value)
-        info, number = np.iinfo(dtype), int(value) if finite else 0
-        low = -info.max if dtype.kind == "u" else info.min
-        if not finite or not low <= number <= info.max:
-            raise RuntimeError(f"{name}: value cannot be converted to type {dtypes.of(dtype).name} without overflow")
-        return np.array(number & ((1 << 64) - 1), np.uint64).astype(dtype)
-    if isinstance(value, (complex, np.complexfloating)) and dtype.kind not in "cb":
-        if value.imag:
-            raise RuntimeError(f"{name}: value cannot be converted to type {dtypes.of(dtype).name} without overflow")
-        value = value.real
-    with np.errstate(all="ignore"):
-        return np.asarray(value).astype(dtype)
-
-
 @function()
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
@@ -140,7 +120,7 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
         kind = np.dtype(np.int64)
     else:
         kind = numpy_dtype("arange", dtype)
-    return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad))
+    return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad), True)
 
 
 def range_of(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
@@ -200,7 +180,7 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     if by == 0 or (hi - lo) * by < 0:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
     values = np.arange(math.floor((hi - lo) / by) + 1, dtype=np.float64) * by + lo
-    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad))
+    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad), True)
 
 
 def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
@@ -231,23 +211,28 @@ def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> t
 
 
 def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
-    """`count` numbers evenly from lo to hi; integers truncate."""
-    if dtype.kind in "iub":
+    """`count` numbers evenly from lo to hi; integers truncate.  Raises RuntimeError for an end that does not fit."""
+    if dtype.kind in "iuf":
+        lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi))
+    if dtype.kind == "b":
         lo, hi = int(lo), int(hi)
-    values = np.linspace(lo, hi, count, dtype=np.complex128 if dtype.kind == "c" else np.float64)
-    if dtype.kind in "iu":
-        # Each half from its own end, as PyTorch steps, so that the truncated values are symmetric.
-        if count > 1:
-            step = (
-                np.float32((hi - lo) / (count - 1)).astype(np.float64)
-                if dtype.itemsize < 4
-                else (hi - lo) / (count - 1)
-            )
-            k = np.arange(count)
-            values = np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
-        values = np.trunc(values)
+    if count > 1 and dtype.kind in "iu":
+        step = np.longdouble((int(hi) - int(lo)) / (count - 1))
+        values = np.trunc(from_both_ends(np.longdouble(lo), np.longdouble(hi), step, count).astype(np.float64))
+    elif count > 1 and dtype.kind == "f" and dtype.itemsize > 2 and np.isfinite(hi - lo):
+        wide = np.float64 if dtype.itemsize == 4 else np.longdouble
+        values = from_both_ends(wide(lo), wide(hi), wide((hi - lo) / dtype.type(count - 1)), count)
+    else:
+        lo, hi = (x if dtype.kind == "c" else float(x) for x in (lo, hi))
+        values = np.linspace(lo, hi, count, dtype=np.complex128 if dtype.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
         return values.astype(dtype)
+
+
+def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Any:
+    """`count` numbers by equal steps, each half from its own end, so that they are symmetric."""
+    k = np.arange(count)
+    return np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
 
 
 @function()
@@ -257,7 +242,7 @@ def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype:
     """`steps` numbers evenly spaced from start to end, both included."""
     check_options("linspace", device, layout)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
-    return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad))
+    return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad), True)
 
 
 @function()
@@ -273,7 +258,7 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out
         lo, hi = int(lo), int(hi)
     with np.errstate(all="ignore"):
         values = np.power(np.asarray(base, exact), linspace_array(lo, hi, count, exact)).astype(kind)
-    return filled("logspace", out, made(values, requires_grad))
+    return filled("logspace", out, made(values, requires_grad), True)
 
 
 def triangle(name: str, row: Any, col: Any, dtype: Any, device: Any, layout: Any, rows: Any) -> Tensor:

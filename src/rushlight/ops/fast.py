@@ -18,14 +18,16 @@ from rushlight.ops.call import (
     OPERANDS,
     aliases,
     apply,
+    apply_signed,
     check_single_writes,
     fits_into,
     mark_inference,
     shape_of,
     write_out,
 )
+from rushlight.signs import turn
 from rushlight.state import modes
-from rushlight.storage import Storage
+from rushlight.storage import Storage, settle
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -52,9 +54,10 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
         return False
     if modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (out, *inputs)):
         return False  # the general path raises
-    if not fits_into(op.ufunc, target, arrays) or out._inference:
+    if not fits_into(op.ufunc, target, arrays) or out._unusual:
         return False
     check_single_writes(op.name, target)
+    settle(target)
     if alone:
         np.copyto(target, arrays[0])
         op.into(op.backend, target)
@@ -66,16 +69,26 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
 
 def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
     """Note that `t` is a view of `of`, unless the operator had to copy."""
-    if of._inference:
-        mark_inference(op, of, (t,), statics)
+    if of._unusual:
+        of_unusual(op, t, of, statics)
     elif aliases(t._array, of._array):
         make_view(t, of, op, statics, None, "")
+
+
+def of_unusual(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
+    """As `note_view`, of a tensor of inference mode or one with bits, for which `t` is made again on its memory."""
+    if of._bits:
+        made = apply_signed(op, (of,), statics)
+        t._array, t._storage, t._view = made._held, made._storage, made._view
+        turn(t, made._bits)
+    if of._inference:
+        mark_inference(op, of, (t,), statics)
 
 
 def record(op: Any, table: Any, t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...],
            mask: int, aux: Any) -> None:  # fmt: skip
     """Put the result of an operator on a fixed number of tensors into the graph; `mask`: the inputs with an edge."""
-    result = t._array
+    result = t._held
     if result.dtype.kind in "biu":
         return
     plan, node_type = table.get(mask) or entry(op, table, mask, len(inputs))

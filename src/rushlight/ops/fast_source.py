@@ -39,7 +39,12 @@ def first(*args: Any, **kwargs: Any) -> Any:
 
 def written(op: Any, source: Any, **names: Any) -> Any:
     """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called."""
-    scope = {**NAMES, "__name__": __name__, "op": op, **names}  # the name is what filters of warnings go by
+    scope = {
+        **NAMES,
+        "__name__": "rushlight.ops.fast_source",
+        "op": op,
+        **names,
+    }  # the name is what filters of warnings go by
 
     def write() -> None:
         found: dict[str, Any] = {}
@@ -69,6 +74,7 @@ def call(input, *, out=None):
     x = input._array
     d = x.dtype
     if d is not F32 and d is not F64:
+        x = None
         return slow(op, (input,), out)
     result = run(x)
     if result.__class__ is not ndarray:
@@ -87,6 +93,7 @@ def call(input, other, *, out=None):
     x = input._array
     d = x.dtype
     if d is not F32 and d is not F64:
+        x = None  # what a tensor with bits shows is held once
         return slow(op, (input, other), out)
     if isinstance(other, Tensor):
         y = other._array
@@ -215,7 +222,7 @@ INPUT = """
     if isinstance(a{i}, Tensor):
         if special.count:
             return slow(op, {inputs}, None, {statics})
-        tensors, x{i} = True, a{i}._array
+        tensors, x{i} = True, a{i}.{memory}
         e{i} = a{i}._edge if a{i}._view is None else edge_of(a{i})
         if e{i} is not None:
             mask |= {bit}
@@ -232,6 +239,7 @@ DTYPE = """
         d = x{i}.dtype
         if d is not kind:
             if (d is not F32 and d is not F64){unlike}:
+                {forget}
                 return slow(op, {inputs}, None, {statics})
             kind = d
 """
@@ -262,11 +270,13 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
     names = [f"a{i}" for i in range(count)]
     inputs, statics = (f"({''.join(f'{a}, ' for a in part)})" for part in (names[:n], names[n:]))
     source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names))
+    forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
     same = " or kind is not None" if op.promote is not None else ""
     for i in range(n):
-        source += INPUT.format(i=i, bit=1 << i, inputs=inputs, statics=statics)
+        memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
+        source += INPUT.format(i=i, bit=1 << i, inputs=inputs, statics=statics, memory=memory)
         if not op.free >> i & 1:
-            source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics)
+            source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics, forget=forget)
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
@@ -279,7 +289,8 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
     if op.formulas:
         edges = "".join(f"e{i}, " if op.target_mask >> i & 1 else "None, " for i in range(n))
         aux = "aux" if op.aux else "None"
-        source += f"    if mask:\n        record(op, table, t, {inputs}, {statics}, ({edges}), mask, {aux})\n"
+        tracked = "mask and not t._inference" if op.view else "mask"
+        source += f"    if {tracked}:\n        record(op, table, t, {inputs}, {statics}, ({edges}), mask, {aux})\n"
     return source + "    return t\n"
 
 

@@ -32,18 +32,18 @@ def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
         if modes.levels or modes.inference or modes.anomaly is not None:
             return apply(op, (of,), statics)  # type: ignore[no-any-return]
         grad = modes.grad
-    if of._inference:
+    if of._unusual:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
     storage = of._storage
     if storage is None:
-        storage = of._storage = Storage(of._array)
+        storage = of._storage = Storage(of._held)
     t = bare()
     t._array, t._edge, t._storage = array, None, storage
     t._view = info = bare_info()
     info.op, info.statics, info.position, info.version = op, statics, None, storage.version
     parent = info.parent = of._view
     if parent is None:
-        info.base, info.array, edge = of, of._array, of._edge
+        info.base, info.array, edge = of, of._held, of._edge
         info.kind = "" if grad else "no_grad"
     else:
         info.base, info.array = parent.base, parent.array
@@ -59,13 +59,13 @@ def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
 def link(t: Tensor, op: Any, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
     """Put `t`, made by an operator on one tensor that saves nothing of it, into the graph."""
     plan = op.plans.get((1, 1)) or op.plan(1, 1)
-    array = t._array
+    array = t._held
     t._edge = node = op.node_type()()
     node.seq, node.extra, node.plan, node.statics = next_seq(), None, plan, statics
     node.edges = (of if edge is LEAF else edge,)
     node.shape, node.dtype = array.shape, array.dtype
     node.saved, node.versions, node.outs, node.aux = NOTHING, None, None, None
-    node.shapes = (of._array.shape,) if plan.needs_shapes else None
+    node.shapes = (of._held.shape,) if plan.needs_shapes else None
 
 
 def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
@@ -75,12 +75,12 @@ def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...])
         if modes.levels or special.observing or modes.inference or modes.anomaly is not None:
             return tuple(apply(op, (of,), statics))
         grad = modes.grad
-    if of._inference:
+    if of._unusual:
         return tuple(apply(op, (of,), statics))
     storage, parent, kind = of._storage, of._view, "multi" if grad else "no_grad"
     if storage is None:
-        storage = of._storage = Storage(of._array)
-    base, array, version = (of, of._array, storage.version) if parent is None else \
+        storage = of._storage = Storage(of._held)
+    base, array, version = (of, of._held, storage.version) if parent is None else \
         (parent.base, parent.array, storage.version)  # fmt: skip
     node = several(op, of, arrays, statics) if grad and arrays and arrays[0].dtype.kind not in "biu" else None
     single, views = len(arrays) == 1, []
@@ -107,7 +107,7 @@ def several(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) ->
     if len(arrays) == 1:  # to the engine a node with one output is its own edge
         node.shape, node.dtype = arrays[0].shape, arrays[0].dtype
     node.saved, node.versions, node.outs, node.aux = NOTHING, None, None, None
-    node.shapes = (of._array.shape,)
+    node.shapes = (of._held.shape,)
     return node
 
 
@@ -138,7 +138,7 @@ def joined(op: Any, tensors: Any, array: Any, statics: tuple[Any, ...]) -> Tenso
 
 def made_copy(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:
     """As `made_view`, where the operator had to copy."""
-    if special.count or of._inference:
+    if special.count or of._unusual:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
     t = bare()
     t._array = array

@@ -8,15 +8,17 @@ import numpy as np
 
 from rushlight.engine import inplace
 from rushlight.ops import call
+from rushlight.ops.compute import fitted
 from rushlight.ops.convert import copy_into
 from rushlight.ops.declare import Array
-from rushlight.ops.factories import fill_array, fitted
+from rushlight.ops.factories import fill_array
 from rushlight.ops.like_new import zeros_like
 from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
 from rushlight.ops.reduce import sum_op
 from rushlight.ops.registry import function, op
 from rushlight.state import modes, special
+from rushlight.storage import settle
 from rushlight.tensor import Tensor
 
 
@@ -50,12 +52,13 @@ copy_into.grad("input")(lambda g: zeros_like(g))
 
 def untracked(t: Any) -> bool:
     """Whether nobody follows a change of this tensor: no history, no view, no mode that watches."""
-    return t._edge is None and t._view is None and not (modes.levels or special.observing or t._inference)
+    return t._edge is None and t._view is None and not (modes.levels or special.observing or t._unusual)
 
 
 def put(t: Tensor, name: str, value: Any) -> Tensor:
     """Fill an untracked tensor."""
     call.check_single_writes(name, t._array)
+    settle(t._array)
     t._array.fill(value)
     inplace.written(t, name)
     return t

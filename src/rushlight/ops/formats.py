@@ -37,10 +37,45 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    """Whether elements of `step` bytes lie in C order without gaps."""
+    if 0 in shape:
+        return True
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return True
+
+
+def viewable(array: Any, shape: tuple[int, ...]) -> bool:
+    """Whether the elements can be seen in another shape where they lie."""
+    runs: list[
+        list[int]
+    ] = []  # (elements, bytes from one to the next) of what lies at equal distances, innermost first
+    for n, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        if n == 0:
+            return True
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1][0] *= n
+        elif n != 1:
+            runs.append([n, stride])
+    sizes = [n for n in reversed(shape) if n != 1]
+    for count, _ in runs:
+        while count > 1 and sizes and count % sizes[0] == 0:
+            count //= sizes.pop(0)
+        if count != 1:
+            return False
+    return True
+
+
 def has_format(array: Any, format: memory_format) -> bool:
-    """Whether the elements lie in this format without gaps; those of one sample inside vmap count as in C order."""
-    if getattr(array, "interpreted", False):
-        return format is contiguous_format
+    """Whether the elements, inside vmap those of each sample, lie in this format without gaps."""
+    if getattr(array, "interpreted", False) and format is not preserve_format:
+        order = range(array.ndim) if format is contiguous_format else channels_last_order(_RANK[format])
+        fits = format is contiguous_format or array.ndim == _RANK[format]
+        shape, strides = (tuple([x[i] for i in order]) for x in (array.shape, array.strides)) if fits else ((), ())
+        return fits and in_order(shape, strides, array.itemsize)
     if format is contiguous_format:
         return bool(array.flags.c_contiguous)
     if format is preserve_format:

@@ -100,6 +100,7 @@ def one_dim(name: str, x: Any, dim: int) -> int:
 def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes of a transform of several dimensions."""
     ndim = x.ndim
+    s = (s,) if isinstance(s, int) else s
     if dim is not None:
         given = (dim,) if isinstance(dim, int) else tuple(dim)
         dims = tuple(one_dim(name, x, d) for d in given)
@@ -164,7 +165,7 @@ def r2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
 def c2r(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
     """A transform of a half to real numbers."""
     x = to_float(name, x, True)
-    last_given = s is not None and s[-1] != -1
+    last_given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
     dims, sizes = many_dims(name, x, s, dim)
     if not dims:
         raise RuntimeError(f"fft_{name} must transform at least one axis")

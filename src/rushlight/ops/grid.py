@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.by_sample import per_sample
+from rushlight.ops.pieces import keep, nothing
 from rushlight.ops.registry import function
 from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -41,7 +42,10 @@ def placed(x: Any, size: int, padding: str, align: bool) -> Any:
     """Positions moved inside the input as the padding mode says."""
     if padding == "reflection":
         x = reflect(x, size, align)
-    return x if padding == "zeros" else x.clamp(0, size - 1)
+    if padding == "zeros":
+        return x
+    x = x.clamp(0, size - 1)
+    return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
 
 
 def corner(input: Any, index: list[Any], zeros: bool) -> Any:
@@ -56,7 +60,7 @@ def corner(input: Any, index: list[Any], zeros: bool) -> Any:
     count = math.prod(points)
     at = broadcast(wrap(flat.reshape(n, 1, count)), (n, c, count))
     values = reshape_op(reshape_op(input, (n, c, math.prod(spatial))).gather(2, at), (n, c, *points))
-    return values * wrap(inside[:, None].astype(input._array.dtype)) if zeros else values
+    return keep(values, wrap(np.broadcast_to(inside[:, None], values._array.shape))) if zeros else values
 
 
 def integers(x: Any) -> Any:
@@ -86,7 +90,7 @@ def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
     spatial = input.shape[2:]
     index = [integers(np.rint(placed(x, s, padding, align)._array)) for x, s in zip(where, spatial, strict=True)]
     # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
-    return corner(input, index, True) + sum(where).unsqueeze(1) * 0
+    return corner(input, index, True) + nothing(sum(where)).unsqueeze(1)
 
 
 def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:

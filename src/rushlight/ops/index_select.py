@@ -9,6 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.compute import cast as as_array
+from rushlight.ops.compute import fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_raw import accumulate_at, check_bounds
@@ -187,6 +188,7 @@ def check_alpha(input: Any, alpha: Any) -> None:
     """Raise RuntimeError for a fraction as the factor of integers."""
     if isinstance(alpha, (float, complex)) and raw(input).dtype.kind in "biu":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    fitted("index_add", alpha, raw(input).dtype, True)
 
 
 @function(method=True, out=True)
@@ -216,17 +218,18 @@ def fill_slices(run: Any, name: str, input: Any, dim: Any, index: Any, value: An
 
 
 def constant(name: str, value: Any, like: Any) -> Any:
-    """A number or 0-d tensor in the dtype of `like`.  Raises RuntimeError where that would lose its kind."""
+    """A number or 0-d tensor in the dtype of `like`.  Raises RuntimeError for one that the dtype cannot hold."""
     from rushlight.ops.convert import cast
 
     dtype = raw(like).dtype
-    have = dtypes.default_of_category(dtypes.scalar_category(value)) if number(value) else dtypes.of(raw(value).dtype)
-    if have.category > dtypes.of(dtype).category and not (have.category == dtypes.INTEGER):
-        raise RuntimeError(f"{name}(): value cannot be converted to type {dtypes.of(dtype)} without overflow: it is of "
-                           f"{have}")  # fmt: skip
     if number(value):
-        return as_array(value, dtype)
-    return value if raw(value).dtype == dtype else cast(value, dtype)
+        return fitted(name, value, dtype, True)
+    array = raw(value)
+    if array.dtype == dtype:
+        return value
+    if not array.ndim and not getattr(array, "interpreted", False):
+        fitted(name, array[()], dtype, True)
+    return cast(value, dtype)
 
 
 @function(method=True, out=True)

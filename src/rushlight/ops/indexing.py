@@ -8,10 +8,11 @@ import numpy as np
 
 from rushlight.engine import inplace
 from rushlight.ops.call import check_single_writes
+from rushlight.ops.compute import fitted
 from rushlight.ops.convert import copy_
 from rushlight.ops.fast_views import at_once, made_view
 from rushlight.ops.shape import reshape_op, select_op, slice_op
-from rushlight.ops.views import raw
+from rushlight.ops.views import held
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
@@ -30,18 +31,18 @@ def getitem(self: Any, index: Any) -> Any:
         if Ellipsis not in key:
             key = (*key, Ellipsis)
         try:
-            result = self._array[key]
+            result = self._held[key]
         except IndexError:
             pass  # the errors are raised below
         else:
             op = select_op if kind is int or (kind is tuple and key[-2].__class__ is int) else slice_op
             return made_view(op.op, self, result, (key,))
     parts = index if kind is tuple else (index,)
-    basic = basic_index(parts, raw(self).shape)
+    basic = basic_index(parts, held(self).shape)
     if basic is None:
         from rushlight.ops.indexing_advanced import getitem_advanced
 
-        return getitem_advanced(self, parts)
+        return getitem_advanced(self, index)
     found, single = basic
     return select_op(self, found) if single else slice_op(self, found)
 
@@ -111,10 +112,10 @@ def takes(part: Any) -> int:
 
 
 def as_int(part: Any) -> Any:
-    """An index part as an int, or None where it is a mask, a list or a tensor of indices."""
+    """An index part as an int, or None where it is a mask (bool or uint8), a list or a tensor of indices."""
     if isinstance(part, Tensor):
         array = part._array
-        return int(array) if array.ndim == 0 and array.dtype.kind in "iu" else None
+        return int(array) if array.ndim == 0 and array.dtype.kind in "iu" and array.dtype != np.uint8 else None
     if isinstance(part, (bool, np.bool_, np.ndarray)) or not hasattr(part, "__index__"):
         return None
     return part.__index__()
@@ -140,16 +141,16 @@ def bound(value: Any) -> Any:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Copy `value`, broadcast and cast, into the part of a tensor that `index` names."""
     parts = index if index.__class__ is tuple else (index,)
-    basic = basic_index(parts, self._array.shape)
+    basic = basic_index(parts, self._held.shape)
     if basic is None:
         from rushlight.ops.indexing_advanced import setitem_advanced
 
-        setitem_advanced(self, parts, value)
+        setitem_advanced(self, index, value)
         return
     found, _ = basic
     source = value_array(self, value)
     tracked = modes.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
-    if not tracked and not modes.levels and not special.observing:
+    if not (tracked or modes.levels or special.observing or self._bits):
         inplace.check(self, False)
         part = self._array[found]
         check_single_writes("__setitem__", part)
@@ -157,25 +158,21 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         inplace.written(self, "setitem")
         return
     part = slice_op(self, found)
-    copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._array.shape))
+    copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
 
 
 def value_array(self: Tensor, value: Any) -> Any:
     """The value to assign as an array; numbers in the dtype of the tensor."""
     if isinstance(value, Tensor):
         array = value._array
-        if array.dtype.kind == "c" and self._array.dtype.kind != "c":
+        if array.dtype.kind == "c" and self._held.dtype.kind not in "cb":
             return array.real
         return array
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (int, float, complex, np.generic)):
         raise TypeError(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
-    if isinstance(value, complex) and self._array.dtype.kind != "c":
-        raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
-    from rushlight.ops.compute import cast
-
-    return cast(value, self._array.dtype)
+    return fitted("__setitem__", value, self._held.dtype)
 
 
 def lead_ones(have: tuple[int, ...], want: tuple[int, ...]) -> int:
@@ -198,8 +195,8 @@ def fitting(array: Any, shape: tuple[int, ...]) -> Any:
 
 def trimmed(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """As `fitting`, for a tensor."""
-    have = fitting(value._array, shape).shape
-    return value if have == value._array.shape else reshape_op(value, have)
+    have = fitting(value._held, shape).shape
+    return value if have == value._held.shape else reshape_op(value, have)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[method-assign]

@@ -210,22 +210,31 @@ def width(part: Any) -> int:
     return takes(part)
 
 
-def nested(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A list that holds slices, None, or sequences is an index of several parts, as in old NumPy; else one part."""
-    if len(parts) == 1 and isinstance(parts[0], list) and len(parts[0]) < 32:
-        if any(
-            p is None or p is Ellipsis or (isinstance(p, (slice, list, tuple, Tensor)) and not scalar(p))
-            for p in parts[0]
-        ):
-            return (
-                tuple(parts[0]) if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts[0]) else parts
-            )
-    return parts
+SEQUENCE_DEPRECATED = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated: its elements are the indices of several "
+    "dimensions here. Use x[tuple(seq)] for that, or x[torch.tensor(seq)] for one index."
+)
 
 
-def scalar(part: Any) -> bool:
-    """Whether `part` is a 0-d tensor."""
-    return isinstance(part, Tensor) and part._array.ndim == 0
+def parts_of(index: Any) -> tuple[Any, ...]:
+    """The parts of an index.  A sequence that is no tuple is one part, unless one of its elements is more than a number:
+    then, as in old NumPy, its elements are the parts; one of 32 elements and more is one part always."""
+    if isinstance(index, tuple):
+        return index
+    if is_sequence(index) and len(index) < 32 and any(is_part(p) for p in index):
+        caller.warn(SEQUENCE_DEPRECATED)
+        return tuple(index)
+    return (index,)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether `x` is a sequence, and no tensor or array."""
+    return not isinstance(x, (Tensor, np.ndarray, str, dict)) and hasattr(x, "__len__") and hasattr(x, "__getitem__")
+
+
+def is_part(x: Any) -> bool:
+    """Whether an element of a sequence stands for an index of its own rather than for one number."""
+    return x is None or x is Ellipsis or isinstance(x, (slice, Tensor, np.ndarray)) or is_sequence(x)
 
 
 def basic_part(self: Any, basic: tuple[Any, ...]) -> Any:
@@ -234,13 +243,14 @@ def basic_part(self: Any, basic: tuple[Any, ...]) -> Any:
         slice_op(self, basic)  # fmt: skip
 
 
-def getitem_advanced(self: Any, parts: tuple[Any, ...]) -> Any:
-    """`self[parts]` where tensors are among the parts."""
+def getitem_advanced(self: Any, whole: Any) -> Any:
+    """`self[whole]` where tensors, lists or masks are among the parts of the index."""
+    parts = parts_of(whole)
     if len(parts) == 1 and not special.count and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
         index = parts[0]._array
         if index.ndim and index.dtype != np.uint8 and index.dtype.kind in "biu" and self._array.ndim:
             return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
-    basic, indices, slots = advanced_index(nested(parts), raw(self).shape)
+    basic, indices, slots = advanced_index(parts, raw(self).shape)
     part = basic_part(self, basic)
     return index_op(part, indices, trailing(slots)) if indices else part
 
@@ -264,9 +274,9 @@ def trailing(slots: Slots) -> Slots:
     return slots[:n]
 
 
-def setitem_advanced(self: Tensor, parts: tuple[Any, ...], value: Any) -> None:
-    """`self[parts] = value` where tensors are among the parts."""
-    basic, indices, slots = advanced_index(nested(parts), self._array.shape)
+def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
+    """`self[whole] = value` where tensors, lists or masks are among the parts of the index."""
+    basic, indices, slots = advanced_index(parts_of(whole), self._array.shape)
     target = basic_part(self, basic)
     if not isinstance(value, Tensor):
         value = wrap(value_array(self, value))

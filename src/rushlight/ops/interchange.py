@@ -9,6 +9,8 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.engine.node import edge_of
 from rushlight.ops.registry import function
+from rushlight.signs import CONJ
+from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 
 
@@ -16,6 +18,9 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
             copy: bool | None = None) -> Any:  # fmt: skip
     if edge_of(self) is not None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._bits:
+        word = "conjugate" if self._bits & CONJ else "negative"
+        raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
     if self._array.dtype.kind == "V":
         raise BufferError("Can't export bfloat16 tensors: NumPy has no such dtype. Use tensor.float()")
     if stream not in (None, -1, 1):
@@ -23,7 +28,7 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
     options = {
         k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
     }
-    return self._array.__dlpack__(**options)
+    return expose(self._array).__dlpack__(**options)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:

@@ -12,22 +12,26 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.fast_views import joined
 from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
-from rushlight.ops.shape import slice_op
+from rushlight.ops.shape import reshape_op, slice_op
 from rushlight.ops.views import raw
-from rushlight.state import special
+from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="cat", half=None, linear=True)
 def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
-    return np.concatenate(tensors, dim)
+    shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
+    return np.concatenate(shaped, dim) if shaped else tensors[0].copy()
 
 
 @cat_op.grad("tensors")
 def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
     lead, start, parts = (slice(None),) * dim, 0, []
     for shape in tensors_shape:
+        if tuple(shape) == (0,):
+            parts.append(reshape_op(slice_op(g, (slice(0, 0), ...)), (0,)))
+            continue
         parts.append(slice_op(g, (*lead, slice(start, start + shape[dim]), ...)))
         start += shape[dim]
     return tuple(parts)
@@ -130,10 +134,13 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     for i, x in enumerate(found):
         if raw(x).ndim == 0:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    shaped = [x for x in found if raw(x).shape != (0,)] or found
+    shaped = [x for x in found if raw(x).shape != (0,)]
+    if not shaped:
+        return cat_op(found, 0)
     dim = wrap_dim(dim if axis is None else axis, raw(shaped[0]).ndim)
     check_cat(shaped, dim)
-    return cat_op(shaped, dim)
+    tracked = not modes.levels and any(isinstance(x, Tensor) and x.requires_grad for x in found)
+    return cat_op(found if tracked else shaped, dim)
 
 
 @function(out=True)

@@ -10,11 +10,14 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.devices import CPU
 from rushlight.devices import device as device_class
+from rushlight.ops import subclasses
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.data import array_from
-from rushlight.ops.options import check_device, made, size_of
+from rushlight.ops.options import check_device, made, size_of, uninitialized
 from rushlight.ops.registry import NAMESPACES, function, known_as
 from rushlight.ops.results import return_types
+from rushlight.signs import turn
+from rushlight.size import Size
 from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor
 
@@ -43,6 +46,8 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype:
     """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
     if kwargs.get("device") is not None:
         check_device(kwargs["device"])
+    if kwargs.get("size") is not None:
+        args = (*args, Size(kwargs["size"]))
     if not args:
         return made(np.empty(0, dtype.numpy))
     first = args[0]
@@ -51,13 +56,13 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype:
             raise TypeError(f"expected {dtype} (got {first.dtype})")
         return first.detach()  # type: ignore[no-any-return]
     if len(args) == 1 and type(first).__name__ == "Size":
-        return made(np.empty(tuple(first), dtype.numpy))
+        return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
         return made(array_from(first, dtype.numpy))
     if len(args) == 1 and isinstance(first, float):
         raise TypeError("new(): data must be a sequence (got float)")
     try:
-        return made(np.empty(size_of("new", args), dtype.numpy))
+        return made(uninitialized(np.empty(size_of("new", args), dtype.numpy)))
     except TypeError:
         kinds = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as "
@@ -69,8 +74,12 @@ def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
     if cls is not Tensor:
         fresh = object.__new__(cls)
-        fresh._array, fresh._edge, fresh._storage, fresh._view = t._array, t._edge, t._storage, t._view
-        return fresh
+        if not args and not kwargs and subclasses.overrides(cls):
+            fresh._array, fresh._edge, fresh._storage, fresh._view = subclasses.NoMemory(cls), None, None, None
+            return fresh
+        subclasses.note(cls)
+        fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
+        return turn(fresh, t._bits)
     return t
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.ops.data import array_from
 from rushlight.ops.factories import fill_array
 from rushlight.ops.formats import empty_in_format
-from rushlight.ops.options import check_options, made, numpy_dtype, size_of
+from rushlight.ops.options import check_options, made, numpy_dtype, size_of, uninitialized
 from rushlight.ops.registry import function
 from rushlight.tensor import Tensor
 
@@ -39,7 +39,8 @@ def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
-    return _finish(input, like("empty_like", input, dtype, device, layout, memory_format), requires_grad)
+    array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format))
+    return _finish(input, array, requires_grad)
 
 
 @function()
@@ -78,7 +79,8 @@ def _of(name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: Any, d
 def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
-    return _finish(self, np.empty(*_of("new_empty", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
+    array = uninitialized(np.empty(*_of("new_empty", self, size, args, dtype, device, layout)))
+    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
@@ -122,7 +124,7 @@ def strided_memory(name: str, size: Any, stride: Any, dtype: Any) -> Any:
     if any(s < 0 for s in steps):
         raise RuntimeError(f"{name}: negative strides are not supported, got strides {list(steps)}")
     count = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
-    base = np.empty(count, dtype)
+    base = uninitialized(np.empty(count, dtype))
     bytes_ = tuple(s * dtype.itemsize for s in steps)
     return np.ndarray(shape, dtype, base, strides=bytes_)
 
@@ -155,5 +157,5 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
     if sorted(order) != list(range(len(shape))):
         raise RuntimeError(f"empty_permuted: the physical layout {order} must be a permutation of the {len(shape)} "
                            "dimensions of the size")  # fmt: skip
-    array = np.empty([shape[i] for i in order], numpy_dtype("empty_permuted", dtype)).transpose(np.argsort(order))
-    return made(array, requires_grad)
+    array = uninitialized(np.empty([shape[i] for i in order], numpy_dtype("empty_permuted", dtype)))
+    return made(array.transpose(np.argsort(order)), requires_grad)

@@ -151,8 +151,14 @@ def singular(A: Any) -> Any:
 
 @op(ns=None, name="singular_order")
 def singular_op(be: Any, A: Array) -> Array:
-    """For each matrix 0, or its order if it is singular.  (*, N, N) -> (*) int32"""
-    return np.where(singular(A), A.shape[-1], 0).astype(np.int32)
+    """For each matrix 0, or which of its pivots is the first to be zero, from 1.  (*, N, N) -> (*) int32"""
+    from rushlight.ops.lu import first_zero_pivot
+
+    bad = singular(A)
+    info = np.zeros(A.shape[:-2], np.int32)
+    if bad.any():
+        info[bad] = first_zero_pivot(A[bad])
+    return info
 
 
 def refuse_singular(name: str, A: Any) -> None:

@@ -17,6 +17,7 @@ from rushlight.ops.arith import conj
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.linalg import NS, inverse, is_complex, like, mH, mT, pack
+from rushlight.ops.named import named
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -199,7 +200,13 @@ def cond(A: Any, p: Any = None) -> Any:
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     base.matrix("cond", A, True)
-    return matrix_norm(A, p) * matrix_norm(inverse(A), p)
+    if A.shape[-1] == 0:
+        return base.real_part(A).sum((-2, -1))
+    if p == "nuc":
+        S = base.svdvals(A)
+        return named.where((S == 0).any(-1), math.inf, S.sum(-1) * (1 / S).sum(-1))
+    found = matrix_norm(A, p) * matrix_norm(inverse(A), p)
+    return named.where(base.singular_op(A.detach()) > 0, math.inf, found)
 
 
 # Pseudo-inverse, rank, least squares -----------------------------------------------------------------
@@ -291,11 +298,28 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
         raise RuntimeError(f"linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2}), got "
                            f"{list(A.shape)} and {list(B.shape)}")  # fmt: skip
     b = B.unsqueeze(-1) if vector else B
+    rcond = cutoff(A, rcond, driver)
     x = pinv(A, rcond) @ b
     x = x.squeeze(-1) if vector else x
     return pack(
         "linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), (x, *_details(A, b, x, driver, rcond))
     )
+
+
+def cutoff(A: Any, rcond: Any, driver: Any) -> Any:
+    """The share of the largest singular value up to which LAPACK's drivers drop one; None: that of matrix_rank.
+
+    gels takes full rank for granted; gelsy, the default, keeps what is equal, and the largest always; gelsd takes a share
+    that is not between 0 and 1 for the precision, gelss a negative one.
+    """
+    eps = float(np.finfo(A._array.dtype).eps)
+    if driver == "gels":
+        return 0.0
+    if rcond is None:
+        return None
+    if driver in (None, "gelsy"):
+        return min(float(rcond), 1.0) * (1 - eps)
+    return eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
 
 
 def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:

@@ -46,6 +46,12 @@ def factored(A: Any) -> tuple[Any, Any]:
     return LU, pivots.reshape(*A.shape[:-2], k)
 
 
+def first_zero_pivot(A: Any) -> Any:
+    """Which diagonal element of U is the first to be zero, from 1; the order where rounding hides it.  (*, N, N) -> (*)"""
+    zero = np.diagonal(factored(A)[0], axis1=-2, axis2=-1) == 0
+    return np.where(zero.any(-1), zero.argmax(-1) + 1, A.shape[-1]).astype(np.int32)
+
+
 def permutation(pivots: Any, m: int) -> Any:
     """The matrices P of A = P L U, of exchanges one after another.  (*, K) -> (*, M, M) bool"""
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])

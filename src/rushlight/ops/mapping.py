@@ -8,9 +8,9 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.engine import inplace
-from rushlight.ops.complexes import view_as_complex, view_as_real
 from rushlight.ops.pieces import raw, require_tensors
 from rushlight.ops.registry import function
+from rushlight.signs import to_hold
 from rushlight.tensor import Tensor
 
 
@@ -31,28 +31,18 @@ def can_cast(from_: Any, to: Any) -> bool:
     return bool(dtypes.can_cast(from_, to))
 
 
-@function(out=True)
-def view_as_real_copy(input: Any) -> Any:
-    """Real and imaginary part in a last dimension of size 2, copied.  input: (*) complex -> (*, 2) real"""
-    return view_as_real(input).clone()
-
-
-@function(out=True)
-def view_as_complex_copy(input: Any) -> Any:
-    """A last dimension of size 2 as real and imaginary part, copied.  input: (*, 2) -> (*) complex"""
-    return view_as_complex(input).clone()
-
-
 def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
     """Put fn of each element, and those of `others` beside it, in its place."""
     require_tensors(name, self=self, **{f"tensor{i + 1}": t for i, t in enumerate(others)})
     if self.requires_grad:
         raise RuntimeError(f"{name}() cannot be differentiated: it calls a Python function; use detach() first")
+    inplace.check(self, False)
     arrays = np.broadcast_arrays(self._array, *(t._array for t in others))
     if arrays[0].shape != self._array.shape:
         raise RuntimeError(f"{name}(): the tensors do not broadcast to shape {list(self.shape)}")
     values = [fn(*elements) for elements in zip(*(a.astype(object).ravel() for a in arrays), strict=True)]
-    self._array[...] = np.array(values, dtype=self._array.dtype).reshape(self._array.shape)
+    found = np.array(values, dtype=self._held.dtype).reshape(self._held.shape)
+    self._held[...] = to_hold(self, found)
     inplace.written(self, name)
     return self
 

@@ -13,7 +13,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import function, op, publish
 from rushlight.ops.shape import permute_op, reshape_op, transpose_op
-from rushlight.ops.views import raw
+from rushlight.ops.views import held
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -47,7 +47,7 @@ def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
 
     The products of all are made first where they are smaller than copies of the factors would be.
     """
-    s, t = raw(a).shape, raw(b).shape
+    s, t = held(a).shape, held(b).shape
     if len(shape) != 2 or s[:-2] != t[:-2] or math.prod(s[:-1]) * t[-1] <= math.prod(s) + math.prod(t):
         return matmul_op(a, b)
     batch = len(s) - 2
@@ -91,6 +91,11 @@ def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -
 
 
 linear_op.op.heavy = True
+linear_op.op.order = (
+    2,
+    0,
+    1,
+)  # as from PyTorch's product of a matrix with the transposed weight, to which a row is added
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -102,7 +107,7 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def flat(x: Any) -> Any:
     """All dimensions but the last as one, of an array or tensor."""
-    shape = raw(x).shape
+    shape = held(x).shape
     return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
 
 
@@ -125,9 +130,9 @@ def _(g: Any, input: Any) -> Any:
 
 @linear_op.grad("input", raw=_input_raw)
 def _(g: Any, weight: Any) -> Any:
-    shape = raw(g).shape
+    shape = held(g).shape
     found = mm_op(flat(g), conj(weight))
-    return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], raw(weight).shape[1]))
+    return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], held(weight).shape[1]))
 
 
 def _bias_raw(be: Any, g: Any) -> Any:
@@ -143,7 +148,7 @@ def _(g: Any) -> Any:
 
 def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "mat2")) -> None:
     """Raise RuntimeError unless both are tensors of one dtype."""
-    x, y = raw(a), raw(b)
+    x, y = held(a), held(b)
     for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
         if not isinstance(value, ndarray):
             raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
@@ -158,7 +163,7 @@ def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "ma
 def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
     """Raise RuntimeError unless two matrices, or batches of them, can be multiplied."""
     same_dtype(name, a, b, names)
-    s, t = raw(a).shape, raw(b).shape
+    s, t = held(a).shape, held(b).shape
     for each, shape in ((names[0], s), (names[1], t)):
         if len(shape) != ndim:
             raise RuntimeError(f"{name}: {each} must be a {'matrix' if ndim == 2 else f'{ndim}D tensor'}, got a "
@@ -186,11 +191,11 @@ def bmm(input: Any, mat2: Any) -> Any:
 def mv(input: Any, vec: Any) -> Any:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     same_dtype("mv", input, vec, ("input", "vec"))
-    if raw(input).ndim != 2 or raw(vec).ndim != 1:
-        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {raw(input).ndim}-D and {raw(vec).ndim}-D")
-    if raw(input).shape[1] != raw(vec).shape[0]:
-        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, raw(input).shape))}), vec "
-                           f"({raw(vec).shape[0]})")  # fmt: skip
+    if held(input).ndim != 2 or held(vec).ndim != 1:
+        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {held(input).ndim}-D and {held(vec).ndim}-D")
+    if held(input).shape[1] != held(vec).shape[0]:
+        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, held(input).shape))}), vec "
+                           f"({held(vec).shape[0]})")  # fmt: skip
     return mv_op(input, vec)
 
 
@@ -198,11 +203,11 @@ def mv(input: Any, vec: Any) -> Any:
 def dot(input: Any, tensor: Any) -> Any:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
     same_dtype("dot", input, tensor, ("input", "tensor"))
-    if raw(input).ndim != 1 or raw(tensor).ndim != 1:
-        raise RuntimeError(f"dot: 1D tensors expected, but got {raw(input).ndim}D and {raw(tensor).ndim}D tensors")
-    if raw(input).shape != raw(tensor).shape:
-        raise RuntimeError(f"dot: inconsistent tensor size, expected tensor {list(raw(input).shape)} and src "
-                           f"{list(raw(tensor).shape)} to have the same number of elements")  # fmt: skip
+    if held(input).ndim != 1 or held(tensor).ndim != 1:
+        raise RuntimeError(f"dot: 1D tensors expected, but got {held(input).ndim}D and {held(tensor).ndim}D tensors")
+    if held(input).shape != held(tensor).shape:
+        raise RuntimeError(f"dot: inconsistent tensor size, expected tensor {list(held(input).shape)} and src "
+                           f"{list(held(tensor).shape)} to have the same number of elements")  # fmt: skip
     return dot_op(input, tensor)
 
 
@@ -210,8 +215,8 @@ def dot(input: Any, tensor: Any) -> Any:
 def outer(input: Any, vec2: Any) -> Any:
     """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
     for name, x in (("input", input), ("vec2", vec2)):
-        if raw(x).ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {raw(x).ndim}-D")
+        if held(x).ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {held(x).ndim}-D")
     return outer_op(input, vec2)
 
 
@@ -222,7 +227,7 @@ def matmul(input: Any, other: Any) -> Any:
     (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
     """
     same_dtype("matmul", input, other, ("input", "other"))
-    s, t = raw(input).shape, raw(other).shape
+    s, t = held(input).shape, held(other).shape
     m, n = len(s), len(t)
     if m == 0 or n == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
@@ -280,16 +285,16 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
     same_dtype("addmm", input, mat1, ("input", "mat1"))
-    shape = (raw(mat1).shape[0], raw(mat2).shape[1])
+    shape = (held(mat1).shape[0], held(mat2).shape[1])
     check_expands("addmm", input, shape)
-    if raw(input).dtype.kind in "iu":
+    if held(input).dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     return addmm_op(input, mat1, mat2, beta, alpha)
 
 
 def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `input` broadcasts to `shape`."""
-    have = raw(input).shape
+    have = held(input).shape
     lead = len(shape) - len(have)
     if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
         raise RuntimeError(
@@ -329,24 +334,28 @@ def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
     same_dtype("linear", input, weight, ("input", "weight"))
     if bias is not None:
         same_dtype("linear", input, bias, ("input", "bias"))
-    s, w = raw(input).shape, raw(weight).shape
+    s, w = held(input).shape, held(weight).shape
     if not s or not w or len(w) > 2 or s[-1] != w[-1]:
         raise RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
                            "sizes must be equal, and the weight have one or two dimensions")  # fmt: skip
     if len(w) == 1:
         found = matmul(input, weight)
         return found if bias is None else found + bias
-    if bias is not None and raw(bias).shape not in ((w[0],), (1,), ()):
-        raise RuntimeError(f"linear: bias of shape {list(raw(bias).shape)} does not fit {w[0]} outputs")
+    if bias is not None and held(bias).shape not in ((w[0],), (1,), ()):
+        raise RuntimeError(f"linear: bias of shape {list(held(bias).shape)} does not fit {w[0]} outputs")
     return linear_op(input, weight, bias)
 
 
 publish(matmul, "matmul", "linalg", (), False)
 
 
+def _matmul(self: Any, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+
+
 def _rmatmul(self: Any, other: Any) -> Any:
-    return matmul(other, self)
+    return matmul(other, self) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
 
 
-Tensor.__matmul__ = matmul  # type: ignore[method-assign]
+Tensor.__matmul__ = _matmul  # type: ignore[method-assign]
 Tensor.__rmatmul__ = _rmatmul  # type: ignore[method-assign]

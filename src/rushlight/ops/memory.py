@@ -1,115 +1,68 @@
-"""A tensor's memory as such: resize_, set_, storage(), and copies of tensors by copy, deepcopy and pickle."""
+"""A tensor's memory as such: set_, storage(), and copies of tensors by copy, deepcopy and pickle."""
 
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from typing import Any
 
 import numpy as np
 
 from rushlight import devices
+from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
-from rushlight.ops.dims import sizes
-from rushlight.ops.formats import contiguous_format, empty_in_format, preserve_format
+from rushlight.engine.saved import kind_of
+from rushlight.ops import subclasses
 from rushlight.ops.options import dense_order, strides_of
 from rushlight.ops.registry import NAMESPACES, function
 from rushlight.ops.strided import view_at
-from rushlight.storage import Storage, bump, root_of, storage_of
-from rushlight.tensor import Tensor, alias, wrap
+from rushlight.signs import turn, turned
+from rushlight.state import modes
+from rushlight.storage import Storage, move, root_of, settle, storage_of
+from rushlight.storage import copied as storage_copied
+from rushlight.tensor import Tensor, alias, twin, wrap
 
-# Sizes in place ------------------------------------------------------------------------------------
-
-
-def behind(array: Any) -> int:
-    """The bytes from the first element of `array` to the end of its storage."""
-    root = root_of(array)
-    if not array.size:
-        return 0
-    return int(root.nbytes - (array.__array_interface__["data"][0] - root.__array_interface__["data"][0]))
-
-
-def resized(array: Any, shape: tuple[int, ...], like: Any) -> Any:
-    """An array of another shape on the same memory; where that is too small, on new memory after a copy of it.
-
-    like: an array whose strides it gets, or None for contiguous ones.
-    """
-    count, unit = math.prod(shape), array.itemsize
-    steps = like.strides if like is not None else np.empty(shape, np.dtype((np.void, unit))).strides if count else ()
-    root = root_of(array)
-    if count and count * unit <= behind(array) and (root.flags.c_contiguous or root.flags.f_contiguous):
-        return view_at(array, shape, steps)
-    if not count:
-        return np.empty(shape, array.dtype)
-    memory = np.zeros(count, array.dtype)
-    if array.size:
-        there = min(behind(array) // unit, count)
-        old = view_at(array, (there,), (unit,)) if root.flags.c_contiguous else array.reshape(-1)[:count]
-        memory[: len(old)] = old
-    return view_at(memory, shape, steps)
-
-
-def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) -> Tensor:
-    """Change the shape in place: on the same memory if it is large enough, else on new memory with the old elements.
-
-    Elements that are new are zero. Raises RuntimeError for tensors that require grad.
-    """
-    if edge_of(self) is not None:
-        raise RuntimeError("cannot resize variables that require grad")
-    shape = sizes(size, "resize_", "size")
-    if any(n < 0 for n in shape):
-        raise RuntimeError(f"resize_: sizes must not be negative, got {list(shape)}")
-    if memory_format is preserve_format:
-        raise RuntimeError("resize_: unsupported memory format preserve_format")
-    if shape == self._array.shape and memory_format is contiguous_format:
-        return self
-    like = None
-    if memory_format is not contiguous_format:
-        like = empty_in_format(np.empty(shape, self._array.dtype), self._array.dtype, memory_format)
-    array = resized(self._array, shape, like)
-    if root_of(array) is not root_of(self._array):
-        self._storage = None
-    self._array, self._view = array, None
-    return self
-
-
-def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Change the shape in place to that of another tensor; see `resize_`."""
-    if memory_format is None or memory_format is preserve_format:
-        return resize_(self, other._array.shape)
-    return resize_(self, other._array.shape, memory_format=memory_format)
-
-
-def resize(self: Tensor, *size: Any) -> Tensor:
-    """As `resize_`, deprecated."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
-    return resize_(alias(self), *size)
+# Other memory ---------------------------------------------------------------------------------------
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor share the memory of another tensor or of a storage; of nothing, make it empty.
 
-    offset and stride count elements.
+    offset and stride count elements. It counts as a change in place. Raises RuntimeError for memory of another dtype, and
+    while gradients are recorded for tensors that require one.
     """
-    if edge_of(self) is not None and not self.is_leaf:
+    if modes.grad and self.requires_grad and not self.is_leaf:
         raise RuntimeError("set_: cannot be called on a tensor that was computed with a graph: detach() it")
-    if source is None:
-        array, storage = np.empty(0, self._array.dtype), None
-    elif isinstance(source, Tensor):
-        if source._array.dtype != self._array.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
-        array, storage = source._array, storage_of(source)
-    elif isinstance(source, (Storage, TypedStorage)):
-        storage = source._untyped if isinstance(source, TypedStorage) else source
-        array = storage.root.reshape(-1).view(self._array.dtype)
-    else:
-        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
+    inplace.check(self, self.requires_grad)
+    array = memory_of(self, source)
     if size is not None:
         array = placed(array, storage_offset, tuple(int(n) for n in size), stride)
-    bump(self)
-    self._array, self._storage, self._view = array, storage, None
+    if self._view is not None:
+        Tensor._refresh(self)
+        self._view = None
+    inference = isinstance(source, Tensor) and source._inference
+    if self._storage is None:
+        storage_of(self)
+    move(self, array, self._inference or inference)
+    inplace.written(self, "set_")
     return self
+
+
+def memory_of(self: Tensor, source: Any) -> Any:
+    """The array that `set_` shows of its source."""
+    if source is None:
+        return np.empty(0, self._held.dtype)
+    if isinstance(source, Tensor):
+        if source._held.dtype != self._held.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        return source._held
+    if not isinstance(source, (Storage, TypedStorage)):
+        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
+    if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
+        raise RuntimeError(f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype} for "
+                           "argument 1 'storage'")  # fmt: skip
+    root = (source._untyped if isinstance(source, TypedStorage) else source).root
+    return view_at(root, (root.nbytes // self._held.itemsize,), (self._held.itemsize,), 0, self._held.dtype)
 
 
 def placed(array: Any, offset: int, shape: tuple[int, ...], stride: Any) -> Any:
@@ -159,7 +112,39 @@ class TypedStorage:
         return self._flat()[index].tolist()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        settle(self._untyped.root)
         self._flat()[index] = value
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self[:] = value
+        return self
+
+    def type(self) -> str:
+        """The name of the class that PyTorch had for storages of this dtype."""
+        return f"torch.{kind_of(self.dtype.numpy).removesuffix('Tensor')}Storage"
+
+    def is_shared(self) -> bool:
+        """Always False: threads share memory as it is, processes do not."""
+        return False
+
+    def clone(self) -> TypedStorage:
+        """A storage on a copy of the elements."""
+        return self.on(self._untyped.clone())
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        return self.on(self._untyped.__deepcopy__(memo))
+
+    def on(self, untyped: Storage) -> TypedStorage:
+        """The same elements on other bytes."""
+        fresh = object.__new__(type(self))
+        fresh._untyped, fresh.dtype = untyped, self.dtype
+        return fresh
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __repr__(self) -> str:
         lines = "\n ".join(str(v) for v in self.tolist())
@@ -184,8 +169,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     raise RuntimeError("pin_memory: there is no accelerator to pin memory for")
 
 
-function(method=False)(resize_as_)
-for _method in (resize_, resize_as_, resize, set_, storage, share_memory_, pin_memory):
+for _method in (set_, storage, share_memory_, pin_memory):
     setattr(Tensor, _method.__name__, _method)
 Tensor._typed_storage = storage  # type: ignore[attr-defined]
 
@@ -201,19 +185,13 @@ def storage_type(self: Tensor) -> Any:
     return TypedStorage
 
 
-def resize_as(self: Tensor, other: Tensor) -> Tensor:
-    """As `resize_as_`, deprecated."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
-    return resize_(alias(self), *other._array.shape)
-
-
 def dim_order(self: Tensor) -> tuple[int, ...]:
     """The dimensions from outermost to innermost in memory."""
-    steps = strides_of(self._array)
+    steps = strides_of(self._held)
     return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
 
 
-for _each in (storage_type, resize_as, dim_order):
+for _each in (storage_type, dim_order):
     setattr(Tensor, _each.__name__, _each)
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
 Tensor.name = None  # type: ignore[attr-defined]
@@ -234,14 +212,16 @@ def like_class(t: Tensor, cls: Any) -> Tensor:
     """A new tensor as an object of a subclass."""
     if cls is Tensor:
         return t
+    subclasses.note(cls)
     fresh: Tensor = object.__new__(cls)
-    fresh._array, fresh._edge, fresh._storage, fresh._view = t._array, t._edge, t._storage, None
-    return fresh
+    fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
+    return turn(fresh, t._bits)  # type: ignore[no-any-return]
 
 
 def _copy(self: Tensor) -> Tensor:
     """copy.copy: another tensor on the same memory; a leaf that requires grad if this one does."""
-    fresh = like_class(alias(self), type(self))
+    inference = self._inference and not modes.inference
+    fresh = like_class(twin(self) if inference else alias(self), self.__class__)
     fresh.__dict__.update(attributes(self))
     return fresh.requires_grad_() if edge_of(self) is not None else fresh
 
@@ -257,8 +237,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
-    fresh = like_class(wrap(copied(self, memo)), type(self))
-    fresh._storage = memo.get(-id(root_of(self._array)))
+    fresh = like_class(wrap(copied(self, memo)), self.__class__)
+    fresh._storage = None if self._bits else memo.get(-id(root_of(self._array)))
     memo[id(self)] = fresh
     fresh.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self._edge is not None:
@@ -269,15 +249,17 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def copied(t: Tensor, memo: dict[int, Any]) -> Any:
-    """A copy of the array of `t`; if others share its storage, in a copy of that, which they share too."""
+    """A copy of the array of `t`; if others share its storage, in a copy of that, which they share too.
+
+    One with bits gets what it shows, in memory that it shares with nobody.
+    """
+    if t._bits:
+        return turned(t._held, t._bits)
     array, root = t._array, root_of(t._array)
     dense = root.flags.c_contiguous or root.flags.f_contiguous
     if t._storage is None or not dense or not array.size:
         return array.copy() if array.flags.c_contiguous else np.array(array, order="K", subok=False)
-    fresh = memo.get(-id(root))
-    if fresh is None:
-        fresh = memo[-id(root)] = Storage(root.copy(order="K"))
-        memo[id(memo)] = [*memo.get(id(memo), []), root]  # deepcopy keeps alive what its ids speak of
+    fresh = storage_copied(root, memo)
     if root is array:
         return fresh.root
     offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -286,26 +268,36 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Any:
 
 def _reduce(self: Tensor, protocol: Any) -> Any:
     warn_of_hooks(self)
-    order, shape, strides, flat = dense_order(self._array), self._array.shape, None, self._array
-    if order is not None and not self._array.flags.c_contiguous:
-        flat, strides = self._array.transpose(order), order
+    order, shape, strides, flat = dense_order(self._held), self._held.shape, None, self._held
+    if order is not None and not self._held.flags.c_contiguous:
+        flat, strides = self._held.transpose(order), order
     elif order is None and all(shape):
-        span = 1 + sum((n - 1) * s for n, s in zip(shape, strides_of(self._array), strict=True))
-        if span <= self._array.size and min(self._array.strides, default=0) >= 0:  # expanded
-            flat, strides = view_at(self._array, (span,), (self._array.itemsize,)), self._array.strides
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, strides_of(self._held), strict=True))
+        if span <= self._held.size and min(self._held.strides, default=0) >= 0:  # expanded
+            flat, strides = view_at(self._held, (span,), (self._held.itemsize,)), self._held.strides
     grad = edge_of(self) is not None
-    return rebuilt, (type(self), np.ascontiguousarray(flat), shape, strides, order is None, grad, attributes(self))
+    return rebuilt, (
+        self.__class__,
+        np.ascontiguousarray(flat),
+        shape,
+        strides,
+        order is None,
+        grad,
+        attributes(self),
+        self._bits,
+    )
 
 
-def rebuilt(cls: Any, flat: Any, shape: Any, strides: Any, by_strides: bool, requires_grad: bool, state: Any) -> Tensor:
+def rebuilt(cls: Any, flat: Any, shape: Any, strides: Any, by_strides: bool, requires_grad: bool, state: Any,
+            bits: int = 0) -> Tensor:  # fmt: skip
     """A tensor as `_reduce` described it."""
     if strides is None:
         array = flat.reshape(shape)
     else:
         array = view_at(flat, shape, strides) if by_strides else flat.transpose(np.argsort(strides))
-    t = like_class(wrap(array), cls)
+    t = turn(like_class(wrap(array), cls), bits)
     t.__dict__.update(state)
-    return t.requires_grad_() if requires_grad else t
+    return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
 
 
 def warn_of_hooks(t: Tensor) -> None:

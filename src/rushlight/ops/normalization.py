@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.sums import add_up
 from rushlight.ops.call import write_out
 from rushlight.ops.declare import Array
 from rushlight.ops.floats import is_float, require, widened
@@ -62,7 +63,7 @@ def _layer_norm_raw(
 
 def bias_gradient(g: Any, dims: tuple[int, ...]) -> Any:
     """The gradient of a bias alone, for which nothing is saved: an array summed over `dims`."""
-    return np.add.reduce(g, dims, np.float32 if g.dtype.itemsize == 2 else None)
+    return add_up(g, dims, False, np.float32 if g.dtype.itemsize == 2 else None)
 
 
 def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:

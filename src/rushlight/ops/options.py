@@ -5,10 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from rushlight import dtypes
+import numpy as np
+
+from rushlight import devices, dtypes
 from rushlight.devices import CPU
 from rushlight.devices import device as device_class
 from rushlight.state import modes, special
+from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
 
@@ -59,6 +62,17 @@ def blank(make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return make(shape, dtype)
 
 
+fills = {"deterministic": False, "uninitialized": True}  # whether memory that would be anything is filled: if both
+
+
+def uninitialized(array: Any) -> Any:
+    """Memory that may hold anything; where determinism is asked for, NaN or the largest integer."""
+    if fills["deterministic"] and fills["uninitialized"]:
+        kind = array.dtype.kind
+        array[...] = np.iinfo(array.dtype).max if kind in "iu" else True if kind == "b" else np.nan
+    return array
+
+
 def check_device(device: Any) -> Any:
     """Raise an error unless tensors can be made on `device`."""
     if device is None:
@@ -67,7 +81,10 @@ def check_device(device: Any) -> Any:
             return CPU
     found = device if isinstance(device, device_class) else device_class(device)
     if found.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        if devices.instead_of_cuda is None:
+            raise AssertionError("Torch not compiled with CUDA enabled")
+        devices.instead_of_cuda()
+        return CPU
     if found.type != "cpu":
         raise RuntimeError(f"tensors cannot be made on device '{found}': it has no memory for them. Use device='cpu'; "
                            "to know sizes before allocating, see rushlight.memory.estimate")  # fmt: skip
@@ -97,15 +114,18 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
                                f"{dtypes.of(array.dtype)}")  # fmt: skip
         t._edge = LEAF
     if modes.inference:
-        t._inference = True
+        t._inference, t._unusual, t._storage = True, True, InferenceStorage(array)
     return t
 
 
-def filled(name: str, out: Any, t: Tensor) -> Tensor:
-    """`t`, or the tensor `out` with its values."""
+def filled(name: str, out: Any, t: Tensor, by_count: bool = False) -> Tensor:
+    """`t`, or the tensor `out` with its values.  by_count: `out` of as many elements keeps its shape."""
     if out is None:
         return t
     from rushlight.ops.call import write_out
+
+    if by_count and isinstance(out, Tensor) and out._held.size == t._array.size:
+        t._array = t._array.reshape(out._held.shape)
 
     return write_out(name, out, t)  # type: ignore[no-any-return]
 
@@ -113,7 +133,18 @@ def filled(name: str, out: Any, t: Tensor) -> Tensor:
 def strides_of(array: Any) -> tuple[int, ...]:
     """Strides in elements."""
     step = array.itemsize
+    if not array.size and array.ndim and not any(array.strides):  # NumPy's, of new memory without elements
+        return contiguous_strides(array.shape)
     return tuple(s // step for s in array.strides)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides in elements of contiguous memory; sizes of 0 count as 1."""
+    step, found = 1, []
+    for n in reversed(shape):
+        found.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(found))
 
 
 def dense_order(array: Any) -> Any:

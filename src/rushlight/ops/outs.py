@@ -14,11 +14,11 @@ from rushlight.tensor import Tensor
 
 def check_apart(name: str, out: Any, inputs: Any) -> None:
     """Raise RuntimeError where `out` shares memory with an input, or overlaps itself."""
-    call.check_single_writes(name, out._array)
+    call.check_single_writes(name, out._held)
     for x in inputs:
         if isinstance(x, (tuple, list)):
             check_apart(name, out, x)
-        elif isinstance(x, Tensor) and (x is out or np.may_share_memory(x._array, out._array)):
+        elif isinstance(x, Tensor) and (x is out or np.may_share_memory(x._held, out._held)):
             raise RuntimeError(
                 f"{name}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                 "single memory location. Please clone() the tensor before performing the operation."
@@ -29,7 +29,7 @@ def check_dtypes(name: str, out: Any, result: Any) -> None:
     """Raise RuntimeError where an `out` tensor is of another dtype than its result."""
     several = isinstance(result, tuple)
     for o, r in zip(out if several else (out,), result if several else (result,), strict=False):
-        if isinstance(o, Tensor) and o._array.dtype != r._array.dtype:
+        if isinstance(o, Tensor) and o._held.dtype != r._held.dtype:
             raise RuntimeError(f"{name}(): Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.compute import fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
 from rushlight.tensor import wrap
@@ -21,7 +22,8 @@ def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]
 @op(ns=None, half=None)
 def pad_op(be: Any, input: Array, pads: Any, value: Any) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
-    out = np.full([n + b + a for (b, a), n in zip(pads, input.shape, strict=True)], value, input.dtype)
+    shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]
+    out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))
     source, target = _slices(pads, input.shape)
     out[target] = input[source]
     return out

@@ -8,7 +8,9 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call
-from rushlight.ops.arith import conj
+from rushlight.ops.arith import by, conj
+from rushlight.ops.complex_log import complex_logaddexp
+from rushlight.ops.convert import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import in_blocks, keep, number, raw, require_tensors
 from rushlight.ops.power import log_of
@@ -25,13 +27,15 @@ def atan2(be: Any, input: Array, other: Array) -> Array:
     return np.arctan2(input, other)
 
 
-def _slope(g: Any, leg: Any, input: Any, other: Any) -> Any:
-    square = input * input + other * other
-    return keep(g * (leg / square), square != 0)
+def _slope(g: Any, leg: Any, other: Any, sign: int) -> Any:
+    """The gradient by one of two legs, `other` being the one beside it."""
+    leg, other = (x if raw(x).dtype.kind not in "biu" else cast(x, raw(g).dtype) for x in (leg, other))
+    square = leg * leg + other * other
+    return keep(g * ((other * sign) / square), square != 0)
 
 
-atan2.grad("input")(lambda g, input, other: _slope(g, other, input, other))
-atan2.grad("other")(lambda g, input, other: _slope(g, -input, input, other))
+atan2.grad("input")(lambda g, input, other: _slope(g, input, other, 1))
+atan2.grad("other")(lambda g, input, other: _slope(g, other, input, -1))
 
 
 # Logarithms of sums ----------------------------------------------------------------------------------
@@ -42,12 +46,7 @@ def logaddexp(be: Any, input: Array, other: Array) -> Array:
     """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
     if input.dtype.kind != "c":
         return np.logaddexp(input, other)
-    swap = np.less(input.real, other.real)
-    high: Any = np.where(swap, other, input)
-    low: Any = np.where(swap, input, other)
-    out = np.asarray(high + np.log1p(np.exp(low - high)))
-    np.copyto(out, high, where=(input == other) & np.isinf(input.real))
-    return out
+    return complex_logaddexp(input, other)
 
 
 logaddexp.grad("input")(lambda g, input, other: g / conj(exp(other - input) + 1))
@@ -71,6 +70,11 @@ def _product_with_log(x: Any, logarithm: Any, y: Any) -> Any:
     return out
 
 
+def _array(x: Any, like: Any) -> Any:
+    """A number as an array in the dtype of another operand; an array itself."""
+    return x if isinstance(x, np.ndarray) else np.asarray(x, like.dtype)
+
+
 def _some_tensor(name: str) -> Any:
     def check(operands: Any) -> None:
         if not any(isinstance(x, (np.ndarray, np.generic)) for x in operands):
@@ -82,7 +86,7 @@ def _some_tensor(name: str) -> Any:
 @elementwise(promote="float", half="float32", refuse="c")
 def xlogy(be: Any, input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
-    return _product_with_log(input, np.log(other), other)
+    return _product_with_log(input, np.log(_array(other, input)), other)
 
 
 @xlogy.grad("input")
@@ -97,7 +101,7 @@ xlogy.grad("other")(lambda g, input, other: g * (input / other))
 @elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
 def xlog1py(be: Any, input: Array, other: Array) -> Array:
     """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
-    return _product_with_log(input, np.log1p(other), other)
+    return _product_with_log(input, np.log1p(_array(other, input)), other)
 
 
 @xlog1py.grad("input")
@@ -125,7 +129,7 @@ def _between(x: Any, end: Any, weight: Any) -> Any:
 
 
 @elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
-             grads={"input": lambda g, weight: g * conj(1 - weight), "end": lambda g, weight: g * conj(weight),
+             grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
                     "weight": lambda g, input, end: g * conj(end - input)})  # fmt: skip
 def lerp_op(be: Any, input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
@@ -144,6 +148,7 @@ def _lerp_into(x: Any, end: Any, weight: Any) -> None:
         np.subtract(end, step, out=x)
 
 
+lerp_op.op.exact = True
 lerp_op.op.into = in_blocks(lerp_op.op, _lerp_into)
 
 
@@ -191,4 +196,4 @@ def gcd(be: Any, input: Array, other: Array) -> Array:
 @elementwise(promote="arith", half=None, refuse="bfc", strict=True)
 def lcm(be: Any, input: Array, other: Array) -> Array:
     """The least common multiple, never negative, broadcast.  (*), (*) integer -> (*)"""
-    return np.lcm(input, other)
+    return np.abs(np.lcm(input, other))  # of the most negative ones it overflows

@@ -55,6 +55,9 @@ def arguments(fn: Any) -> tuple[str, ...]:
     return tuple(code.co_varnames[: code.co_argcount])
 
 
+NUMBERS = ("pow", "lerp")  # operators that in PyTorch have a form of its own for a number
+
+
 class OpNode(Node):
     """The node of a declared operator, in the slim form that fast paths make.
 
@@ -78,6 +81,17 @@ class OpNode(Node):
 
     def release(self) -> None:
         self.saved = None
+
+    def input_places(self) -> tuple[int, ...] | None:
+        op, n = self.plan.op, len(self.edges)
+        first = n if op.sequence is None else op.sequence
+        covered = [i for i in range(n) if min(i, first) in op.targets and not self.is_static(i)]
+        return None if len(covered) == n else tuple(covered)
+
+    def is_static(self, position: int) -> bool:
+        """Whether an input is a number that PyTorch's operator takes as one; known until what was saved is freed."""
+        kept = self.saved[position] if self.plan.op.name in NUMBERS and self.saved is not None else None
+        return kept.__class__ is Constant
 
     def argument(self, position: int) -> str:
         """The name of the input at a position."""
@@ -236,12 +250,14 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
 class Plan:
     """How one operator, for one set of inputs that need gradients, saves and runs."""
 
-    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "real", "save_aux", "save_inputs", "save_outs",
+    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs", "save_outs",
                  "saves", "slim")  # fmt: skip
 
     def __init__(self, op: Any, mask: int, count: int, real: bool = False):
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
         self.op, self.mask, self.real = op, mask, real
+        # In which order gradients are handed on, where it is not that of the inputs.
+        self.order = op.order if mask.bit_count() > 1 else None
         self.functions: dict[int, Any] = {}
         requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
         kept = frozenset((*op.tensors, *op.out_names, *op.aux))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.levels.batch import everything
 from rushlight.ops import call, randomness
 from rushlight.ops.batching.variants import with_auxiliaries
@@ -220,6 +221,9 @@ def averaging_matrix(size: int, out: int, dtype: Any) -> Any:
 def adaptive_avg_pool(name: str, n: int, input: Any, output_size: Any) -> Any:
     """Averages over windows that divide the input evenly: separable, one small matrix product for each dimension."""
     sizes = adaptive_sizes(name, input, output_size, n)
+    if input.dtype.category < dtypes.FLOAT:
+        raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
+                                  "dtype, as in input.float()")  # fmt: skip
     if all(o == 1 for o in sizes):
         return input.mean(tuple(range(-n, 0)), True)
     y = input
@@ -246,7 +250,7 @@ def adaptive_max_indices(x: Any, sizes: tuple[int, ...]) -> Any:
     for cell in np.ndindex(*sizes):
         window = tuple(slice(limits[i][0][c], limits[i][1][c]) for i, c in enumerate(cell))
         part = x[(slice(None), slice(None), *window)]
-        best = part.reshape(*x.shape[:2], -1).argmax(-1)
+        best = part.reshape(*x.shape[:2], math.prod(part.shape[2:])).argmax(-1)
         place = np.unravel_index(best, part.shape[2:])
         at[(slice(None), slice(None), *cell)] = sum(
             (p + w.start) * st for p, w, st in zip(place, window, strides, strict=True)

@@ -10,8 +10,9 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call
-from rushlight.ops.arith import conj, own_conj
-from rushlight.ops.convert import to_dtype
+from rushlight.ops.arith import by, conj, own_conj
+from rushlight.ops.compute import fitted
+from rushlight.ops.convert import cast, to_dtype
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import dtype_of, floating_into, keep, nothing, over, raw, result_type_of, times
 from rushlight.ops.registry import elementwise, function, publish_inplace
@@ -126,6 +127,15 @@ def _check_exponent(operands: Any) -> None:
     if isinstance(exponent, int) and exponent < 0 and getattr(base, "dtype", np.dtype(float)).kind in "iu":
         raise RuntimeError("Integers to negative integer powers are not allowed: convert the base to a floating-point "
                            "dtype, as in input.float()")  # fmt: skip
+    _exponent_that_fits(base, exponent)
+
+
+def _exponent_that_fits(base: Any, exponent: Any) -> None:
+    """Raise RuntimeError for an exponent that is no number of the base's dtype of few bits."""
+    dtype = getattr(base, "dtype", None)
+    if isinstance(exponent, int) or (dtype in dtypes.HALVES and isinstance(exponent, float)):
+        if dtype is not None and (dtype.kind in "iu" or dtype in dtypes.HALVES):
+            fitted("pow", exponent, dtype, True)
 
 
 def base_gradient(g: Any, input: Any, other: Any) -> Any:
@@ -135,7 +145,7 @@ def base_gradient(g: Any, input: Any, other: Any) -> Any:
             return nothing(g)
         if other == 2:
             return g * conj(input * 2)
-        return g if other == 1 else g * conj(pow_op(input, other - 1) * other)
+        return g if other == 1 else g * conj(by(pow_op(input, other - 1), other))
     return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
 
 
@@ -147,9 +157,17 @@ def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
 
 def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
-    logarithm = log_of(input) if isinstance(input, (int, float, complex)) else log(input)
+    base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else input
+    logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
     exponent = other.real if dtype_of(other).kind == "c" else other
     return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
+
+
+def in_complex(x: Any, dtype: Any) -> Any:
+    """A number, array or tensor in a complex dtype, where negative numbers have logarithms."""
+    if isinstance(x, (int, float, complex)):
+        return complex(x)
+    return x if dtype_of(x).kind == "c" else cast(x, dtype)
 
 
 def log_of(x: Any) -> Any:

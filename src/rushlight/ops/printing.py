@@ -144,7 +144,10 @@ def suffixes(tensor: Any) -> list[str]:
         plain = dtype in (default, default.to_complex(), dtypes.int64, dtypes.bool)
     if not plain:
         found.append(f"dtype={dtype}")
-    fn = tensor.grad_fn
+    try:
+        fn = tensor.grad_fn
+    except RuntimeError:  # a view whose history cannot be rewritten: it is said where that is needed
+        return [*found, "grad_fn=<Invalid>"]
     if fn is not None:
         found.append(f"grad_fn=<{type(fn).__name__}>")
     elif tensor.requires_grad:

@@ -15,6 +15,7 @@ from rushlight.ops.matmul import addmm_op, check_expands, check_matrices, dot, m
 from rushlight.ops.registry import function
 from rushlight.ops.shape import reshape_op
 from rushlight.ops.views import permute, raw, unsqueeze
+from rushlight.signs import turn
 
 
 def check_factor(name: str, value: Any, like: Any) -> None:
@@ -75,6 +76,7 @@ def addbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
         return _addbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
     found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     inplace.check(input, found.requires_grad)
+    turn(input, 0)
     input._array, input._edge, input._storage = found._array, found._edge, None
     return input
 
@@ -206,11 +208,14 @@ def best_order(sizes: list[int]) -> Any:
 def chain(matrices: list[Any]) -> Any:
     """The product of matrices in the best order."""
     at = best_order([raw(matrices[0]).shape[0], *[raw(m).shape[1] for m in matrices]])
+    return between(matrices, at, 0, len(matrices) - 1)
 
-    def product(i: int, j: int) -> Any:
-        return matrices[i] if i == j else mm(product(i, at[i, j]), product(at[i, j] + 1, j))
 
-    return product(0, len(matrices) - 1)
+def between(matrices: list[Any], at: Any, i: int, j: int) -> Any:
+    """The product of the matrices i to j, divided where `at` says.  (A function inside of `chain` would hold itself.)"""
+    if i == j:
+        return matrices[i]
+    return mm(between(matrices, at, i, at[i, j]), between(matrices, at, at[i, j] + 1, j))
 
 
 @function(ns="linalg", out=True)

@@ -12,7 +12,9 @@ from rushlight.ops.formats import contiguous_format, has_format, is_format
 from rushlight.ops.named import named
 from rushlight.ops.options import strides_of
 from rushlight.ops.registry import function, known_as
+from rushlight.signs import CONJ, turned
 from rushlight.state import modes
+from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 
 # Questions -----------------------------------------------------------------------------------------
@@ -21,7 +23,7 @@ from rushlight.tensor import Tensor, wrap
 @function(method=True)
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return int(input._array.size)
+    return int(input._held.size)
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
@@ -32,37 +34,37 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements to step in memory for each dimension, or for one."""
-    steps = strides_of(self._array)
+    steps = strides_of(self._held)
     return steps if dim is None else steps[wrap_dim(dim, len(steps))]
 
 
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
-    return int(self._array.ndim)
+    return int(self._held.ndim)
 
 
 def is_contiguous(self: Tensor, memory_format: Any = contiguous_format) -> bool:
     """Whether the elements lie in memory in order (of `memory_format`) without gaps."""
     if not is_format(memory_format):
         raise TypeError("is_contiguous(): argument 'memory_format' must be torch.memory_format")
-    return has_format(self._array, memory_format)
+    return has_format(self._held, memory_format)
 
 
 def element_size(self: Tensor) -> int:
     """Bytes of an element."""
-    return int(self._array.itemsize)
+    return int(self._held.itemsize)
 
 
 @function(method=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a real floating-point one."""
-    return input._array.dtype.kind in "fV"
+    return input._held.dtype.kind in "fV"
 
 
 @function(method=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return bool(input._array.dtype.kind == "c")
+    return bool(input._held.dtype.kind == "c")
 
 
 @function(method=True)
@@ -80,14 +82,14 @@ def is_nonzero(input: Tensor) -> bool:
 @function(method=True)
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether the shapes are equal."""
-    return bool(input._array.shape == other._array.shape)
+    return bool(input._held.shape == other._held.shape)
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors are the same memory with the same shape and strides."""
-    a, b = self._array, tensor._array
+    a, b = self._held, tensor._held
     same = a.__array_interface__["data"] == b.__array_interface__["data"]
-    return bool(same and a.shape == b.shape and a.strides == b.strides)
+    return bool(same and a.shape == b.shape and a.strides == b.strides and self._bits == tensor._bits)
 
 
 for _method in (size, stride, dim, is_contiguous, element_size, is_set_to):
@@ -103,13 +105,13 @@ def _no(name: str) -> Any:
     """The method `name`, which says no."""
 
     def no(self: Tensor) -> bool:
-        """Never: conjugation and negation are computed at once, and no memory is pinned."""
+        """Never: no memory is pinned or shared."""
         return False
 
     return known_as(no, name, "Tensor")
 
 
-for _name in ("is_conj", "is_neg", "is_pinned", "is_shared"):
+for _name in ("is_pinned", "is_shared"):
     setattr(Tensor, _name, _no(_name))
 
 
@@ -133,7 +135,7 @@ def tolist(self: Tensor) -> Any:
 
 def only(self: Tensor) -> Any:
     """As `item`, for Python's conversions, which raise ValueError."""
-    if self._array.size != 1:
+    if self._held.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return item(self)
 
@@ -151,13 +153,13 @@ def _complex(self: Tensor) -> complex:
 
 
 def _index(self: Tensor) -> int:
-    if self._array.dtype.kind not in "iub" or self._array.size != 1:
+    if self._held.dtype.kind not in "iub" or self._held.size != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
 
 def _reversed(self: Tensor) -> Tensor:
-    return self if self._array.ndim == 0 else named.flip(self, tuple(range(self._array.ndim)))
+    return self if self._held.ndim == 0 else named.flip(self, (0,))
 
 
 Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
@@ -176,13 +178,17 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """
     if not force and modes.grad and edge_of(self) is not None:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if self._array.dtype.kind == "V":
+    if self._bits and not force:
+        word = "conj" if self._bits & CONJ else "neg"
+        raise RuntimeError(f"Can't call numpy() on Tensor that has {'conjugate' if word == 'conj' else 'negative'} bit set. "
+                           f"Use tensor.resolve_{word}().numpy() instead.")  # fmt: skip
+    if self._held.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Use tensor.float().numpy().")
-    return self._array.view()
+    return turned(self._held, self._bits) if self._bits else expose(self._array).view()
 
 
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = numpy(self) if self._array.dtype.kind != "V" else self._array
+    array = numpy(self) if self._held.dtype.kind != "V" or self._bits else expose(self._array)
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")

@@ -30,6 +30,7 @@ def source(generator: Any) -> np.random.Generator:
         return default_generator.numpy
     if not isinstance(generator, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    randomness.note(generator)
     return generator.numpy
 
 

@@ -232,18 +232,18 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
         raise RuntimeError(f"bernoulli_(): expected probabilities tensor to have floating type, got {p.dtype}")
     check_probability(chances)
     if randomness.innermost() is not None and isinstance(p, Tensor):
-        return self.copy_(by_chance(p.expand(self.shape)))
+        return self.copy_(by_chance(p.expand(self.shape), generator))
     return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
 
 
-def by_chance(p: Tensor) -> Any:
+def by_chance(p: Tensor, generator: Any) -> Any:
     """1 with the probability that each element is, else 0, inside vmap."""
     level = randomness.check()
     if level.randomness == "same" and level.whole(p)[1] is not None:
         raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: bernoulli() draws "
                            "by probabilities that differ from sample to sample. Use randomness='different'")  # fmt: skip
     kind = F64 if p._array.dtype == F64 else F32
-    u = randomness.fresh(lambda shape: source(None).random(shape, dtype=kind), p._array.shape)
+    u = randomness.fresh(lambda shape: source(generator).random(shape, dtype=kind), p._array.shape)
     return cast(u < p.detach(), p._array.dtype)
 
 
@@ -262,7 +262,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     chances = array if p is None else p
     if randomness.innermost() is not None:
         if p is None:
-            return by_chance(input)
+            return by_chance(input, generator)
         input = randomness.apart(input)
     return drawn(input, lambda x: coins(x, chances, generator))
 
@@ -330,7 +330,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Any:
 @op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)})
 def poisson_op(be: Any, input: Array, generator: Any) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
-    return source(generator).poisson(input.astype(np.float64)).astype(input.dtype)
+    return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
 
 
 @function()
@@ -348,7 +348,8 @@ def poisson(input: Any, generator: Any = None) -> Any:
                                                 "prob": lambda g, prob: nothing(prob)})  # fmt: skip
 def binomial_op(be: Any, count: Array, prob: Array, generator: Any) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
-    return source(generator).binomial(count.astype(np.int64), prob.astype(np.float64)).astype(count.dtype)
+    found = source(generator).binomial(count.astype(np.int64), prob.astype(np.float64))
+    return np.asarray(found).astype(count.dtype)
 
 
 @function()

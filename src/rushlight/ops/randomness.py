@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from rushlight.generator import default_generator
 from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rushlight.generator import Generator
 
 REFUSED = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
@@ -66,3 +74,37 @@ def check_target(x: Any) -> None:
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
             "randomness. Make the tensor from one that is vmapped over, as x.new_empty() does, or use randomness='same'."
         )
+
+
+class _Repeats(threading.local):
+    """For each repetition that this thread is in, the states in which generators were first asked for numbers."""
+
+    states: tuple[dict[Generator, Any], ...] = ()
+
+
+_repeats = _Repeats()
+
+
+def note(generator: Generator) -> None:
+    """Remember the state of a generator other than the default one, before it is first used in a repetition."""
+    for states in _repeats.states:
+        if generator not in states:
+            states[generator] = generator.state_words()
+
+
+class Repetition:
+    """Runs that draw the same numbers, from whatever generators, as chunks of one vmap do that asks for the same."""
+
+    def __init__(self) -> None:
+        self.states: dict[Generator, Any] = {default_generator: default_generator.state_words()}
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """One of the runs."""
+        for generator, words in self.states.items():
+            generator.set_state_words(words)
+        former, _repeats.states = _repeats.states, (*_repeats.states, self.states)
+        try:
+            yield
+        finally:
+            _repeats.states = former

@@ -160,7 +160,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
     """
     if repeats is None:
         counts = check_counts(raw(input))
-        return wrap(np.repeat(np.arange(len(counts)), counts))
+        return wrap(np.repeat(np.arange(len(counts)), counts).astype(raw(input).dtype, copy=False))
     if dim is None:
         input, dim = reshape_op(input, (raw(input).size,)), 0
     dim = wrap_dim(dim, raw(input).ndim)

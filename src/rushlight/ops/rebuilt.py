@@ -14,9 +14,12 @@ from rushlight.engine.saved import Constant, Packed, Sparing, stale
 from rushlight.engine.views import chain_of, replay
 from rushlight.ops.compute import compute
 from rushlight.state import modes
+from rushlight.storage import bytes_before, counter_of, depend, independent, is_exposed, root_of, storage_of
 from rushlight.tensor import Tensor, wrap
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
+SMALL = 16  # what is at most this part of the result's bytes is copied
+UNSAFE: Any = object()
 
 
 class _Ask:
@@ -24,42 +27,61 @@ class _Ask:
 
 
 class Rebuilt:
-    """An input as the operator that made it, and what that keeps: the same objects as its node's, no more memory.
+    """An input as the operator that made it, and what that keeps: the same memory as its node's, and no more.
 
-    seen: a weak reference to the tensor, which may have been changed in place while it lives, and its version then.
+    It is as if the input itself were kept.  Whoever changes the memory that it is computed from says so first (see
+    `storage.settle`): then it is computed at once, or kept if it is still there.  Small inputs are copied.
+    seen, storage: weak references to the result and its storage, which may be changed in place; version: that it had.
     """
 
-    __slots__ = ("chain", "op", "saved", "seen", "statics", "version", "versions")
+    __slots__ = ("__weakref__", "chain", "held", "keys", "made", "op", "place", "root", "saved", "seen", "statics", "storage",
+                 "version")  # fmt: skip
     _storage = _edge = _Ask
 
-    def __init__(self, tensor: Tensor, node: Any, chain: tuple[Any, ...]):
-        """tensor: the result of `node`; chain: the views that make the input of it."""
-        self.chain, self.op, self.saved, self.versions, self.statics = (
-            chain,
-            node.plan.op,
-            node.saved,
-            node.versions,
-            node.statics,
+    def __init__(self, tensor: Tensor, node: Any, saved: list[Any], chain: tuple[Any, ...]):
+        """tensor: the result of `node`; saved: what it is computed from; chain: the views that make the input of it."""
+        self.chain, self.op, self.saved, self.statics = chain, node.plan.op, saved, node.statics
+        storage, array = storage_of(tensor), tensor._array
+        self.seen, self.storage, self.version = weakref.ref(tensor), weakref.ref(storage), storage.version
+        self.root, self.place = (
+            weakref.ref(root_of(array)),
+            (array.shape, array.strides, bytes_before(array), array.dtype),
         )
-        self.seen, self.version = weakref.ref(tensor), tensor._version
+        self.made: Any = None
+        self.held: Any = None
+        self.keys = [depend(x, self) for x in (array, *(x._array for x in saved if x.__class__ is Live))]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Any) -> None:
+        """Some of the memory that this depends on is about to change."""
+        if self.made is None:
+            from rushlight.ops.strided import view_at
+
+            result = self.root()
+            self.made = self.computed() if result is None else view_at(result, *self.place)
+            storage = self.storage()
+            self.saved, self.held = [], None if storage is None else counter_of(storage)  # which tells the version
+
+    def computed(self) -> Any:
+        """The result, computed again."""
+        arrays = [None if x is None else x._array for x in self.saved]
+        return compute(self.op, arrays, self.statics)[0][0]
 
     def array(self, node: Any, i: int) -> Any:
-        """The input, for the node that asks for its input at position `i`.  RuntimeError if memory was changed since."""
-        tensor = self.seen()
-        if tensor is not None and tensor._version != self.version:
-            stale(node, f"argument {node.argument(i)!r}", tensor._array.shape, tensor._version, self.version, tensor._storage,
-                  tensor._edge)  # fmt: skip
-        for k, x in enumerate(self.saved):
-            version = 0 if self.versions is None else self.versions[k]
-            if isinstance(x, Tensor) and x._version != version:
-                stale(node, f"argument {node.argument(i)!r} (which {self.op.name} makes of its "
-                      f"{self.op.input_name(k)!r})", x._array.shape, x._version, version, x._storage, x._edge)  # fmt: skip
+        """The input, for the node that asks for its input at position `i`.  RuntimeError if it was changed since."""
+        storage, tensor = self.storage(), self.seen()
+        if storage is None:
+            storage = self.held
+        if storage is not None and storage.version != self.version:
+            stale(node, f"argument {node.argument(i)!r}", self.place[0], storage.version, self.version, storage,
+                  None if tensor is None else tensor._edge)  # fmt: skip
         return self._array
 
     @property
     def _array(self) -> Any:
-        arrays = [None if x is None else x._array for x in self.saved]
-        return replay(self.chain, compute(self.op, arrays, self.statics)[0][0])
+        return replay(self.chain, self.computed() if self.made is None else self.made)
 
     def tensor(self, edge: Any) -> Tensor:
         """The input as a tensor with its place in the graph."""
@@ -82,10 +104,42 @@ def rebuilt(tensor: Tensor) -> Any:
     plan = getattr(node, "plan", None)
     if plan is None or not plan.op.cheap or node.saved is None or len(plan.save_inputs) < len(plan.op.tensors):
         return tensor
-    chain = () if base is tensor else chain_of(tensor)
-    if all(x is None or isinstance(x, (Tensor, Constant, Packed)) for x in node.saved):
-        return Rebuilt(base, node, chain)
-    return tensor
+    saved = [source(x, base._array.nbytes // SMALL) for x in node.saved]
+    if any(x is UNSAFE for x in saved) or changes_unseen(base._held):
+        return tensor
+    return Rebuilt(base, node, saved, () if base is tensor else chain_of(tensor))
+
+
+class Live(Constant):
+    """Memory that is computed from, and that others may hold too, and change."""
+
+    __slots__ = ()
+
+
+def source(x: Any, small: int) -> Any:
+    """What an input is computed from again: a copy of what is small; UNSAFE where its memory may change unseen."""
+    if x is None or x.__class__ is Constant:
+        return x
+    array = x._array if isinstance(x, Tensor) else alive(x.packed) if isinstance(x, Packed) else None
+    if array is None:
+        return x if isinstance(x, Packed) else UNSAFE
+    if array.nbytes <= small:
+        return Constant(array.copy(order="K"))
+    return UNSAFE if changes_unseen(array) else Live(array)
+
+
+def changes_unseen(array: Any) -> bool:
+    """Whether others may change memory without a word; that of an estimate's stand-ins nobody does."""
+    return not modes.levels and is_exposed(array)
+
+
+def alive(packed: Any) -> Any:
+    """The array behind what a store packed, where that is in use by others too."""
+    if isinstance(packed, tuple):
+        packed = packed[0]
+    if isinstance(packed, Tensor):
+        return packed._array
+    return packed.alive() if hasattr(packed, "alive") else None
 
 
 def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...]) -> None:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import HALVES, finfo, of
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops import randomness
+from rushlight.ops.compute import fitted
 from rushlight.ops.declare import Array
-from rushlight.ops.floats import mapped, require
-from rushlight.ops.pieces import in_blocks
+from rushlight.ops.floats import is_float, mapped, require
+from rushlight.ops.pieces import in_blocks, raw
+from rushlight.ops.random import source
 from rushlight.ops.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.tensor import Tensor, wrap
 
@@ -84,6 +87,27 @@ def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
     return factor
 
 
+@op(ns=None)
+def strictly(be: Any, input: Array, low: float, high: float) -> Array:
+    """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
+    inside = np.asarray(input > low)
+    inside &= input < high
+    return inside
+
+
+@op(ns=None)
+def not_under(be: Any, input: Array, level: float) -> Array:
+    """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
+    under = np.asarray(input < level)
+    return np.logical_not(under, out=under)
+
+
+def rounded(number: Any, like: Any) -> float:
+    """A number as 16 bits hold it, where `like` is of these."""
+    dtype = raw(like).dtype
+    return float(np.asarray(number).astype(dtype)) if dtype in HALVES else number
+
+
 # relu, leaky_relu and relatives -------------------------------------------------------------------------
 
 
@@ -114,7 +138,7 @@ def functional_relu(input: Any, inplace: bool = False) -> Any:
 def _leaky(be: Any, x: Any, slope: float) -> Any:
     require(x.dtype.kind == "f", "leaky_relu", x)
     # Scaling by a slope under 1 leaves the larger of both where it should be.
-    if 0 <= slope <= 1:
+    if 0 < slope <= 1:
         out = np.multiply(x, slope, out=np.empty_like(x))
         return np.maximum(out, x, out=out)
     return mapped(lambda b: b * slope_by_sign(b > 0, slope, b.dtype), x)
@@ -162,6 +186,8 @@ publish_inplace("leaky_relu_", leaky_relu_, F)
 @op(ns=None, name="prelu_kernel")
 def prelu_op(be: Any, input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
+    if not np.isfinite(weight).all():
+        return np.where(input > 0, input, input * weight)
     out = np.minimum(input, 0, out=np.empty_like(input))
     out *= weight
     out += np.maximum(input, 0)
@@ -236,7 +262,7 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     if randomness.innermost() is not None:
-        rng, kind = (generator or default_generator).numpy, input._array.dtype
+        rng, kind = source(generator), input._array.dtype
         drawn = randomness.fresh(lambda s: (rng.random(s) * (upper - lower) + lower).astype(kind), input._array.shape)
         noise = NAMESPACES[""]["where"](input.detach() > 0, 1.0, drawn)
     else:
@@ -258,14 +284,16 @@ publish_inplace("rrelu_", rrelu_, "", F)
 
 
 @op(ns=None, name="hardtanh",
-    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, min_val, max_val))})  # fmt: skip
+    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))})  # fmt: skip
 def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
-    return np.clip(input, input.dtype.type(min_val), input.dtype.type(max_val))
+    return np.clip(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
 
 
-hardtanh_op.op.into = lambda be, x, low, high: np.clip(x, x.dtype.type(low), x.dtype.type(high), out=x)
+hardtanh_op.op.into = lambda be, x, low, high: np.clip(
+    x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x
+)
 _hardtanh_ = inplace_of(hardtanh_op.op)
 
 
@@ -293,7 +321,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 
 
 @elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
-             grads={"input": lambda g, out: gated(g, between(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
+             grads={"input": lambda g, out: gated(g, strictly(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
 def hardsigmoid_op(be: Any, input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardsigmoid", input)
@@ -331,18 +359,18 @@ def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:
 
 
 def _hardswish_slope(g: Any, x: Any) -> Any:
-    out = np.clip(x, -3, 3)
+    out = np.fmax(np.fmin(x, 3), -3)
     out *= 1 / 3
     out += 0.5
-    out *= (x >= -3) & (x <= 3)
-    out += x > 3
+    below = x < 3
+    out *= below & (x > -3)
+    out += ~below
     return np.multiply(out, g, out=out)
 
 
 @hardswish_op.grad("input", raw=_hardswish_raw)
 def _(g: Any, input: Any) -> Any:
-    middle = gated(g, outside(input, 3.0, math.inf)) * (input / 3 + 0.5)
-    return gated(middle, outside(input, -math.inf, -3.0)) + gated(g, outside(input, -math.inf, 3.0))
+    return gated(g * (input / 3 + 0.5), strictly(input, -3.0, 3.0)) + gated(g, not_under(input, 3.0))
 
 
 _hardswish_ = inplace_of(hardswish_op.op)
@@ -360,12 +388,12 @@ def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
-    np.copyto(out, input.dtype.type(value), where=input <= threshold)
+    np.copyto(out, fitted("threshold", value, input.dtype), where=input <= fitted("threshold", threshold, input.dtype))
     return out
 
 
 def _threshold_into(be: Any, x: Any, threshold: float, value: float) -> None:
-    np.copyto(x, x.dtype.type(value), where=x <= threshold)
+    np.copyto(x, fitted("threshold_", value, x.dtype), where=x <= fitted("threshold_", threshold, x.dtype))
 
 
 threshold_op.op.into = _threshold_into
@@ -383,24 +411,36 @@ known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 
-@op(ns="", name="hardshrink")
+@op(ns="", name="hardshrink", half=None)
 def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "hardshrink", input)
-    out = np.multiply(input, outside(input, -lambd, lambd), out=np.empty_like(input))
-    out += 0  # no -0
-    return out
+    require(is_float(input.dtype), "hardshrink", input)
+    limit = fitted("hardshrink", lambd, input.dtype)
+    inside = np.asarray(input >= -limit)
+    inside &= input <= limit
+    return np.where(inside, input.dtype.type(0), input)
 
 
 hardshrink.grad("input")(lambda g, out, lambd: g if lambd < 0 else gated(g, outside(out, 0.0, 0.0)))
 NAMESPACES[F]["hardshrink"] = hardshrink
 
 
-@op(ns=F, name="softshrink", method=False, grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
-def softshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
-    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0."""
-    require(input.dtype.kind == "f", "softshrink", input)
-    if not lambd >= 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+@op(ns=None, name="softshrink", grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
+def softshrink_op(be: Any, input: Array, lambd: float) -> Array:
+    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
     out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
     return np.subtract(input, out, out=out)
+
+
+@function(ns=F)
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
+    dtype = raw(input).dtype
+    require(is_float(dtype), "softshrink", raw(input))
+    if not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    most = finfo(of(dtype)).max
+    if lambd > most:
+        raise RuntimeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {of(dtype).name}, but found to "
+                           f"be {lambd}.")  # fmt: skip
+    return softshrink_op(input, lambd)

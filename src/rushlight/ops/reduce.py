@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.kernels.sums import add_up
 from rushlight.ops.arith import conj
 from rushlight.ops.compute import HALVES
 from rushlight.ops.convert import cast
@@ -50,6 +51,8 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) ->
         if length and length <= SHORT:
             rows: Any = np.einsum("ij->i", x.reshape(-1, length))
             return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
+    if ufunc is np.add and x.size > BLOCK and dim is not None and "where" not in options:
+        return add_up(x, dim, keepdim, options.get("dtype"))
     return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
 
 
@@ -211,7 +214,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 @op(ns=None, name="prod")
 def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
-    return fold(np.multiply, input, (dim,), keepdim)
+    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
 
 
 @prod_op.grad("input")
@@ -325,7 +328,8 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
-    return fold(np.add, input, dim, keepdim, dtype=wide, where=~np.isnan(input)).astype(input.dtype, copy=False)
+    known = fold_of(np.add, lambda x: np.where(np.isnan(x), 0, x).astype(wide, copy=False), input, dim, keepdim)
+    return known.astype(input.dtype, copy=False)
 
 
 @nansum_op.grad("input")
@@ -340,6 +344,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
         raise RuntimeError("nansum(): does not support complex inputs")
+    if dtype is not None and dtype.category < dtypes.FLOAT and array.dtype.kind not in "biu":
+        input = keep(input, ~np.isnan(array))  # before they are converted
     input = _in_dtype("nansum", input, dtype)
     where = axes(dim, array.ndim)
     return (sum_op if raw(input).dtype.kind in "iu" else nansum_op)(input, where, keepdim)

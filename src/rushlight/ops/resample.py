@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
+from rushlight.ops.convert import to_dtype
 from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
 
@@ -46,6 +48,34 @@ def resample_adjoint_op(be: Any, input: Array, size: Any, dim: int, taps: Any) -
 
 
 resample_adjoint_op.grad("input")(lambda g, dim, taps: resample_op(g, dim, taps))
+
+
+# Bytes -----------------------------------------------------------------------------------------------
+
+
+def fixed_point(taps: Any) -> tuple[Any, Any, int]:
+    """Taps with weights of 16-bit fixed point and how many bits are behind the point; places named twice are added up."""
+    index, weights = taps[0], taps[1].copy()
+    for t in range(1, index.shape[1]):
+        for earlier in range(t):
+            same = (index[:, t] == index[:, earlier]) & (weights[:, t] != 0)
+            weights[same, earlier] += weights[same, t]
+            weights[same, t] = 0
+    bits = next((b for b in range(22) if int(0.5 + weights.max() * (2 << b)) >= 1 << 15), 22)
+    scaled = weights * (1 << bits)
+    return index, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
+
+
+@op(ns=None, half=None)
+def resample_bytes(be: Any, input: Array, dim: int, taps: Any) -> Array:
+    """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
+    index, weights, bits = taps
+    shape = [1] * input.ndim
+    shape[dim] = -1
+    total = np.full((), 1 << bits >> 1, np.int64)
+    for t in range(index.shape[1]):
+        total = total + input.take(index[:, t], axis=dim) * weights[:, t].reshape(shape)
+    return np.clip(total >> bits, 0, 255).astype(np.uint8)
 
 
 # Taps ------------------------------------------------------------------------------------------------
@@ -145,6 +175,26 @@ def taps_of(mode: str, size: int, out: int, align: bool, scale: Any, antialias: 
     return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
 
 
+def resized(input: Any, mode: str, taps: list[Any]) -> Any:
+    """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
+    dtype = input.dtype
+    if mode in ("nearest", "nearest-exact"):
+        wide = dtype
+    elif dtype is dtypes.uint8 and mode in ("bilinear", "bicubic"):
+        for d in (3, 2):
+            input = resample_bytes(input, d, fixed_point(taps[d - 2]))
+        return input
+    elif not (dtype.is_floating_point or dtype.is_complex):
+        raise NotImplementedError(f"interpolate: mode {mode!r} is not implemented for {dtype}: convert the input to a "
+                                  "floating-point dtype, as in input.float()")  # fmt: skip
+    else:
+        wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+    y = to_dtype(input, wide)
+    for d, each in enumerate(taps, start=2):
+        y = resample_op(y, d, each)
+    return to_dtype(y, dtype)
+
+
 @function(ns="nn.functional")
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
@@ -181,10 +231,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         from rushlight.ops.pooling import adaptive_avg_pool
 
         return adaptive_avg_pool("interpolate", len(sizes), input, sizes)
-    y = input
-    for d, (out, scale) in enumerate(zip(sizes, scales, strict=True), start=2):
-        y = resample_op(y, d, taps_of(mode, input.shape[d], out, bool(align_corners), scale, antialias))
-    return y
+    taps = [taps_of(mode, input.shape[d], out, bool(align_corners), scale, antialias)
+            for d, (out, scale) in enumerate(zip(sizes, scales, strict=True), start=2)]  # fmt: skip
+    return resized(input, mode, taps)
 
 
 @function(ns="nn.functional")

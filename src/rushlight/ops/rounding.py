@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.ops import call
 from rushlight.ops.arith import conj
+from rushlight.ops.convert import to_dtype
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import keep, nothing, require_tensors, tensor_first, times
+from rushlight.ops.pieces import keep, nothing, raw, require_tensors, tensor_first, times
 from rushlight.ops.power import pow_op
 from rushlight.ops.registry import elementwise, function, op, publish_inplace
 from rushlight.ops.results import named
@@ -237,15 +239,35 @@ def frexp(input: Any) -> Any:
     return FREXP(*frexp_op(input))
 
 
+@elementwise(promote=None, ns=None, name="ldexp", inplace=False, masks=("other",))
+def ldexp_op(be: Any, input: Array, other: Array) -> Array:
+    """input * 2^other of floating-point or complex numbers and integers, without forming the power.  (*), (*) -> (*)"""
+    power = np.clip(other, -10000, 10000).astype(np.int32)
+    if input.dtype.kind != "c":
+        return np.ldexp(input, power)
+    out = np.empty(np.broadcast_shapes(input.shape, power.shape), input.dtype)
+    out.real, out.imag = np.ldexp(input.real, power), np.ldexp(input.imag, power)
+    return out
+
+
+ldexp_op.grad("input")(lambda g, other: ldexp_op(g, other))
+
+
 @function(method=True, out=True)
 def ldexp(input: Any, other: Any) -> Any:
-    """input * 2^other, broadcast.  (*), (*) -> (*)"""
-    require_tensors("ldexp", input=input)
-    return input * pow_op(2.0, other)
+    """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
+    require_tensors("ldexp", input=input, other=other)
+    if raw(other).dtype.kind not in "biu":
+        return input * pow_op(2.0, other)
+    exact = raw(input).dtype.kind not in "biu"
+    return ldexp_op(input if exact else to_dtype(input, dtypes.get_default_dtype()), other)
 
 
 def ldexp_(input: Any, other: Any) -> Any:
     """input *= 2^other."""
+    require_tensors("ldexp_", input=input, other=other)
+    if raw(other).dtype.kind in "biu" and raw(input).dtype.kind not in "biu":
+        return call.apply_inplace(ldexp_op.op, (input, other), ())
     return input.mul_(pow_op(2.0, other))
 
 

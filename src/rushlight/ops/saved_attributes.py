@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.engine.saved import Packed, PackedResults, SavedOutput, freed
+from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
 from rushlight.ops.plan import OpNode, fetch
 from rushlight.ops.rebuilt import Rebuilt
 from rushlight.tensor import Tensor, wrap
@@ -45,12 +45,16 @@ def saved_attribute(node: OpNode, name: str) -> Any:
     if wanted not in (*op.tensors, *op.out_names, *op.aux):
         raise AttributeError(f"{node.name()!r} object has no attribute {name!r}")
     if raw:
-        return SavedTensor._of(node, wanted)
+        return OperatorsTensor._of(node, wanted)
     if node.saved is None and node.plan.saves:
         freed(node)
     if not is_saved(node, wanted):
         return None
-    return fetch(node, wanted, None, True, ())
+    found = fetch(node, wanted, None, True, ())
+    if wanted == "indices" and "slots" in op.static_names:  # None for a dimension that is taken whole
+        slots = node.statics[op.static_names.index("slots")]
+        return tuple(None if k is None else found[k] for k in slots)
+    return found
 
 
 def is_saved(node: OpNode, name: str) -> bool:
@@ -74,18 +78,16 @@ def saved_names(node: OpNode) -> list[str]:
     return [*names, *(f"_raw_saved_{n}" for n in tensors)]
 
 
-class SavedTensor:
-    """A place in a node that keeps a tensor: `register_hooks` says how it is packed and unpacked there."""
+class OperatorsTensor(SavedTensor):
+    """A place in the node of an operator."""
 
     __slots__ = ("name", "node")
+
     node: Any
     name: str
 
-    def __init__(self) -> None:
-        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
-
     @classmethod
-    def _of(cls, node: Any, name: str) -> SavedTensor:
+    def _of(cls, node: Any, name: str) -> OperatorsTensor:
         made = object.__new__(cls)
         made.node, made.name = node, name
         return made

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.arith import conj
+from rushlight.ops.complex_log import complex_logaddexp
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
@@ -26,17 +27,36 @@ def ends(ndim: int, dim: int, start: Any, stop: Any, step: Any = None) -> tuple[
     return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 
 
+WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+BLOCK = 1 << 16  # elements that are held in float64 at a time
+
+
 def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
-    """Running results of a ufunc, from the end where `reverse`."""
+    """Running results of a ufunc, from the end where `reverse`; those of float32 arithmetic are kept in float64."""
     if not x.ndim:
         return x.copy()
     out = np.empty_like(x)
-    if reverse:
-        back = ends(x.ndim, dim, None, None, -1)
-        ufunc.accumulate(x[back], axis=dim, out=out[back])
+    back = ends(x.ndim, dim, None, None, -1 if reverse else None)
+    if x.dtype in WIDER and x.shape[dim] > 2 and ufunc not in (np.maximum, np.minimum):
+        widely(ufunc, x[back], dim, out[back])
     else:
-        ufunc.accumulate(x, axis=dim, out=out)
+        ufunc.accumulate(x[back], axis=dim, out=out[back])
     return out
+
+
+def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
+    """Running results of a ufunc in twice the precision, block by block, each rounded once."""
+    carry: Any = None
+    step = max(BLOCK * x.shape[dim] // max(x.size, 1), 1)
+    for start in range(0, x.shape[dim], step):
+        at = ends(x.ndim, dim, start, start + step)
+        part = x[at].astype(WIDER[x.dtype])
+        if carry is not None:
+            first = part[ends(x.ndim, dim, 0, 1)]
+            ufunc(carry, first, out=first)
+        ufunc.accumulate(part, axis=dim, out=part)
+        carry = part[ends(x.ndim, dim, part.shape[dim] - 1, None)].copy()
+        out[at] = part
 
 
 @op(ns=None, name="cumsum", linear=True)
@@ -122,20 +142,11 @@ def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:
     if input.dtype.kind != "c":
         return accumulate(np.logaddexp, input, dim, False)
     out = input.copy()
+    out[np.isnan(out)] = complex(np.nan, np.nan)
     rows = np.moveaxis(out, dim, 0) if input.ndim else out.reshape(1)
     for k in range(1, len(rows)):
         rows[k] = complex_logaddexp(rows[k - 1], rows[k])
     return out
-
-
-def complex_logaddexp(a: Any, b: Any) -> Any:
-    """log(exp(a) + exp(b)) of complex arrays."""
-    small = a.real < b.real
-    low, high = np.where(small, a, b), np.where(small, b, a)
-    with np.errstate(all="ignore"):
-        found = high + np.log1p(np.exp(low - high))
-    # Where both are -inf the difference is no number, and the sum still zero; NaN stays.
-    return np.where(np.isneginf(low.real), high, found)
 
 
 @logcumsumexp_op.grad("input")

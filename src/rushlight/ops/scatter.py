@@ -9,6 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.levels.batch import everything
 from rushlight.ops import call
+from rushlight.ops.compute import fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape, wrap_dim
 from rushlight.ops.index_raw import add_along, check_bounds, gather_along, put_along, wrapped
@@ -173,6 +174,8 @@ def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any
     dim = checked_index(name, input, dim, index, None if constant else src)
     if not constant:
         same_dtypes(name, input, src)
+    if constant:
+        src = fitted(name, src, raw(input).dtype, True)[()]
     if reduce is None:
         return run(scatter_value_op.op, (input, index), (dim, src)) if constant else \
             run(scatter_op.op, (input, index, src), (dim,))  # fmt: skip

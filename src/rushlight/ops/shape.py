@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
+from rushlight.kernels.sums import add_up
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import by_keyword, sizes
 from rushlight.ops.fast_views import at_once, made_copy, made_view, shares
+from rushlight.ops.formats import contiguous_format, viewable
+from rushlight.ops.pieces import raw
 from rushlight.ops.registry import function, op
 
 
@@ -35,7 +38,7 @@ def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     if not fits(input.shape, tuple(size)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
     axes = reduce_axes(input.shape, tuple(size))
-    return np.add.reduce(input, axis=axes, keepdims=True).reshape(size) if axes else input.copy()
+    return add_up(input, tuple(axes), True).reshape(size) if axes else input.copy()
 
 
 @function(method=True)
@@ -43,7 +46,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
     if named:
         size = by_keyword("expand", "size", size, named)
-    target, have = sizes(size, "expand", "size"), (input if input.__class__ is np.ndarray else input._array).shape
+    target, have = sizes(size, "expand", "size"), (input if input.__class__ is np.ndarray else input._held).shape
     lead = len(target) - len(have)
     if lead < 0:
         raise RuntimeError(
@@ -66,7 +69,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     size = tuple(full)
     if not at_once(input):
         return broadcast(input, size)
-    return made_view(broadcast.op, input, broadcast.op.forward(None, input._array, size), (size,))
+    return made_view(broadcast.op, input, broadcast.op.forward(None, input._held, size), (size,))
 
 
 tensor_functions["sum_to_size"] = sum_to
@@ -111,7 +114,7 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
     if len(shape) == 1 and shape[0].__class__ is not int:
         shape = shape[0]
     if at_once(input):
-        array = input._array
+        array = input._held
         try:
             result = array.reshape(shape)
             usual = result.shape == shape or min(shape) >= -1
@@ -120,7 +123,10 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
         if usual:
             made = made_view if array.flags.c_contiguous or shares(result, array) else made_copy
             return made(reshape_op.op, input, result, (result.shape,))
-    return reshape_op(input, infer(input, sizes((shape,), "reshape", "shape")))
+    target = infer(input, sizes((shape,), "reshape", "shape"))
+    if getattr(raw(input), "interpreted", False) and not viewable(raw(input), target):
+        input = input.clone(memory_format=contiguous_format)  # a copy of each sample, as outside of vmap
+    return reshape_op(input, target)
 
 
 @op(ns=None, name="squeeze", view=True, half=None, linear=True,

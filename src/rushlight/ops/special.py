@@ -45,7 +45,7 @@ def erfc(be: Any, input: Array) -> Array:
     return normal.erfc(input)
 
 
-@elementwise(refuse="c", grads={"input": lambda g, out: times(g, exp(out * out) * (1 / TWO_OVER_ROOT_PI))})
+@elementwise(refuse="c", grads={"input": lambda g, input: times(g, exp(erfinv(input) ** 2) * (1 / TWO_OVER_ROOT_PI))})
 def erfinv(be: Any, input: Array) -> Array:
     """The inverse of erf.  input: (*) -> (*); infinite at -1 and 1, NaN beyond."""
     return normal.erfinv(input)

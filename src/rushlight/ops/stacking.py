@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
@@ -17,7 +18,7 @@ from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.ops.views import raw
 from rushlight.ops.views_more import atleast
 from rushlight.ops.views_split import split_op
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 @function(out=True)
@@ -177,11 +178,10 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(raw(input).size), r)), np.int64).reshape(-1, r)
+    rows = np.array(list(choose(range(raw(input).size), r)), np.int64)
     if r == 0:
-        rows = np.zeros((0, 0), np.int64)
         return slice_op(reshape_op(input, (raw(input).size,)), (slice(0, 0), ...))
-    return reshape_op(index_select_op(input, rows.reshape(-1), 0), rows.shape)
+    return reshape_op(index_select_op(input, rows.reshape(-1), 0), (len(rows), r))
 
 
 Tensor.combinations = combinations  # type: ignore[attr-defined]
@@ -210,6 +210,8 @@ def _(g: Any, tensors_shape: Any) -> Any:
 @function()
 def block_diag(*tensors: Any) -> Any:
     """The matrices (numbers and vectors count as rows) on the diagonal of a matrix of zeros."""
+    if not tensors:
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     for i, x in enumerate(tensors):
         if raw(x).ndim > 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
@@ -221,8 +223,6 @@ def block_diag(*tensors: Any) -> Any:
 @per_sample
 def unravel_index(indices: Any, shape: Any) -> Any:
     """Flat indices as a tuple of indices by dimension of `shape`.  (*) -> ((*), ...)"""
-    from rushlight.tensor import wrap
-
     sizes = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
     array = raw(indices)
     if not isinstance(indices, Tensor) or array.dtype.kind not in "iu":

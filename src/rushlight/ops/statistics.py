@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from rushlight.ops.reduce import (
     left,
     mean_op,
     numpy_names,
-    spread,
     sum_op,
     tensor_argument,
     unsqueezed,
@@ -59,12 +59,16 @@ def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
 
 
-def _var_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
-    free = count(input.shape, dim) - correction
-    if free <= 0:
-        return var_grad(g, input, out, dim, correction, keepdim)
+def _var_raw(be: Any, g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     off = np.asarray(input - mean_op(input, dim, True))
-    return times(off, unsqueezed(g * (2.0 / free), input.shape, dim, keepdim))
+    with np.errstate(invalid="ignore"):
+        return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
+
+
+def slope(shape: Any, dim: Any, correction: float) -> float:
+    """2 / (N - correction), infinite where no degrees of freedom are left."""
+    free = count(shape, dim) - correction
+    return 2.0 / free if free else math.inf
 
 
 def times(off: Any, by: Any) -> Any:
@@ -73,17 +77,16 @@ def times(off: Any, by: Any) -> Any:
 
 
 @var_op.grad("input", raw=_var_raw)
-def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
-    return var_grad(g, input, out, dim, correction, keepdim)
+def _(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    return var_grad(g, input, dim, correction, keepdim)
 
 
-def var_grad(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
-    """The gradient of the variance."""
+def var_grad(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    """The gradient of the variance.  The result is not saved for it, and may change."""
     shape = raw(input).shape
-    free = count(shape, dim) - correction
-    if free <= 0:  # as the value, inf or NaN
-        return spread(g * plain(out), shape, dim, keepdim)
-    return (input - mean_op(input, dim, True)) * unsqueezed(g * (2.0 / free), shape, dim, keepdim)
+    by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
+    with np.errstate(invalid="ignore"):
+        return (input - mean_op(input, dim, True)) * by
 
 
 @op(ns=None, name="std")
@@ -96,15 +99,7 @@ def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
 def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     # Half the gradient of the root, zero where the deviation is zero.
     half = keep(g / (out * 2), raw(out) != 0)
-    return var_grad(half, input, at_infinity(out), dim, correction, keepdim)
-
-
-def at_infinity(out: Any) -> Any:
-    """Zeros where deviations are finite, as they are unless there are too few elements."""
-    known = plain(out)
-    if known.__class__ is not np.ndarray:
-        return keep(out, out - out != 0)
-    return known * 0 if np.isfinite(known).all() else known
+    return var_grad(half, input, dim, correction, keepdim)
 
 
 # Arguments -----------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from rushlight.ops.dims import sizes, wrap_dim
 from rushlight.ops.index_raw import add_rows
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import reshape_op, slice_op
-from rushlight.ops.views import raw
-from rushlight.storage import root_of
+from rushlight.ops.views import held, raw
+from rushlight.storage import offset_of, root_of
 from rushlight.tensor import Tensor
 
 
@@ -128,7 +128,7 @@ def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
 
 def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
     """The statics of as_strided, checked to lie within the storage."""
-    array = raw(input)
+    array = held(input)
     size, stride = sizes((size,), name, "size"), sizes((stride,), name, "stride")
     if len(size) != len(stride):
         raise RuntimeError(f"{name}: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
@@ -136,15 +136,8 @@ def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any)
         raise RuntimeError(f"{name}: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(n < 0 for n in size):
         raise RuntimeError(f"{name}: sizes must not be negative, got {list(size)}")
-    root, unit = root_of(array), array.itemsize
-    hidden = getattr(array, "interpreted", False)  # inside vmap one sample counts as memory of its own
-    start = (
-        0
-        if hidden
-        else (array.__array_interface__["data"][0] - root.__array_interface__["data"][0]) // unit
-        if array.size
-        else 0
-    )
+    memory = array.memory() if getattr(array, "interpreted", False) else array  # inside vmap that of all samples
+    root, unit, start = root_of(memory), array.itemsize, offset_of(memory)
     first = start if storage_offset is None else int(storage_offset)
     if first < 0:
         raise RuntimeError(f"{name}: Tensor: invalid storage offset {first}")
@@ -236,9 +229,9 @@ unfold_adjoint.grad("input")(lambda g, dim, size, step: unfold_op(g, dim, size, 
 @function(method=True, ns="Tensor")
 def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
     """All windows of `size` elements of `dimension`, every `step`, as a new last dimension: a view.  (*) -> (*, size)"""
-    whole = self if raw(self).ndim else reshape_op(self, (1,))
-    dim = wrap_dim(dimension, raw(whole).ndim)
-    n = raw(whole).shape[dim]
+    whole = self if held(self).ndim else reshape_op(self, (1,))
+    dim = wrap_dim(dimension, held(whole).ndim)
+    n = held(whole).shape[dim]
     if size > n:
         raise RuntimeError(f"maximum size for tensor at dimension {dim} is {n} but size is {size}")
     if size < 0:
@@ -246,13 +239,4 @@ def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     found = unfold_op(whole, dim, size, step)
-    return found if raw(self).ndim else slice_op(found, (0, ...))
-
-
-@function()
-def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
-    """As Tensor.unfold, a copy."""
-    from rushlight.ops.convert import copy
-    from rushlight.ops.formats import contiguous_format
-
-    return copy(unfold(input, dimension, size, step), contiguous_format)
+    return found if held(self).ndim else slice_op(found, (0, ...))

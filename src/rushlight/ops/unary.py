@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import ops
 from rushlight.ops.arith import conj, own_conj
+from rushlight.ops.complex_log import complex_log1p
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import floating_into, keep, over, times
 from rushlight.ops.registry import elementwise
@@ -58,7 +59,15 @@ exp.op.into = inplace_kernel(exp.op, _exp)
 @elementwise(half=None)
 def exp2(be: Any, input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
-    return be.exp2(input) if input.dtype.kind != "c" else np.exp(input * LN2).astype(input.dtype, copy=False)
+    return be.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    """A complex array times a real number, part by part: infinities meet no zeros."""
+    out = np.empty_like(x)
+    np.multiply(x.real, factor, out=out.real)
+    np.multiply(x.imag, factor, out=out.imag)
+    return out
 
 
 exp2.grad("input")(lambda g, out: times(g, own_conj(out * LN2)))
@@ -98,9 +107,10 @@ def log10(input: Array) -> Array:
     """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(ufunc="log1p", grads={"input": lambda g, input: over(g, own_conj(input + 1))})
-def log1p(input: Array) -> Array:
-    """log(1 + input), exact near 0.  input: (*) -> (*); -inf at -1, NaN below."""
+@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))})
+def log1p(be: Any, input: Array) -> Array:
+    """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
+    return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
 
 
 # Trigonometric functions and their inverses ----------------------------------------------------------
@@ -259,7 +269,10 @@ def logit(be: Any, input: Array, eps: float | None = None) -> Array:
 
     eps: if given, `input` is clamped to [eps, 1 - eps] first.
     """
-    x = input if eps is None else np.clip(input, input.dtype.type(eps), input.dtype.type(1 - eps))
+    x = input
+    if eps is not None:  # the lower bound comes first where they cross
+        low, high = input.dtype.type(eps), input.dtype.type(1 - eps)
+        x = np.clip(input, low, high) if low <= high else np.where(input < low, low, np.minimum(input, high))
     return np.log(np.true_divide(x, 1 - x))
 
 

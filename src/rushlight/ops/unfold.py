@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rushlight.kernels.reference.windows import out_sizes
+from rushlight.ops import call
+from rushlight.ops.convert import copy
 from rushlight.ops.convolution import spread
 from rushlight.ops.declare import Array
+from rushlight.ops.formats import contiguous_format
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import permute_op, reshape_op
+from rushlight.ops.views import held
 
 
 @op(ns=None, linear=True)
@@ -89,6 +95,14 @@ def _at_least(name: str, input: Any, n: int) -> None:
         )
 
 
+def _apart(result: Any, input: Any) -> Any:
+    """`result` on memory of its own: rearrangements are no views, also where strides would have allowed one."""
+    a, b = held(result), held(input)
+    if a.__class__ is np.ndarray and b.__class__ is np.ndarray and call.aliases(a, b):
+        return copy(result, contiguous_format)
+    return result
+
+
 @function()
 @function(ns="nn.functional")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
@@ -101,7 +115,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     n = len(lead)
     x = reshape_op(input, (*lead, c // (r * r), r, r, h, w))
     x = permute_op(x, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape_op(x, (*lead, c // (r * r), h * r, w * r))
+    return _apart(reshape_op(x, (*lead, c // (r * r), h * r, w * r)), input)
 
 
 @function()
@@ -116,7 +130,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     n = len(lead)
     x = reshape_op(input, (*lead, c, h // r, r, w // r, r))
     x = permute_op(x, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape_op(x, (*lead, c * r * r, h // r, w // r))
+    return _apart(reshape_op(x, (*lead, c * r * r, h // r, w // r)), input)
 
 
 def _channel_shuffle(input: Any, groups: int) -> Any:
@@ -130,7 +144,7 @@ def _channel_shuffle(input: Any, groups: int) -> Any:
     rest = tuple(input.shape[2:])
     x = reshape_op(input, (n, groups, c // groups, *rest))
     x = permute_op(x, (0, 2, 1, *range(3, len(rest) + 3)))
-    return reshape_op(x, (n, c, *rest))
+    return _apart(reshape_op(x, (n, c, *rest)), input)
 
 
 function(name="channel_shuffle", aliases=("native_channel_shuffle",))(_channel_shuffle)

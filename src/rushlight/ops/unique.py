@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops.by_sample import per_sample
+from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.extrema import ordered
@@ -72,6 +73,9 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
 
 def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
+    if flat.dtype.kind == "V":  # NumPy sorts no NaN of these
+        values, places, counted = _unique(flat.astype(np.float32), inverse, counts)
+        return values.astype(flat.dtype), places, counted
     find: Any = np.unique
     found = find(flat, return_inverse=inverse, return_counts=counts, equal_nan=False)
     if not inverse and not counts:
@@ -204,6 +208,10 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     a, b = raw(elements), raw(test_elements)
+    if any(np.asarray(x).dtype in dtypes.HALVES for x in (a, b)):  # NumPy sorts no bfloat16 that holds a NaN
+        common = dtypes.result_dtype([a, b]).numpy
+        a, b = (cast(x, common) for x in (a, b))
+        a, b = (x.astype(np.float32) if common in dtypes.HALVES else x for x in (a, b))
     found = np.isin(a, b, assume_unique=assume_unique and np.ndim(a) > 0, invert=invert)
     return made(np.asarray(found, np.bool_).reshape(np.shape(a)))
 

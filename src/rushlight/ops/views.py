@@ -10,6 +10,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.ops.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.fast_views import at_once, made_view, shares
+from rushlight.ops.formats import viewable
 from rushlight.ops.registry import function
 from rushlight.ops.shape import (
     expand,
@@ -23,7 +24,6 @@ from rushlight.ops.shape import (
     transpose_op,
     unsqueeze_op,
 )
-from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -32,6 +32,11 @@ ndarray = np.ndarray
 def raw(x: Any) -> Any:
     """The array of a tensor, or the array itself."""
     return x._array if isinstance(x, Tensor) else x
+
+
+def held(x: Any) -> Any:
+    """The memory of a tensor, or the array itself: for its shape, strides and dtype, and for views of it."""
+    return x._held if isinstance(x, Tensor) else x
 
 
 @function(method=True, ns="Tensor")
@@ -44,7 +49,7 @@ def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
         return view_slowly(self, by_keyword("view", "size", shape, named), dtype)
     if len(shape) == 1 and shape[0].__class__ is not int:
         shape = shape[0]
-    array = self._array
+    array = self._held
     try:
         result = array.reshape(shape)
         usual = result.shape == shape or min(shape) >= -1
@@ -64,14 +69,8 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
 
         return view_as_dtype(self, dtype.numpy)
     target = infer(self, sizes(shape, "view", "size"))
-    array = raw(self)
-    hidden = getattr(array, "interpreted", False)
-    if (
-        not hidden
-        and not array.flags.c_contiguous
-        and array.size
-        and root_of(array.reshape(target)) is not root_of(array)
-    ):
+    array = held(self)
+    if not array.flags.c_contiguous and not viewable(array, target):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
@@ -101,7 +100,7 @@ def expand_as(self: Any, other: Any) -> Any:
 @function(method=True)
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Dimensions `start_dim` to `end_dim` as one: a view where strides allow.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -121,10 +120,10 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
         try:
             if len(dims) == 1 and dims[0].__class__ is not int:
                 dims = tuple(dims[0])
-            return made_view(permute_op.op, input, input._array.transpose(dims), (dims,))
+            return made_view(permute_op.op, input, input._held.transpose(dims), (dims,))
         except (TypeError, ValueError):
             pass
-    order, ndim = sizes(dims, "permute", "dims"), raw(input).ndim
+    order, ndim = sizes(dims, "permute", "dims"), held(input).ndim
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -141,19 +140,19 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
     if at_once(input):
         try:
-            return made_view(transpose_op.op, input, input._array.swapaxes(dim0, dim1), (dim0, dim1))
+            return made_view(transpose_op.op, input, input._held.swapaxes(dim0, dim1), (dim0, dim1))
         except (TypeError, ValueError):
             pass
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     return transpose_op(input, wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else permute_op(input, ())
 
 
 @function(method=True)
 def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     if ndim == 2 and at_once(input):
-        return made_view(transpose_op.op, input, input._array.T, (0, 1))
+        return made_view(transpose_op.op, input, input._held.T, (0, 1))
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
@@ -161,7 +160,7 @@ def t(input: Any) -> Any:
 
 def _T(self: Tensor) -> Any:
     """The dimensions in reverse order, a view; deprecated but for matrices."""
-    ndim = self._array.ndim
+    ndim = self._held.ndim
     if ndim not in (0, 2):
         import warnings
 
@@ -175,35 +174,35 @@ def _T(self: Tensor) -> Any:
 
 def _mT(self: Tensor) -> Any:
     """The last two dimensions exchanged, a view."""
-    if self._array.ndim < 2:
+    if self._held.ndim < 2:
         raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._held.ndim}-D tensor."
         )
     if not at_once(self):
-        return transpose_op(self, self._array.ndim - 2, self._array.ndim - 1)
-    return made_view(transpose_op.op, self, self._array.swapaxes(-1, -2), (-2, -1))
+        return transpose_op(self, self._held.ndim - 2, self._held.ndim - 1)
+    return made_view(transpose_op.op, self, self._held.swapaxes(-1, -2), (-2, -1))
 
 
 def _H(self: Tensor) -> Any:
-    """The conjugate transpose of a matrix."""
-    if self._array.ndim not in (0, 2):
+    """The conjugate transpose of a matrix: a view."""
+    if self._held.ndim not in (0, 2):
         raise RuntimeError(
             "tensor.H is only supported on matrices (2-D tensors). Got "
-            f"{self._array.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._array.ndim > 2)}"
+            f"{self._held.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._held.ndim > 2)}"
         )
-    return self if self._array.ndim == 0 else adjoint(self)
+    return self if self._held.ndim == 0 else adjoint(self)
 
 
 @function(method=True)
 def adjoint(input: Any) -> Any:
-    """The last two dimensions exchanged and the elements conjugated; a view unless complex.  (*, M, N) -> (*, N, M)"""
-    from rushlight.ops.arith import conj
+    """The last two dimensions exchanged and the elements conjugated: a view.  (*, M, N) -> (*, N, M)"""
+    from rushlight.ops.complexes import conj_public
 
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     if ndim < 2:
         raise RuntimeError(f"adjoint(): tensor.adjoint() is only supported on matrices or batches of matrices. Got "
                            f"{ndim}-D tensor.")  # fmt: skip
-    return conj(transpose_op(input, ndim - 2, ndim - 1))
+    return conj_public(transpose_op(input, ndim - 2, ndim - 1))
 
 
 for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", adjoint)):
@@ -213,7 +212,7 @@ for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", adjoint)):
 @function(method=True)
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Without the dimensions of size 1 (of those in `dim` if given), a view.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
     elif dim.__class__ is int and -len(shape) <= dim < len(shape):
@@ -228,13 +227,13 @@ def reshaped(op: Any, input: Any, shape: tuple[int, ...]) -> Any:
     """The view that one of the operators that put in or leave out dimensions of size 1 makes."""
     if not at_once(input):
         return op.call(input, shape)
-    return made_view(op, input, input._array.reshape(shape), (shape,))
+    return made_view(op, input, input._held.reshape(shape), (shape,))
 
 
 @function(method=True)
 def unsqueeze(input: Any, dim: int) -> Any:
     """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     dim = wrap_dim(dim, len(shape) + 1)
     return reshaped(unsqueeze_op.op, input, (*shape[:dim], 1, *shape[dim:]))
 
@@ -242,7 +241,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 @function(method=True)
 def select(input: Any, dim: int, index: Any) -> Any:
     """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim, i = wrap_dim(dim, len(shape)), as_int(index, "select", "index")
@@ -254,7 +253,7 @@ def select(input: Any, dim: int, index: Any) -> Any:
 @function(method=True)
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """`length` elements of dimension `dim` from `start` on: a view.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):

@@ -7,11 +7,12 @@ from typing import Any
 
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
+from rushlight.ops.options import strides_of
 from rushlight.ops.registry import function
 from rushlight.ops.strided import as_strided_op, geometry
 from rushlight.ops.views import squeeze, t, transpose, unsqueeze
 from rushlight.state import modes
-from rushlight.storage import storage_of
+from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor
 
 
@@ -25,7 +26,7 @@ def become(tensor: Tensor, made: Any) -> Tensor:
         if info is not None:
             tensor._view = result._view
             tensor._view.kind = info.kind
-        tensor._array = result._array
+        tensor._held = result._held
         if result._tangents:
             tensor._tangents = result._tangents
         if modes.grad:
@@ -39,9 +40,22 @@ def become(tensor: Tensor, made: Any) -> Tensor:
 def restride(array: Any, now: Any) -> Any:
     """A step that shows the memory of an array like `now` as `array` lies in it."""
     unit = array.itemsize
-    offset = (array.__array_interface__["data"][0] - now.__array_interface__["data"][0]) // unit if array.size else 0
+    start = bytes_before(array) - bytes_before(now)
+    offset = start // unit if array.size else 0
+    if root_of(array) is not root_of(now):  # the base has been given other memory: as if the view were on that
+        check_within(array, now)
     stride, own = (tuple([s // unit for s in a.strides]) for a in (array, now))
     return partial(as_strided_op.op.call, size=array.shape, stride=stride, offset=offset, own=own)
+
+
+def check_within(array: Any, now: Any) -> None:
+    """Raise RuntimeError unless what lies as `array` does would fit in the memory of `now`."""
+    last = (
+        bytes_before(array) + array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    )
+    if array.size and last > root_of(now).nbytes:
+        raise RuntimeError(f"setStorage: sizes {list(array.shape)}, strides {list(strides_of(array))} of a view are out of "
+                           f"bounds for the storage of size {root_of(now).nbytes} that its base has been given")  # fmt: skip
 
 
 tensor_functions["restride"] = restride

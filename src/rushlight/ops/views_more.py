@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops import views, views_split
+from rushlight.ops import call, views, views_split
+from rushlight.ops.complexes import view_as_complex, view_as_real
 from rushlight.ops.compute import check_broadcast
-from rushlight.ops.convert import cast, copy
+from rushlight.ops.convert import cast, contiguous, copy, detach
 from rushlight.ops.declare import Array
+from rushlight.ops.diagonal import diagonal
 from rushlight.ops.dims import as_int, sizes, wrap_dim, wrap_dims
 from rushlight.ops.formats import contiguous_format
+from rushlight.ops.outs import check_dtypes
 from rushlight.ops.registry import NAMESPACES, function, op
-from rushlight.ops.shape import broadcast, expand, permute_op, reshape_op, slice_op, sum_to
-from rushlight.ops.strided import as_strided
-from rushlight.ops.views import raw
+from rushlight.ops.shape import broadcast, expand, permute_op, reshape, reshape_op, slice_op, sum_to
+from rushlight.ops.strided import as_strided, unfold
+from rushlight.ops.views import held, raw
+from rushlight.signs import CONJ
 from rushlight.tensor import Tensor
 
 
@@ -30,7 +34,11 @@ def view_dtype_op(be: Any, input: Array, dtype: Any) -> Array:
 
 def view_as_dtype(input: Any, dtype: Any) -> Any:
     """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion."""
-    array = raw(input)
+    array = held(input)
+    if getattr(input, "_bits", 0):
+        kind = "conjugate view tensors" if input._bits & CONJ else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype: use "
+                           "resolve_conj() and resolve_neg()")  # fmt: skip
     if array.dtype == dtype:
         return reshape_op(input, array.shape)
     old, new = array.itemsize, dtype.itemsize
@@ -49,7 +57,7 @@ def view_as_dtype(input: Any, dtype: Any) -> Any:
 @function(method=True, aliases=("moveaxis",))
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
-    ndim = raw(input).ndim
+    ndim = held(input).ndim
     a, b = ((d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination))
     if len(a) != len(b):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(a)} dims) should contain the same "
@@ -65,13 +73,15 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 @function(method=True)
 def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
-    shape = raw(input).shape
+    shape = held(input).shape
     d = wrap_dim(dim, len(shape))
+    if not shape:
+        raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions: use reshape()")
     wanted = tuple(as_int(n, "unflatten", "sizes") for n in sizes)
     if not wanted:
         raise RuntimeError("unflatten: sizes must be non-empty")
     known = math.prod(n for n in wanted if n != -1)
-    size = shape[d] if shape else 1
+    size = shape[d]
     if wanted.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if -1 in wanted and known and size % known == 0:
@@ -84,8 +94,8 @@ def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
 
 @function(method=True)
 def ravel(input: Any) -> Any:
-    """All elements in one dimension: a view where strides allow.  (*) -> (N)"""
-    return reshape_op(input, (raw(input).size,))
+    """All elements in one dimension: a view of what is contiguous, else a copy.  (*) -> (N)"""
+    return reshape(contiguous(input), (held(input).size,))
 
 
 @function(method=True)
@@ -143,7 +153,7 @@ def broadcast_tensors(*tensors: Any) -> Any:
 
 def atleast(input: Any, ndim: int) -> Any:
     """A tensor with dimensions of size 1 added until there are `ndim`."""
-    shape = raw(input).shape
+    shape = held(input).shape
     if len(shape) >= ndim:
         return reshape_op(input, shape)
     if ndim == 3 and len(shape) == 2:
@@ -183,9 +193,8 @@ def copying(fn: Any, name: str) -> Any:
         result = tuple(copy(x, contiguous_format) for x in result) if several else copy(result, contiguous_format)
         if out is None:
             return result
-        from rushlight.ops.call import write_out
-
-        write_out(name, out, result)
+        check_dtypes(name, out, result)
+        call.write_out(name, out, result)
         return None if several else out
 
     made.__name__ = made.__qualname__ = name
@@ -193,48 +202,63 @@ def copying(fn: Any, name: str) -> Any:
     return made
 
 
+def slice_view(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    """start:end:step of dimension `dim`.  (*) -> (*)"""
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    dim = wrap_dim(dim, raw(input).ndim)
+    return slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...))
+
+
+def same(input: Any) -> Any:
+    """`input` itself.  (*) -> (*)"""
+    return input
+
+
 for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (views.transpose, "transpose_copy"),
                    (views.t, "t_copy"), (views.squeeze, "squeeze_copy"), (views.unsqueeze, "unsqueeze_copy"),
                    (views.view, "view_copy"), (views.select, "select_copy"),
                    (views_split.split, "split_copy"), (views_split.split_with_sizes, "split_with_sizes_copy"),
-                   (views_split.unbind, "unbind_copy"), (as_strided, "as_strided_copy")):  # fmt: skip
+                   (views_split.unbind, "unbind_copy"), (as_strided, "as_strided_copy"),
+                   (diagonal, "diagonal_copy"), (unfold, "unfold_copy"), (slice_view, "slice_copy"),
+                   (same, "alias_copy"), (detach, "detach_copy"), (view_as_real, "view_as_real_copy"),
+                   (view_as_complex, "view_as_complex_copy")):  # fmt: skip
     function()(copying(_fn, _name))
 
 
 @function(method=True, out=True)
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
-    if dim >= max(raw(input).ndim, 1):
-        raise RuntimeError(f"narrow_copy(): dim {dim} does not exist in a tensor of {raw(input).ndim} dimensions")
+    if dim >= max(held(input).ndim, 1):
+        raise RuntimeError(f"narrow_copy(): dim {dim} does not exist in a tensor of {held(input).ndim} dimensions")
     return copy(views.narrow(input, dim, start, length), contiguous_format)
 
 
-@function(out=True)
-def slice_copy(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    """start:end:step of dimension `dim`, a copy.  (*) -> (*)"""
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    dim = wrap_dim(dim, raw(input).ndim)
-    return copy(slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...)), contiguous_format)
-
-
-@function()
-def alias_copy(input: Any) -> Any:
-    """A copy.  (*) -> (*)"""
-    return copy(input, contiguous_format)
+def apart(parts: Any) -> Any:
+    """Pieces that share memory with what they were made of, and count changes each for itself."""
+    for part in parts:
+        if isinstance(part, Tensor):
+            part._view = part._storage = None
+    return parts
 
 
 @function()
 def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> Any:
-    """As split, but the pieces may be changed in place, as if they were no views of one tensor."""
-    return tuple(copy(x, contiguous_format) for x in views_split.split(tensor, split_size, dim))
+    """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
+    return apart(views_split.split(tensor, split_size, dim))
 
 
 @function()
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    """As chunk, but the pieces may be changed in place, as if they were no views of one tensor."""
-    return tuple(copy(x, contiguous_format) for x in views_split.chunk(input, chunks, dim))
+    """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
+    return apart(views_split.chunk(input, chunks, dim))
 
 
-for _name in ("unsafe_split", "unsafe_chunk"):
+@function()
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """As split_with_sizes, but the pieces may be changed in place, as if they were no views: nobody notices who saved it."""
+    return apart(views_split.split_with_sizes(input, split_sizes, dim))
+
+
+for _name in ("unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"):
     setattr(Tensor, _name, NAMESPACES[""][_name])

@@ -12,7 +12,7 @@ from rushlight.ops.dims import as_int, wrap_dim
 from rushlight.ops.fast_views import at_once, made_views
 from rushlight.ops.join import cat_op, stack_op
 from rushlight.ops.registry import function, op
-from rushlight.ops.views import raw
+from rushlight.ops.views import held, raw
 from rushlight.tensor import Tensor
 
 
@@ -99,15 +99,15 @@ def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
     """The views that a splitting operator makes, as a tuple."""
     if not at_once(input):
         return tuple(op.call(input, *statics))
-    return made_views(op, input, op.forward(None, input._array, *statics), statics)
+    return made_views(op, input, op.forward(None, input._held, *statics), statics)
 
 
 @function(method=True)
 def unbind(input: Any, dim: int = 0) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
-    if raw(input).ndim == 0:
+    if held(input).ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    array = raw(input)
+    array = held(input)
     order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
     return parts_of(unbind_op.op, input, (wrap_dim(dim, array.ndim), order))
 
@@ -125,7 +125,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """A tuple of pieces along `dim`, views: of one size, the last smaller, or of the sizes listed.  (*) -> [(*), ...]"""
     if not hasattr(split_size_or_sections, "__index__"):
         return split_with_sizes(tensor, split_size_or_sections, dim)
-    each, shape = int(split_size_or_sections), raw(tensor).shape
+    each, shape = int(split_size_or_sections), held(tensor).shape
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = wrap_dim(dim, len(shape))
@@ -136,10 +136,10 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     return parts_of(split_op.op, tensor, (pieces(shape[dim], each), dim))
 
 
-@function(method=True, aliases=("unsafe_split_with_sizes",))
+@function(method=True)
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """A tuple of pieces of the given sizes along `dim`, views.  (*) -> [(*), ...]"""
-    shape = raw(input).shape
+    shape = held(input).shape
     if not shape:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     dim, wanted = wrap_dim(dim, len(shape)), tuple(as_int(n, "split_with_sizes", "split_sizes") for n in split_sizes)
@@ -158,7 +158,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
 @function(method=True)
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """A tuple of at most `chunks` pieces of equal size along `dim`, views.  (*) -> [(*), ...]"""
-    shape = raw(input).shape
+    shape = held(input).shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -171,7 +171,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
 
 def _iterate(self: Tensor) -> Any:
     """The parts along the first dimension, as `unbind` gives them."""
-    if self._array.ndim == 0:
+    if self._held.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(unbind(self))
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.kernels.reference.optim import BLOCK, blocks
+from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, scalar, wide, zeros
 from rushlight.storage import bump
@@ -80,7 +80,8 @@ class Adafactor(Stepper):
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
         eps1, eps2 = group["eps"]
         eps1 = dtypes.finfo(p.dtype).eps if eps1 is None else eps1
-        lr, step, param, g = number(group["lr"]), advance(state), p._array, grad._array
+        param, g = fitted(p._array, grad._array)
+        lr, step = number(group["lr"]), advance(state)
         rate = max(eps2, rms((param,), lambda block: block)) * min(lr, 1 / step**0.5)
         decay = 1 - lr * number(group["weight_decay"])
         weight = step ** group["beta2_decay"]

@@ -13,7 +13,7 @@ from typing import Any
 from rushlight import heap
 from rushlight.autograd.function import FunctionNode
 from rushlight.engine.observed import ObservedRun
-from rushlight.engine.run import Run, count_contributions
+from rushlight.engine.run import Run
 from rushlight.events import FUNCTION, INPLACE, OPERATOR, Observation
 from rushlight.generator import default_generator
 from rushlight.kernels import allocator
@@ -90,7 +90,7 @@ class Session:
             heap.give_back()
         try:
             if any(turn.two_runs for turn in self.turns):
-                self.begin(count_contributions([edge for edge, _ in roots]), run.create)
+                self.begin(run.survey(roots), run.create)
                 if any(turn.reached and turn.two_runs for turn in self.turns):
                     self.find_norms(run, roots)
             found = self.adopt(run).execute(roots)
@@ -214,7 +214,7 @@ class Launcher:
         if outer is not None:
             return outer.nested(run, roots)
         if self.orphans:
-            self.check_orphans(roots)
+            self.check_orphans(run, roots)
         return Session([Turn(fusion, owner) for fusion, owner in self.living()]).execute(run, roots)
 
     def living(self) -> list[tuple[Fusion, Any]]:
@@ -249,13 +249,13 @@ class Launcher:
             if not self.entries and not self.orphans:
                 special.launcher = None
 
-    def check_orphans(self, roots: Any) -> None:
+    def check_orphans(self, run: Run, roots: Any) -> None:
         """Raise RuntimeError where a backward run reaches parameters that nobody steps although somebody should."""
         with self.lock:
             orphans, self.orphans = [p for p in (ref() for ref in self.orphans) if p is not None], []
             if not self.entries:
                 special.launcher = None
-        records = count_contributions([edge for edge, _ in roots]) if orphans else {}
+        records = run.survey(roots) if orphans else {}
         if any(p in records for p in orphans):
             raise RuntimeError(
                 "in_backward: the optimizer that was to step inside backward no longer exists, and it has never stepped: "

@@ -11,7 +11,7 @@ from rushlight.engine.modes import enable_grad
 from rushlight.optim.line_search import Point, StrongWolfe
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.stepper import check_lr, raw
-from rushlight.storage import bump
+from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["LBFGS"]
@@ -71,7 +71,11 @@ class LBFGS(Optimizer):
         return _Run(self, closure).go()
 
     def _flat_grad(self) -> Any:
-        """All gradients in one new vector; zeros where there is none."""
+        """All gradients in one new vector; zeros where there is none.  Raises RuntimeError if one has not a number for each element."""
+        for p in self._params:
+            if p.grad is not None and p.grad._array.size != p._array.size:
+                raise RuntimeError(f"LBFGS: a gradient of shape {list(p.grad.shape)} does not fit its parameter of shape "
+                                   f"{list(p.shape)}: was p.data replaced? Clear p.grad")  # fmt: skip
         parts = [np.zeros(raw(p).size, raw(p).dtype) if p.grad is None else raw(p.grad).ravel() for p in self._params]
         return np.concatenate(parts)
 
@@ -80,12 +84,14 @@ class LBFGS(Optimizer):
         start = 0
         for p in self._params:
             array = raw(p)
+            settle(array)
             array += float(t) * direction[start : start + array.size].reshape(array.shape)
             start += array.size
             bump(p)
 
     def _set(self, values: list[Any]) -> None:
         for p, value in zip(self._params, values, strict=True):
+            settle(p._array)
             p._array[...] = value
             bump(p)
 

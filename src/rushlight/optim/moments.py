@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.reference.optim import blocks
+from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.adam import Adam
 from rushlight.optim.stepper import advance, number, raw, wide
 from rushlight.storage import bump
@@ -42,7 +42,8 @@ def fold(optimizer: Any, p: Tensor, group: dict[str, Any], first: bool, count: i
     penalty = 0.0 if group["decoupled_weight_decay"] else number(group["weight_decay"]) / count
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     with np.errstate(all="ignore"):
-        for kept, kept_sq, g, param in blocks(raw(mean), raw(square), raw(p._grad), raw(p)):
+        whole, grad, *moments = fitted(raw(p), raw(p._grad), raw(mean), raw(square))
+        for kept, kept_sq, g, param in blocks(*moments, grad, whole):
             g = -wide(g) if group["maximize"] else wide(g)
             g = g + penalty * wide(param) if penalty else g
             kept[...] = decays[0] * wide(kept) + (1 - beta1) * g

@@ -100,10 +100,10 @@ class NAdam(Stepper):
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         step, (beta1, beta2), decay = advance(state), group["betas"], group["momentum_decay"]
-        mu, mu_next = (number(beta1) * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-        product = state["mu_product"]._array
-        product *= mu
-        ahead = (1.0 - mu) / (1.0 - float(product)), mu_next / (1.0 - float(product) * mu_next)
+        beta, decay = (beta1, decay) if group["differentiable"] else (number(beta1), number(decay))
+        mu, mu_next = (beta * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
+        product = multiplied(state["mu_product"], mu)
+        ahead = (1.0 - mu) / (1.0 - product), mu_next / (1.0 - product * mu_next)
         names = ("lr", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
         numbers = {name: group[name] for name in names}
         return {"step": step, "beta1": beta1, "beta2": beta2, "ahead": ahead, **numbers}
@@ -120,7 +120,7 @@ class NAdam(Stepper):
         lr: Any,
         beta1: Any,
         beta2: Any,
-        ahead: tuple[float, float],
+        ahead: tuple[Any, Any],
         eps: float,
         weight_decay: Any,
         maximize: bool,
@@ -134,3 +134,12 @@ class NAdam(Stepper):
         denominator = xp.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
         of_grad, of_mean = ahead
         return param - lr * (of_grad * grad + of_mean * exp_avg) / denominator, exp_avg, exp_avg_sq
+
+
+def multiplied(product: Tensor, mu: Any) -> Any:
+    """The product of all momenta, multiplied in place by this step's: a tensor where it is differentiated."""
+    if product.requires_grad or isinstance(mu, Tensor):
+        return product.mul_(mu)
+    array = product._array
+    array *= mu
+    return float(array)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from rushlight.events import MARK, observed
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.state import modes, special
+from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -372,6 +373,9 @@ def _order(group: dict[str, Any]) -> None:
 def _check_param(param: Any, differentiable: Any) -> None:
     if not isinstance(param, Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+    if param._bits:
+        raise ValueError("can't optimize a tensor with a conjugate or negative bit: its memory holds other numbers than it "
+                         "shows; use resolve_conj() or resolve_neg() on it")  # fmt: skip
     if not (differentiable or param.is_leaf or getattr(param, "retains_grad", False)):
         raise ValueError(
             "can't optimize a non-leaf Tensor: optimize the leaf that it was computed from, or detach() it and set "
@@ -383,7 +387,8 @@ def _zero_grad(p: Tensor) -> None:
     grad = p.grad
     if grad.grad_fn is not None or grad.requires_grad:  # leave the graph that computed it as it is
         p.grad = grad = wrap(grad._array.copy())
-    grad._array[...] = 0
+    settle(grad._held)
+    grad._held[...] = 0
     grad._bump_version()
 
 

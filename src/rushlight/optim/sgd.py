@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rushlight import kernels
+from rushlight.kernels.dispatch import dense
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
 from rushlight.storage import bump
@@ -18,13 +19,13 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
-    """Whether arrays lie in memory in the same order without gaps, and are float32 or float64, of `dtype` if not None."""
-    have = param.dtype
+    """Whether arrays of one shape lie in memory in the same order without gaps, as float32 or float64, or `dtype` if not None."""
+    have, shape = param.dtype, param.shape
     if have is not dtype and (dtype is not None or (have is not F32 and have is not F64)):
         return False
-    if not (param.flags.c_contiguous and grad.flags.c_contiguous) or grad.dtype is not have:
+    if grad.shape != shape or grad.dtype is not have or not (dense(param) and dense(grad)):
         return False
-    return buffer is None or (buffer.dtype is have and buffer.flags.c_contiguous)
+    return buffer is None or (buffer.shape == shape and buffer.dtype is have and dense(buffer))
 
 
 TOGETHER = 1 << 18  # bytes up to which parameters step in one call: they are all in memory then

@@ -9,10 +9,10 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.engine.modes import enable_grad, set_grad_enabled
-from rushlight.kernels.reference.optim import blocks
+from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.memory import as_real, zeros_like
 from rushlight.optim.optimizer import Optimizer
-from rushlight.storage import bump
+from rushlight.storage import bump, dependents, settle
 from rushlight.tensor import Tensor, wrap
 
 
@@ -47,6 +47,7 @@ class Stepper(Optimizer):
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            self._settled(group)
             self._step_group(group)
         return loss
 
@@ -54,9 +55,16 @@ class Stepper(Optimizer):
         """Change one parameter, of a group, by its gradient, as `step` does."""
         step = type(self).step
         if getattr(step, "__wrapped__", step) is Stepper.step:
+            settle(param._array)
             self._step_group({**group, "params": (param,)})
         else:
             super().step_param(param, group)
+
+    def _settled(self, group: dict[str, Any]) -> None:
+        """Say that the parameters of a group are about to change."""
+        if dependents:
+            for p in group["params"]:
+                settle(p._array)
 
     def _step_group(self, group: dict[str, Any]) -> None:
         if group.get("capturable"):
@@ -129,7 +137,7 @@ class Stepper(Optimizer):
 def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbers: dict[str, Any]) -> None:
     """Apply `formula` to one parameter and its slots, block by block; 16-bit floats are rounded once, at the end."""
     with np.errstate(all="ignore"):
-        for block in blocks(*(raw(t) for t in (p, grad, *slots))):
+        for block in blocks(*fitted(raw(p), raw(grad), *(raw(t) for t in slots))):
             param, g, *kept = (wide(a) for a in block)
             for old, new in zip((block[0], *block[2:]), formula(np, param, g, *kept, **numbers), strict=True):
                 old[...] = new

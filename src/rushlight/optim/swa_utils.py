@@ -18,7 +18,8 @@ from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.lr_scheduler.base import LRScheduler, copied, for_groups
 from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.stepper import raw, wide
-from rushlight.storage import bump
+from rushlight.signs import to_hold
+from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
 __all__ = [
@@ -42,6 +43,7 @@ def _move(averages: list[Tensor], values: list[Tensor], weight: float) -> None:
     for average, value in zip(averages, values, strict=True):
         if not (average.dtype.is_floating_point or average.dtype.is_complex):
             continue
+        settle(average._array)
         for to, new in blocks(raw(average), raw(value)):
             to[...] = wide(to) + weight * (wide(new) - wide(to))
         bump(average)
@@ -150,7 +152,8 @@ class AveragedModel(nn.Module):
 
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
     for target, source in zip(targets, sources, strict=True):
-        target._array[...] = source._array
+        settle(target._held)
+        target._held[...] = to_hold(target, source._array)
         bump(target)
 
 

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from rushlight import devices
 from rushlight.devices import device
 from rushlight.serialization import legacy, names
 from rushlight.serialization.archive import ArchiveReader
@@ -119,6 +120,9 @@ def _here(array: Any, location: str) -> Any:
     if location.split(":")[0] == "cpu":
         return array
     if location.startswith("cuda"):
+        if devices.instead_of_cuda is not None:
+            devices.instead_of_cuda()
+            return array
         raise RuntimeError(
             f"Attempting to deserialize object on a CUDA device ({location}) but torch.cuda.is_available() is False. "
             "Use load with map_location=torch.device('cpu') to map your storages to the CPU."

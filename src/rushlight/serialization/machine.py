@@ -155,14 +155,25 @@ class Machine:
     def build(self) -> None:
         """Give an object its attributes: dictionaries their own, objects of classes that the user allowed any."""
         state, target = self.stack.pop(), self.stack[-1]
-        if isinstance(target, type) or not any(type(target) is known for known in self.allowed):
-            raise pickle.UnpicklingError(f"Weights only load failed: {type(target).__name__} must not be changed")
-        if type(target) in names.user_table().values() and hasattr(target, "__setstate__"):
+        kind = type(target)
+        # The file need not have named a class that the user allowed: numpy.dtype(...) is of a class of each dtype.
+        of_user = any(kind is known for known in names.user_table().values())
+        if isinstance(target, type) or not (of_user or any(kind is known for known in self.allowed)):
+            self.refuse_change(kind)
+        if of_user and hasattr(target, "__setstate__"):
             target.__setstate__(state)
-        elif isinstance(target, dict) or type(target) in names.user_table().values():
+        elif of_user or isinstance(target, dict):
             self.set_attributes(target, state)
         else:
-            raise pickle.UnpicklingError(f"Weights only load failed: {type(target).__name__} must not be changed")
+            self.refuse_change(kind)
+
+    @staticmethod
+    def refuse_change(kind: type) -> None:
+        """Raise the error for a file that sets the state of an object of a class that is not allowed."""
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        raise pickle.UnpicklingError(
+            f"Weights only load failed: the file sets the state of a {name}, which must not be changed by default. {_ADVICE}"
+        )
 
     @staticmethod
     def set_attributes(target: Any, state: Any) -> None:

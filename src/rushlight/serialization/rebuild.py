@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
 
@@ -87,9 +88,9 @@ def _rebuild_tensor_v3(
         raise TypeError(f"a tensor's storage must be one of the file, got {type(storage).__name__}")
     (offset,) = _ints([storage_offset])
     t = storage.tensor(offset, _ints(size), _ints(stride), dtype)
-    for key in metadata or ():
-        if metadata[key] and key in ("conj", "neg"):
-            t = wrap(t._array.conj() if key == "conj" else -t._array)
+    bits = sum(bit for key, bit in (("conj", CONJ), ("neg", NEG)) if (metadata or {}).get(key))
+    if bits:
+        turn(t, bits)
     return t.requires_grad_() if requires_grad else t
 
 

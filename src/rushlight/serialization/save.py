@@ -18,9 +18,10 @@ from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization.archive import ArchiveWriter, folder_name
 from rushlight.serialization.atomic import replacing
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
+from rushlight.signs import CONJ, NEG
 from rushlight.size import Size
 from rushlight.storage import Storage, root_of
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, layout
 
 
 class Name:
@@ -60,6 +61,7 @@ _TENSOR_OF_DTYPE = Name("torch._utils", "_rebuild_tensor_v3")
 _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
 _WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
+_LAYOUT = Name("torch.serialization", "_get_layout")
 _TENSOR_TYPE, _SIZE, _DEVICE = Name("torch", "Tensor"), Name("torch", "Size"), Name("torch", "device")
 _PICKLER: Any = pickle._Pickler  # the one in Python: only it can name what it cannot import
 
@@ -99,6 +101,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return _SIZE, (tuple(obj),)
         if isinstance(obj, device):
             return _DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if isinstance(obj, layout):
+            return _LAYOUT, (repr(obj),)
         if type(obj) is StateDict:  # PyTorch has no class of its own for it
             return OrderedDict, (), obj.__dict__ or None, None, iter(obj.items())
         if isinstance(obj, Storage):
@@ -108,7 +112,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
     def _reduce_tensor(self, t: Tensor) -> Any:
         function, args = self._plain(t)
         state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
-        kind = getattr(type(t), "stands_for", type(t))
+        kind = getattr(t.__class__, "stands_for", t.__class__)
         if kind is Parameter:
             data = t.data
             self._keep.append(data)
@@ -128,7 +132,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def _plain(self, t: Tensor) -> tuple[Name, tuple[Any, ...]]:
         """PyTorch's constructor of a tensor and its arguments."""
-        array = t._array
+        array = t._held
         if array.size and (min(array.strides, default=0) < 0 or any(s % array.itemsize for s in array.strides)):
             array = np.ascontiguousarray(array)
             self._keep.append(array)
@@ -138,8 +142,10 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             raise pickle.PicklingError(f"a tensor of {t.dtype} that starts {start} bytes into its storage: clone() it")
         stride = tuple(s // array.itemsize for s in array.strides)
         args: tuple[Any, ...] = (storage, start // array.itemsize, tuple(array.shape), stride, t.requires_grad)
-        args = (*args, OrderedDict())
-        return (_TENSOR_OF_DTYPE, (*args, t.dtype)) if storage.kind is UNTYPED else (_TENSOR, args)
+        args = (*args, OrderedDict(), t.dtype) if storage.kind is UNTYPED else (*args, OrderedDict())
+        if t._bits:  # as PyTorch names them
+            args = (*args, {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t._bits & bit})
+        return (_TENSOR_OF_DTYPE if storage.kind is UNTYPED else _TENSOR), args
 
     def _storage(self, array: Any, dtype: Any) -> Bytes:
         root = root_of(array)

@@ -57,7 +57,7 @@ class Recipes:
         """A storage is about to be changed in place: whoever computes from it has to do so now."""
         reference = self.region(storage, storage.version)
         region = None if reference is None else reference()
-        if region is not None:
+        if region is not None and hasattr(region, "before_change"):
             region.before_change()
 
     def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
@@ -65,7 +65,8 @@ class Recipes:
         if kind in (OPERATOR, INPLACE):
             call = self.calls.open.pop()
             first = result[0] if isinstance(result, tuple) and result else result
-            if call is not None and isinstance(first, Tensor) and first._array.__class__ is np.ndarray:
+            usual = isinstance(first, Tensor) and not first._bits and first._array.__class__ is np.ndarray
+            if call is not None and usual:
                 self.made(call, first._array, storage_of(first))
 
     def made(self, call: Any, array: Any, storage: Any) -> None:
@@ -80,7 +81,7 @@ class Recipes:
             return
         recipe = Recipe(op, statics, sources, layout, perf_counter() - start)
         if recipe.cost <= self.limit:
-            self.recipes[storage] = (storage.version, recipe)
+            self.recipes[storage] = (storage.version, recipe.of(array))
         else:
             self.recipes.pop(storage, None)
 
@@ -89,7 +90,7 @@ class Recipes:
     def recipe(self, storage: Any, version: int) -> Any:
         """The recipe of a storage at a version."""
         found = self.recipes.get(storage)
-        return found[1] if found is not None and found[0] == version else None
+        return found[1] if found is not None and found[0] == version and not found[1].void else None
 
     def region(self, storage: Any, version: int) -> Any:
         """A weak reference to the region that keeps a storage at a version."""

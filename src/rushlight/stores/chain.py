@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.saved import Anything, Sparing
+from rushlight.signs import turned
 from rushlight.state import modes
 from rushlight.storage import storage_of
 from rushlight.stores.layout import Layout, layout_of, stretch
@@ -35,8 +36,13 @@ class Table:
         for key in ((layout, kind), (layout.start, layout.stop, layout.dtype, kind), (layout.dtype, kind)):
             reference = regions.get(key)
             region = None if reference is None else reference()
-            if region is not None and (
-                key[0] is layout or (region.start <= layout.start and layout.stop <= region.stop and not layout.compact)
+            if (
+                region is not None
+                and not region.void
+                and (
+                    key[0] is layout
+                    or (region.start <= layout.start and layout.stop <= region.stop and not layout.compact)
+                )
             ):
                 return region  # type: ignore[no-any-return]
         return None
@@ -87,6 +93,8 @@ class Packer:
 
     def pack(self, tensor: Tensor) -> Any:
         """What the stores keep of a tensor."""
+        if tensor._bits:  # what it shows: its memory is another's, who may be kept too
+            tensor = wrap(turned(tensor._held, tensor._bits))
         array, where = tensor._array, modes.saving
         if array.__class__ is not np.ndarray or tensor._inference:
             return tensor
@@ -130,7 +138,7 @@ class Packer:
         for stage in stages:
             stage.note_kept(saved.layout.nbytes)
         if len(stages) > 1 or not coded.parts:
-            return Handle(Region(coded, saved.layout), saved.layout, saved.watch)
+            return Handle(Region(coded, saved.layout, 0, saved.watch, saved.array), saved.layout, saved.watch)
         tensors, coded.parts = [wrap(part) for part in coded.parts], []
         return Exposed(coded, saved.layout, saved.watch), *tensors
 
@@ -139,7 +147,7 @@ class Packer:
         kind, table, layout = tuple(map(id, stages)), stages[0].table, saved.layout
         region = table.find(saved.storage, saved.version, layout, kind) if saved.watch is not None else None
         if region is None:
-            region = Region(encoded(stages, saved.flat(), saved.guard), layout, 0, saved.watch)
+            region = Region(encoded(stages, saved.flat(), saved.guard), layout, 0, saved.watch, saved.array)
             table.add(saved.storage, saved.version, layout, kind, region)
             for stage in stages:
                 stage.note_kept(layout.nbytes)
@@ -164,6 +172,11 @@ class Saved:
         """Its stretch of memory: a copy where changes in place are allowed to follow."""
         flat = stretch(self.tensor._array, self.layout)
         return flat if self.watch is not None else flat.copy()
+
+    @property
+    def array(self) -> Any:
+        """Its array; None where what is packed stays as it is, whatever happens to the tensor."""
+        return None if self.watch is None else self.tensor._array
 
     @property
     def guard(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.compute import compute
-from rushlight.storage import root_of, storage_of
+from rushlight.storage import depend, independent, is_exposed, root_of, storage_of
 from rushlight.stores.chain import is_parameter
 from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
@@ -16,7 +16,7 @@ from rushlight.tensor import Tensor
 
 # Deterministic operators that cost little beside a matrix product or a convolution; so are all elementwise ones.
 CHEAP = frozenset(
-    "_to_copy clone elu falling_elu falling_leaky_relu feature_dropout flip fused_rms_norm gelu glu hardshrink hardtanh "
+    "_to_copy clone elu elu_of_input falling_leaky_relu feature_dropout flip fused_rms_norm gelu glu hardshrink hardtanh "
     "leaky_relu log_softmax masked_fill masked_fill_tensor native_batch_norm native_batch_norm_eval native_dropout "
     "native_group_norm native_layer_norm prelu_kernel rrelu_with_noise scaled softmax softplus softshrink threshold tril "
     "triu alpha_dropout".split()
@@ -33,8 +33,11 @@ class Source:
     """An input of an operator, without the memory: where to look for it when its result is saved."""
 
     __slots__ = (
+        "__weakref__",
         "dtype",
         "itemsize",
+        "keys",
+        "lost",
         "nbytes",
         "offset",
         "parameter",
@@ -56,6 +59,14 @@ class Source:
         self.parameter = tensor if is_parameter(tensor) else None
         self.region = recipes.region(storage, self.version)
         self.recipe = None if self.kept() is not None else recipes.recipe(storage, self.version)
+        self.lost, self.keys = is_exposed(array), [depend(array, self)]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Any) -> None:
+        """The memory is about to change: what it holds then is no longer this input."""
+        self.lost = True
 
     def kept(self) -> Any:
         """The region that has it, if that lives."""
@@ -78,8 +89,8 @@ class Source:
         storage = self.storage()
         self.look(recipes)
         region = self.kept()
-        if storage is not None and storage.version != self.version:
-            storage = region = None  # it has other values now
+        if self.lost or (storage is not None and storage.version != self.version):
+            storage = region = None  # it has other values now, or may have any
         if self.parameter is None and region is not None and self.within(region):
             return FromRegion(self, region)
         if storage is not None and self.nbytes <= small:
@@ -131,6 +142,11 @@ class FromRegion:
         """What is encoded of it."""
         return self.region.walk()
 
+    def sources(self) -> Any:
+        """The memory in use by others that it is taken from."""
+        found = self.region.alive()
+        return self.region.sources() if found is None else (found,)
+
 
 class FromTensor:
     """An input that somebody else keeps."""
@@ -150,6 +166,10 @@ class FromTensor:
         """Nothing is encoded."""
         return ()
 
+    def sources(self) -> Any:
+        """The memory in use by others that it is taken from."""
+        return (self.tensor._array,)
+
 
 class Copied(FromTensor):
     """A small input, or a number."""
@@ -162,15 +182,31 @@ class Copied(FromTensor):
     def array(self) -> Any:
         return self.value
 
+    def sources(self) -> Any:
+        return ()
+
 
 class Recipe:
-    """The operator call that made a tensor, and the seconds that it took."""
+    """The operator call that made a tensor, and the seconds that it took.  void: whether the tensor has other values now."""
 
-    __slots__ = ("cost", "inputs", "layout", "op", "seconds", "statics")
+    __slots__ = ("__weakref__", "cost", "inputs", "keys", "layout", "op", "seconds", "statics", "void")
 
     def __init__(self, op: Any, statics: Any, inputs: list[Any], layout: Layout, seconds: float):
         self.op, self.statics, self.inputs, self.layout, self.seconds = op, statics, inputs, layout, seconds
         self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
+        self.void, self.keys = False, list[int]()
+
+    def of(self, array: Any) -> Recipe:
+        """This recipe, void when the memory of the tensor changes."""
+        self.keys = [depend(array, self)]
+        return self
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Any) -> None:
+        """The memory of the tensor is about to change."""
+        self.void = True
 
     def resolved(self, recipes: Any) -> Any:
         """What computes it again, None if an input cannot be had."""
@@ -209,6 +245,10 @@ class Again:
         """The tensor's memory, flat."""
         return stretch(self.result(), self.layout)
 
+    def sources(self) -> Any:
+        """The memory in use by others that it is computed from."""
+        return [array for x in self.inputs for array in x.sources()]
+
     def walk(self) -> Any:
         """What is encoded of the inputs."""
         for x in self.inputs:
@@ -224,7 +264,7 @@ def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, recipes: Any) -> A
     found: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):
-            if x._array.__class__ is not np.ndarray or x._inference or x._array.size == 0:
+            if x._unusual or x._array.__class__ is not np.ndarray or x._array.size == 0:
                 return None
             found.append(Source(x, recipes))
         elif x is None or isinstance(x, (int, float, complex, np.generic)):

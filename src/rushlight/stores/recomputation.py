@@ -83,7 +83,7 @@ class RecomputeStore(Store):
         """Keep a tensor that no store takes as it is."""
         region, layout = self.region(saved), saved.layout
         if region is None or not (region.start <= layout.start and layout.stop <= region.stop) or layout.compact:
-            region = Region(stretch(saved.tensor._array, layout), layout, 0, saved.watch)
+            region = Region(stretch(saved.tensor._array, layout), layout, 0, saved.watch, saved.array)
             self.learn(saved, region)
         return Handle(region, layout if layout.compact else layout.within(region.start), saved.watch)
 
@@ -98,7 +98,7 @@ class RecomputeStore(Store):
         again = self.recipes.again(saved.storage, saved.version, saved.tensor._array if innermost else None)
         if again is None:
             return None
-        region = Region(again, again.layout, again.cost)
+        region = Region(again, again.layout, again.cost, saved.watch, saved.array)
         self.recipes.learn(saved.storage, saved.version, region)
         self.note_kept(saved.layout.nbytes)
         return region

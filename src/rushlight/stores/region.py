@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rushlight.engine.saved import stale
-from rushlight.storage import root_of
-from rushlight.stores.layout import Layout, viewed
+from rushlight.storage import counter_of, depend, independent, root_of
+from rushlight.stores.layout import Layout, stretch, viewed
 from rushlight.tensor import wrap
 
 
@@ -57,18 +57,72 @@ def encoded(stages: tuple[Any, ...], array: Any, guard: Any = None) -> Any:
 class Region:
     """A stretch of memory as stores keep it.  While anybody uses what it was restored to, that is used again.
 
-    cost: how many operators run to restore it. order: that which reads ahead, and of its handles the numbers there.
+    Where the memory that it was made of changes, perhaps unseen, it is that memory from then on: as if nobody stored it.
+    cost: how many operators run to restore it. order: that which reads ahead, and of its handles the numbers there. void:
+    whether it is a copy of what has other values now.
     """
 
-    __slots__ = ("__weakref__", "cost", "kept", "lock", "numbers", "order", "root", "start", "stop", "watch")
+    __slots__ = (
+        "__weakref__",
+        "cost",
+        "kept",
+        "keys",
+        "layout",
+        "lock",
+        "numbers",
+        "order",
+        "own",
+        "root",
+        "void",
+        "watch",
+    )
 
-    def __init__(self, kept: Any, layout: Layout, cost: int = 0, watch: Any = None):
-        self.kept, self.start, self.stop, self.cost = kept, layout.start, layout.stop, cost
+    def __init__(self, kept: Any, layout: Layout, cost: int = 0, watch: Any = None, array: Any = None):
+        """array: that which it was made of, where others may hold and change that."""
+        self.kept, self.layout, self.cost = kept, layout, cost
         self.lock: Any = threading.RLock()
         self.watch = watch  # the version of the memory that it was made of
         self.root: Any = None  # weak: the array that owns what was restored last
         self.order: Any = None
         self.numbers: list[int] = []
+        self.void, self.keys = False, []
+        self.own = None if array is None else weakref.ref(root_of(array))
+        if array is not None:
+            self.keys = [depend(x, self) for x in (array, *self.sources())]
+
+    @property
+    def start(self) -> int:
+        """The first byte."""
+        return self.layout.start
+
+    @property
+    def stop(self) -> int:
+        """The byte after the last."""
+        return self.layout.stop
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def sources(self) -> Any:
+        """The memory in use by others that it is computed from."""
+        return self.kept.sources() if hasattr(self.kept, "sources") else ()
+
+    def alive(self) -> Any:
+        """The memory that it was made of, if that is still there."""
+        return None if self.own is None else self.own()
+
+    def settle(self, root: Any) -> None:
+        """Memory that this was made of, or is computed from, is about to change."""
+        own = self.alive()
+        with self.lock:
+            if own is root and self.layout.compact:
+                self.void = True
+            elif own is not None and (own is root or hasattr(self.kept, "sources")):
+                self.kept = stretch(own, self.layout)
+                if self.watch is not None:
+                    self.watch.hold()
+            elif hasattr(self.kept, "sources"):
+                self.kept = self.kept.decoded()
 
     def array(self) -> Any:
         """The stretch, flat."""
@@ -96,9 +150,6 @@ class Region:
         """How long the operators run that restore it."""
         return float(getattr(self.kept, "seconds", 0.0))
 
-    def before_change(self) -> None:
-        """Its memory is about to be changed in place: `watch` will say so to whoever asks for it then."""
-
     def walk(self) -> Any:
         """Everything encoded that it is restored from."""
         return () if self.kept.__class__ is np.ndarray else self.kept.walk()
@@ -120,14 +171,22 @@ class Saver:
 class Watch:
     """The version of a tensor's memory when it was saved."""
 
-    __slots__ = ("storage", "version", "where")
+    __slots__ = ("held", "storage", "version", "where")
 
     def __init__(self, storage: Any, version: int, where: Any):
         self.storage, self.version, self.where = weakref.ref(storage), version, where
+        self.held: Any = None
+
+    def hold(self) -> None:
+        """Keep the version: the memory is about to change."""
+        storage = self.storage()
+        self.held = None if storage is None else counter_of(storage)
 
     def check(self, shape: Any) -> None:
         """Raise RuntimeError if the memory was changed since, as where nothing packs tensors."""
         storage = self.storage()
+        if storage is None:
+            storage = self.held
         if storage is not None and storage.version != self.version:
             saver = Saver(self.where)
             stale(saver, f"{saver.where[1]!r}", shape, storage.version, self.version, storage)
@@ -154,6 +213,10 @@ class Handle:
             return wrap(viewed(self.region.array(), self.layout))
         finally:
             self.order.ahead(self.number)
+
+    def alive(self) -> Any:
+        """The memory of what was saved, where others use it too."""
+        return self.region.alive()
 
     def arrays(self) -> Any:
         """The arrays in memory that this keeps alive."""

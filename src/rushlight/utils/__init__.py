@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_MODULES = ("_pytree", "checkpoint", "data", "dlpack", "hooks", "weak")
+_MODULES = ("_pytree", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
 
 
 def __getattr__(name: str) -> Any:

@@ -68,23 +68,25 @@ template <class T> static void relu_backward_mask(const T *g, const uint8_t *mas
 
 }  // namespace rl
 
-#define UNARY(NAME, EXPR)                                                                      \
-    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *o, long n) {                               \
-        rl::map1(ptr<float>(x), ptr<float>(o), n, [](float v) -> float { return EXPR; });      \
-    }                                                                                          \
-    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *o, long n) {                               \
-        rl::map1(ptr<double>(x), ptr<double>(o), n, [](double v) -> double { return EXPR; });  \
-    }
+#define UNARY(NAME, EXPR)                                                                     \
+    template <class T> static void NAME##_all(Array *x_, Array *o_, long n) {                 \
+        rl::Call call(#NAME);                                                                 \
+        const T *x = call.pair_in<T>("input", x_, n);                                         \
+        T *o = call.pair_out<T>("out", o_, n);                                                \
+        call.run([=] { rl::map1(x, o, n, [](T v) -> T { return EXPR; }); });                  \
+    }                                                                                         \
+    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *o, long n) { NAME##_all<float>(x, o, n); } \
+    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *o, long n) { NAME##_all<double>(x, o, n); }
 
-#define BINARY(NAME, EXPR)                                                                     \
-    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *y, Array *o, long n) {                     \
-        using T = float;                                                                       \
-        rl::map2(ptr<T>(x), ptr<T>(y), ptr<T>(o), n, [](T g, T v) -> T { return EXPR; });      \
-    }                                                                                          \
-    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *y, Array *o, long n) {                     \
-        using T = double;                                                                      \
-        rl::map2(ptr<T>(x), ptr<T>(y), ptr<T>(o), n, [](T g, T v) -> T { return EXPR; });      \
-    }
+#define BINARY(NAME, EXPR)                                                                                  \
+    template <class T> static void NAME##_all(Array *x_, Array *y_, Array *o_, long n) {                    \
+        rl::Call call(#NAME);                                                                               \
+        const T *x = call.pair_in<T>("gradient", x_, n), *y = call.pair_in<T>("saved", y_, n);              \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        call.run([=] { rl::map2(x, y, o, n, [](T g, T v) -> T { return EXPR; }); });                        \
+    }                                                                                                       \
+    RL_EXPORT void rl_##NAME##_f32(Array *x, Array *y, Array *o, long n) { NAME##_all<float>(x, y, o, n); } \
+    RL_EXPORT void rl_##NAME##_f64(Array *x, Array *y, Array *o, long n) { NAME##_all<double>(x, y, o, n); }
 
 UNARY(exp, rl::exp(v))
 UNARY(log, rl::log(v))
@@ -99,20 +101,36 @@ BINARY(tanh_backward, g * (1 - v * v))
 BINARY(relu_backward, v <= 0 ? T(0) : g)
 
 #define REST(T, S)                                                                                     \
-    RL_EXPORT void rl_gelu_##S(Array *x, Array *o, long n, int tanh_form) {                            \
-        rl::gelu(ptr<T>(x), ptr<T>(o), n, tanh_form);                                                  \
+    RL_EXPORT void rl_gelu_##S(Array *x_, Array *o_, long n, int tanh_form) {                          \
+        rl::Call call("gelu");                                                                         \
+        const T *x = call.pair_in<T>("input", x_, n);                                                  \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        call.run([=] { rl::gelu(x, o, n, tanh_form); });                                               \
     }                                                                                                  \
-    RL_EXPORT void rl_gelu_backward_##S(Array *g, Array *x, Array *o, long n, int tanh_form) {         \
-        rl::gelu_backward(ptr<T>(g), ptr<T>(x), ptr<T>(o), n, tanh_form);                              \
+    RL_EXPORT void rl_gelu_backward_##S(Array *g_, Array *x_, Array *o_, long n, int tanh_form) {      \
+        rl::Call call("gelu_backward");                                                                \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        call.run([=] { rl::gelu_backward(g, x, o, n, tanh_form); });                                   \
     }                                                                                                  \
-    RL_EXPORT void rl_softplus_##S(Array *x, Array *o, long n, double beta, double limit) {            \
-        rl::softplus(ptr<T>(x), ptr<T>(o), n, (T)beta, (T)limit);                                      \
+    RL_EXPORT void rl_softplus_##S(Array *x_, Array *o_, long n, double beta, double limit) {          \
+        rl::Call call("softplus");                                                                     \
+        const T *x = call.pair_in<T>("input", x_, n);                                                  \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        call.run([=] { rl::softplus(x, o, n, (T)beta, (T)limit); });                                   \
     }                                                                                                  \
-    RL_EXPORT void rl_softplus_backward_##S(Array *g, Array *x, Array *o, long n, double beta,         \
+    RL_EXPORT void rl_softplus_backward_##S(Array *g_, Array *x_, Array *o_, long n, double beta,      \
                                             double limit) {                                            \
-        rl::softplus_backward(ptr<T>(g), ptr<T>(x), ptr<T>(o), n, (T)beta, (T)limit);                  \
+        rl::Call call("softplus_backward");                                                            \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        call.run([=] { rl::softplus_backward(g, x, o, n, (T)beta, (T)limit); });                       \
     }                                                                                                  \
-    RL_EXPORT void rl_relu_backward_mask_##S(Array *g, Array *mask, Array *o, long n) {                \
-        rl::relu_backward_mask(ptr<T>(g), ptr<uint8_t>(mask), ptr<T>(o), n);                           \
+    RL_EXPORT void rl_relu_backward_mask_##S(Array *g_, Array *mask_, Array *o_, long n) {             \
+        rl::Call call("relu_backward_mask");                                                           \
+        const T *g = call.pair_in<T>("gradient", g_, n);                                               \
+        const uint8_t *mask = call.pair_in<uint8_t>("mask", mask_, n);                                 \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        call.run([=] { rl::relu_backward_mask(g, mask, o, n); });                                      \
     }
 RL_BOTH(REST)

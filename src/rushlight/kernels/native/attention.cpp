@@ -57,18 +57,26 @@ static void slope(const T *p, T *d, const T *delta, long heads, long rows, long 
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT void rl_attention_softmax_##S(Array *s, Array *mask, int kind, long head, long row, Array *lse,  \
-                                            long heads, long rows, long columns, long first, double scale) {   \
-        rl::Mask<T> m{ptr<void>(mask), kind, head, row};                                                       \
-        rl::softmax<T>(ptr<T>(s), m, ptr<T>(lse), heads, rows, columns, first, (T)scale);                      \
+    RL_EXPORT void rl_attention_softmax_##S(Array *s_, Array *mask_, Array *lse_, long first, double scale) {  \
+        rl::Call call("attention_softmax");                                                                    \
+        long heads = call.size("scores", s_, 0), rows = call.size("scores", s_, 1), columns = call.size("scores", s_, 2); \
+        T *s = call.out<T>("scores", s_, heads, rows, columns), *lse = call.out<T>("lse", lse_, heads, rows);  \
+        rl::Mask<T> mask(call, mask_, 1, heads, rows, columns);                                                \
+        call.run([=] { rl::softmax<T>(s, mask, lse, heads, rows, columns, first, (T)scale); });                \
     }                                                                                                          \
-    RL_EXPORT void rl_attention_again_##S(Array *s, Array *mask, int kind, long head, long row, Array *lse,    \
-                                          long heads, long rows, long columns, long first, double scale) {     \
-        rl::Mask<T> m{ptr<void>(mask), kind, head, row};                                                       \
-        rl::again<T>(ptr<T>(s), m, ptr<T>(lse), heads, rows, columns, first, (T)scale);                        \
+    RL_EXPORT void rl_attention_again_##S(Array *s_, Array *mask_, Array *lse_, long first, double scale) {    \
+        rl::Call call("attention_again");                                                                      \
+        long heads = call.size("scores", s_, 0), rows = call.size("scores", s_, 1), columns = call.size("scores", s_, 2); \
+        T *s = call.out<T>("scores", s_, heads, rows, columns);                                                \
+        const T *lse = call.in<T>("lse", lse_, heads, rows);                                                   \
+        rl::Mask<T> mask(call, mask_, 1, heads, rows, columns);                                                \
+        call.run([=] { rl::again<T>(s, mask, lse, heads, rows, columns, first, (T)scale); });                  \
     }                                                                                                          \
-    RL_EXPORT void rl_attention_slope_##S(Array *p, Array *d, Array *delta, long heads, long rows,             \
-                                          long columns, double scale) {                                        \
-        rl::slope<T>(ptr<T>(p), ptr<T>(d), ptr<T>(delta), heads, rows, columns, (T)scale);                     \
+    RL_EXPORT void rl_attention_slope_##S(Array *p_, Array *d_, Array *delta_, double scale) {                 \
+        rl::Call call("attention_slope");                                                                      \
+        long heads = call.size("scores", p_, 0), rows = call.size("scores", p_, 1), columns = call.size("scores", p_, 2); \
+        const T *p = call.in<T>("scores", p_, heads, rows, columns), *delta = call.in<T>("delta", delta_, heads, rows); \
+        T *d = call.out<T>("gradient", d_, heads, rows, columns);                                              \
+        call.run([=] { rl::slope<T>(p, d, delta, heads, rows, columns, (T)scale); });                          \
     }
 RL_BOTH(ALL)

@@ -68,34 +68,41 @@ template <class T> static void store(const T *from, long pitch, long count, long
     for (long i = 0; i < count; ++i) std::memcpy(to + i * row, from + i * pitch, width * sizeof(T));
 }
 
-struct Place {  // strides in elements; rows are gapless
-    int64_t batch, head, row;
-};
+// q, k, v, out and g may lie at any strides that leave rows gapless.
+template <class T> struct Operands {
+    long B, H, L, S, E, V;
+    bool causal;
+    Place<const T> q, k, v;
+    Mask<T> mask;
+    T scale;
 
-struct Layout {  // as `kernels.attention` fills it
-    int64_t B, H, L, S, E, V, causal, kind;
-    Place q, k, v, out, mask, g, gq, gk, gv;
-};
+    Operands(Call &call, const Array *q_, const Array *k_, const Array *v_, const Array *mask_, int causal, double scale)
+        : B(call.size("query", q_, 0)), H(call.size("query", q_, 1)), L(call.size("query", q_, 2)),
+          S(call.size("key", k_, 2)), E(call.size("query", q_, 3)), V(call.size("value", v_, 3)), causal(causal),
+          q(call.rows<const T>("query", q_, B, H, L, E)), k(call.rows<const T>("key", k_, B, H, S, E)),
+          v(call.rows<const T>("value", v_, B, H, S, V)), mask(call, mask_, B, H, L, S), scale((T)scale) {
+        call.expect(elements(B, H, L, S, E, V) > 0, "sizes that are positive");
+    }
 
-template <class T> RL_INLINE T *at(T *data, Place place, long b, long h) {
-    return data + b * place.batch + h * place.head;
-}
+    // f(batch element, head) for each, on all threads.
+    template <class F> void each_head(F f) const {
+        long heads = H;
+        parallel_for(B * H, 1, [=](long begin, long end) {
+            for (long t = begin; t < end; ++t) f(t / heads, t % heads);
+        });
+    }
+};
 
 template <class T> struct Head {
-    const Layout &n;
-    const T *q, *k, *v;
+    const Operands<T> &n;
+    Place<const T> q, k, v;
     Mask<T> mask;
-    T *lse, scale;
+    T scale;
     long wide, pitch, out_pitch;
 
-    Head(const Layout &n, const T *q, const T *k, const T *v, const void *masks, T *lse, T scale, long b, long h)
-        : n(n), q(at(q, n.q, b, h)), k(at(k, n.k, b, h)), v(at(v, n.v, b, h)),
-          mask{masks, (int)n.kind, 0, n.mask.row}, lse(lse + (b * n.H + h) * n.L), scale(scale),
-          wide(n.E > n.V ? n.E : n.V), pitch(up_to(n.S, kWide<T>)), out_pitch(up_to(wide, kWide<T>)) {
-        long offset = b * n.mask.batch + h * n.mask.head;
-        if (n.kind == 1) mask.data = static_cast<const T *>(masks) + offset;
-        if (n.kind == 2) mask.data = static_cast<const uint8_t *>(masks) + offset;
-    }
+    Head(const Operands<T> &n, long b, long h)
+        : n(n), q(n.q.at(b, h)), k(n.k.at(b, h)), v(n.v.at(b, h)), mask(n.mask.of(b, h)), scale(n.scale),
+          wide(n.E > n.V ? n.E : n.V), pitch(up_to(n.S, kWide<T>)), out_pitch(up_to(wide, kWide<T>)) {}
 
     long columns(long first, long rows) const { return n.causal && first + rows < n.S ? first + rows : n.S; }
 
@@ -103,16 +110,16 @@ template <class T> struct Head {
 
     // Scores of a block of rows as q k^T leaves them; 0 right of the diagonal and in the last strip's spare columns.
     void scores(T *s, const T *kt, long first, long rows, long columns) const {
-        multiply(q + first * n.q.row, n.q.row, rows, kt, n.E, n.E, columns, s, pitch);
+        multiply(q.from(first), q.row, rows, kt, n.E, n.E, columns, s, pitch);
         for (long r = 0; r < rows; ++r)
             for (long i = seen(first + r, columns); i < up_to(columns, kRows); ++i) s[r * pitch + i] = 0;
     }
 
-    void forward(T *out) const {
+    void forward(Place<T> out, T *lse) const {
         T *kt = scratch<T, 0>(panels<T>(n.S) * kWide<T> * n.E), *vp = scratch<T, 1>(panels<T>(n.V) * kWide<T> * n.S);
         T *s = scratch<T, 2>(kBlock * pitch), *o = scratch<T, 3>(kBlock * out_pitch);
-        pack_transposed(k, n.S, n.E, n.k.row, kt);
-        pack(v, n.S, n.V, n.v.row, vp);
+        pack_transposed(k.data, n.S, n.E, k.row, kt);
+        pack(v.data, n.S, n.V, v.row, vp);
         for (long first = 0; first < n.L; first += kBlock) {
             long rows = n.L - first < kBlock ? n.L - first : kBlock, some = columns(first, rows);
             scores(s, kt, first, rows, some);
@@ -122,15 +129,15 @@ template <class T> struct Head {
                 lse[first + r] = exp_row(s + r * pitch, count);
             }
             multiply(s, pitch, rows, vp, n.S, some, n.V, o, out_pitch);
-            store(o, out_pitch, rows, n.V, out + first * n.out.row, n.out.row);
+            store(o, out_pitch, rows, n.V, out.from(first), out.row);
         }
     }
 
     // One row of the scores' gradient: p * (d - sum(g * out)) * scale, in place of d; p anew from its score.
-    void slope(T *p, T *d, const T *g, const T *out, long row, long columns) const {
+    void slope(T *p, T *d, const T *g, const T *out, T lse, long row, long columns) const {
         long count = seen(row, columns);
         mask.add(p, 0, row, count, scale);
-        T l = lse[row] == -infinity<T>() ? infinity<T>() : lse[row], delta = 0;
+        T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0;
 #pragma omp simd reduction(+ : delta)
         for (long e = 0; e < n.V; ++e) delta += g[e] * out[e];
 #pragma omp simd
@@ -141,32 +148,31 @@ template <class T> struct Head {
         for (long i = count; i < up_to(columns, kRows); ++i) d[i] = 0;
     }
 
-    void backward(const T *g, const T *out, T *gq, T *gk, T *gv) const {
+    void backward(Place<const T> g, Place<const T> out, const T *lse, Place<T> gq, Place<T> gk, Place<T> gv) const {
         long across = panels<T>(n.S) * kWide<T>, keys = up_to(n.S, kRows);
         T *kt = scratch<T, 0>(across * n.E), *vt = scratch<T, 1>(across * n.V);
         T *s = scratch<T, 2>(kBlock * pitch), *d = scratch<T, 3>(kBlock * pitch);
         T *kp = scratch<T, 4>(n.S * out_pitch), *strips = scratch<T, 5>(kBlock * (pitch + kRows));
         T *panel = scratch<T, 6>(kBlock * out_pitch), *o = scratch<T, 7>(kBlock * out_pitch);
         T *dk = scratch<T, 8>(keys * out_pitch), *dv = scratch<T, 9>(keys * out_pitch);
-        pack_transposed(k, n.S, n.E, n.k.row, kt);
-        pack_transposed(v, n.S, n.V, n.v.row, vt);
-        pack(k, n.S, n.E, n.k.row, kp);
+        pack_transposed(k.data, n.S, n.E, k.row, kt);
+        pack_transposed(v.data, n.S, n.V, v.row, vt);
+        pack(k.data, n.S, n.E, k.row, kp);
         std::memset(dk, 0, keys * out_pitch * sizeof(T));
         std::memset(dv, 0, keys * out_pitch * sizeof(T));
         for (long first = 0; first < n.L; first += kBlock) {
             long rows = n.L - first < kBlock ? n.L - first : kBlock, some = columns(first, rows);
-            const T *g0 = g + first * n.g.row, *out0 = out + first * n.out.row, *q0 = q + first * n.q.row;
             scores(s, kt, first, rows, some);
-            multiply(g0, n.g.row, rows, vt, n.V, n.V, some, d, pitch);
+            multiply(g.from(first), g.row, rows, vt, n.V, n.V, some, d, pitch);
             for (long r = 0; r < rows; ++r)
-                slope(s + r * pitch, d + r * pitch, g0 + r * n.g.row, out0 + r * n.out.row, first + r, some);
+                slope(s + r * pitch, d + r * pitch, g.from(first + r), out.from(first + r), lse[first + r], first + r, some);
             multiply(d, pitch, rows, kp, n.S, some, n.E, o, out_pitch);
-            store(o, out_pitch, rows, n.E, gq + first * n.gq.row, n.gq.row);
-            gather(s, rows, some, g0, n.V, n.g.row, strips, panel, dv);
-            gather(d, rows, some, q0, n.E, n.q.row, strips, panel, dk);
+            store(o, out_pitch, rows, n.E, gq.from(first), gq.row);
+            gather(s, rows, some, g.from(first), n.V, g.row, strips, panel, dv);
+            gather(d, rows, some, q.from(first), n.E, q.row, strips, panel, dk);
         }
-        store(dk, out_pitch, n.S, n.E, gk, n.gk.row);
-        store(dv, out_pitch, n.S, n.V, gv, n.gv.row);
+        store(dk, out_pitch, n.S, n.E, gk.data, gk.row);
+        store(dv, out_pitch, n.S, n.V, gv.data, gv.row);
     }
 
     // to (columns, width) += block^T times rows
@@ -181,33 +187,35 @@ template <class T> struct Head {
 }  // namespace
 }  // namespace rl
 
-#define ALL(T, S)                                                                                              \
-    RL_EXPORT void rl_attention_##S(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse,         \
-                                    Array *layout, double scale) {                                             \
-        const rl::Layout &n = *ptr<rl::Layout>(layout);                                                        \
-        const T *q_ = ptr<T>(q), *k_ = ptr<T>(k), *v_ = ptr<T>(v);                                             \
-        T *o = ptr<T>(out), *l = ptr<T>(lse);                                                                  \
-        const void *m = ptr<void>(mask);                                                                       \
-        rl::parallel_for(n.B * n.H, 1, [=, &n](long begin, long end) {                                         \
-            for (long t = begin; t < end; ++t)                                                                 \
-                rl::Head<T>(n, q_, k_, v_, m, l, (T)scale, t / n.H, t % n.H)                                   \
-                    .forward(rl::at(o, n.out, t / n.H, t % n.H));                                              \
+#define ALL(T, S_)                                                                                             \
+    RL_EXPORT void rl_attention_##S_(Array *q, Array *k, Array *v, Array *mask, Array *out_, Array *lse_,      \
+                                     int causal, double scale) {                                               \
+        rl::Call call("attention");                                                                            \
+        rl::Operands<T> n(call, q, k, v, mask, causal, scale);                                                 \
+        rl::Place<T> out = call.rows<T>("out", out_, n.B, n.H, n.L, n.V);                                      \
+        T *lse = call.out<T>("lse", lse_, n.B, n.H, n.L);                                                      \
+        call.run([=, &n] {                                                                                     \
+            n.each_head([=, &n](long b, long h) {                                                              \
+                rl::Head<T>(n, b, h).forward(out.at(b, h), lse + (b * n.H + h) * n.L);                         \
+            });                                                                                                \
         });                                                                                                    \
     }                                                                                                          \
-    RL_EXPORT void rl_attention_backward_##S(Array *g, Array *q, Array *k, Array *v, Array *mask, Array *out,  \
-                                             Array *lse, Array *gq, Array *gk, Array *gv, Array *layout,       \
-                                             double scale) {                                                   \
-        const rl::Layout &n = *ptr<rl::Layout>(layout);                                                        \
-        const T *g_ = ptr<T>(g), *q_ = ptr<T>(q), *k_ = ptr<T>(k), *v_ = ptr<T>(v), *o = ptr<T>(out);          \
-        T *l = ptr<T>(lse), *dq = ptr<T>(gq), *dk = ptr<T>(gk), *dv = ptr<T>(gv);                              \
-        const void *m = ptr<void>(mask);                                                                       \
-        rl::parallel_for(n.B * n.H, 1, [=, &n](long begin, long end) {                                         \
-            for (long t = begin; t < end; ++t) {                                                               \
-                long b = t / n.H, h = t % n.H;                                                                 \
-                rl::Head<T>(n, q_, k_, v_, m, l, (T)scale, b, h)                                               \
-                    .backward(rl::at(g_, n.g, b, h), rl::at(o, n.out, b, h), rl::at(dq, n.gq, b, h),           \
-                              rl::at(dk, n.gk, b, h), rl::at(dv, n.gv, b, h));                                 \
-            }                                                                                                  \
+    RL_EXPORT void rl_attention_backward_##S_(Array *g_, Array *q, Array *k, Array *v, Array *mask,            \
+                                              Array *out_, Array *lse_, Array *gq_, Array *gk_, Array *gv_,    \
+                                              int causal, double scale) {                                      \
+        rl::Call call("attention_backward");                                                                   \
+        rl::Operands<T> n(call, q, k, v, mask, causal, scale);                                                 \
+        rl::Place<const T> g = call.rows<const T>("gradient", g_, n.B, n.H, n.L, n.V);                         \
+        rl::Place<const T> out = call.rows<const T>("out", out_, n.B, n.H, n.L, n.V);                          \
+        const T *lse = call.in<T>("lse", lse_, n.B, n.H, n.L);                                                 \
+        rl::Place<T> gq = call.rows<T>("query's", gq_, n.B, n.H, n.L, n.E);                                    \
+        rl::Place<T> gk = call.rows<T>("key's", gk_, n.B, n.H, n.S, n.E);                                      \
+        rl::Place<T> gv = call.rows<T>("value's", gv_, n.B, n.H, n.S, n.V);                                    \
+        call.run([=, &n] {                                                                                     \
+            n.each_head([=, &n](long b, long h) {                                                              \
+                rl::Head<T>(n, b, h).backward(g.at(b, h), out.at(b, h), lse + (b * n.H + h) * n.L,             \
+                                              gq.at(b, h), gk.at(b, h), gv.at(b, h));                          \
+            });                                                                                                \
         });                                                                                                    \
     }
 RL_BOTH(ALL)

@@ -1,22 +1,9 @@
-// What every kernel file needs: reading NumPy arrays, exporting symbols, running loops on the pool.
-//
-// Kernels get the ndarray objects themselves (ctypes py_object), because asking an ndarray for its address
-// in Python costs more than most small kernels.  Only one field is read, `data`, which follows the object
-// header in every NumPy; the loader proves that on a real array before any kernel is used.
+// What every kernel file needs: NumPy arrays checked and read (call.h), exporting symbols, running loops on the pool.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-struct Array {
-    char head[RL_OBJECT_HEAD];
-    void *data;
-};
-
-extern const void *rl_none;  // the address of Python's None
-
-template <class T> inline T *ptr(const Array *a) {
-    return static_cast<const void *>(a) == rl_none ? nullptr : static_cast<T *>(a->data);
-}
+#include "call.h"
 
 #define RL_EXPORT extern "C" __attribute__((visibility("default")))
 #define RL_INLINE static inline __attribute__((always_inline))

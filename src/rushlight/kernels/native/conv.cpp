@@ -290,17 +290,17 @@ template <class T> struct WeightGradient {
 }  // namespace
 }  // namespace rl
 
-#define ALL(T, S)                                                                            \
-    RL_EXPORT void rl_conv_##S(Array *x, Array *w, Array *y, Array *windows) {               \
-        rl::Windows s(windows);                                                              \
-        rl::Forward<T>{s, ptr<T>(x), ptr<T>(w), ptr<T>(y)}.run();                            \
-    }                                                                                        \
-    RL_EXPORT void rl_conv_input_##S(Array *g, Array *w, Array *x, Array *windows) {         \
-        rl::Windows s(windows);                                                              \
-        rl::InputGradient<T>{s, ptr<T>(g), ptr<T>(w), ptr<T>(x)}.run();                      \
-    }                                                                                        \
-    RL_EXPORT void rl_conv_weight_##S(Array *g, Array *x, Array *w, Array *windows) {        \
-        rl::Windows s(windows);                                                              \
-        rl::WeightGradient<T>{s, ptr<T>(g), ptr<T>(x), ptr<T>(w)}.run();                     \
+#define PRODUCT(T, S, NAME, RULE, A, B, TO)                                                                   \
+    RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *b_, Array *to_, Array *windows) {                        \
+        rl::Call call(#NAME);                                                                                 \
+        rl::Windows s(call, windows);                                                                         \
+        call.expect(s.countable(), "sizes that are counted in 32 bits");                                      \
+        const T *a = call.in<T>(A, a_, s.count(A)), *b = call.in<T>(B, b_, s.count(B));                       \
+        T *to = call.out<T>(TO, to_, s.count(TO));                                                            \
+        call.run([=, &s] { rl::RULE<T>{s, a, b, to}.run(); });                                                \
     }
+#define ALL(T, S)                                                            \
+    PRODUCT(T, S, conv, Forward, "input", "weight", "output")                \
+    PRODUCT(T, S, conv_input, InputGradient, "output", "weight", "input")    \
+    PRODUCT(T, S, conv_weight, WeightGradient, "output", "input", "weight")
 RL_BOTH(ALL)

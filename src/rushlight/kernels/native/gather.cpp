@@ -139,52 +139,80 @@ template <class T> static void dropout_backward(const T *g, const uint8_t *bits,
     parallel_for(n, kGrain, [=](long begin, long end) { scale_by_bits(g, bits, o, begin, end, scale); });
 }
 
-template <class T> static Entropy<T> entropy(Array *x, Array *t, Array *w, long R, long C, long ignore, double smoothing) {
-    const T *weights = ptr<T>(w);
-    T total = (T)C;
-    if (weights) {
-        total = 0;
-        for (long c = 0; c < C; ++c) total += weights[c];
-    }
-    return {ptr<T>(x), weights, ptr<int64_t>(t), R, C, ignore, (T)smoothing, total};
+template <class T>
+static Entropy<T> entropy(Call &call, Array *x, Array *t, Array *w, long R, long C, long ignore, double smoothing) {
+    return {call.in<T>("logits", x, R, C), call.maybe_in<T>("weight", w, C), call.in<int64_t>("target", t, R), R, C,
+            ignore, (T)smoothing, (T)C};
+}
+
+template <class T> static void add_weights(Entropy<T> &k) {
+    if (!k.w) return;
+    k.weight_sum = 0;
+    for (long c = 0; c < k.C; ++c) k.weight_sum += k.w[c];
 }
 
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT long rl_index_add_rows_##S(Array *dst, Array *idx, Array *src, long R, long N, long C) {         \
-        long outside = rl::first_outside(ptr<int64_t>(idx), N, R, INT64_MIN);                                       \
-        if (outside >= 0) return outside;                                                                      \
-        rl::index_add_rows<T>(ptr<T>(dst), ptr<int64_t>(idx), ptr<T>(src), R, N, C);                           \
-        return -1;                                                                                             \
+    RL_EXPORT long rl_index_add_rows_##S(Array *dst_, Array *idx_, Array *src_, long R, long N, long C) {      \
+        rl::Call call("index_add_rows");                                                                       \
+        T *dst = call.out<T>("destination", dst_, R, C);                                                       \
+        const int64_t *idx = call.in<int64_t>("index", idx_, N);                                               \
+        const T *src = call.in<T>("source", src_, N, C);                                                       \
+        long outside = -1;                                                                                     \
+        call.run([&] {                                                                                         \
+            outside = rl::first_outside(idx, N, R, INT64_MIN);                                                 \
+            if (outside < 0) rl::index_add_rows<T>(dst, idx, src, R, N, C);                                    \
+        });                                                                                                    \
+        return outside;                                                                                        \
     }                                                                                                          \
-    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss, Array *lse, Array *sums,    \
+    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *lse_, Array *sums_, \
                                         long R, long C, long ignore, double smoothing) {                       \
-        long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
-        if (outside >= 0) return outside;                                                                      \
-        rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
-        rl::cross_entropy<T>(k, ptr<T>(loss), ptr<T>(lse));                                                    \
-        k.sums(ptr<T>(loss), ptr<double>(sums));                                                               \
-        return -1;                                                                                             \
+        rl::Call call("cross_entropy");                                                                        \
+        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, R, C, ignore, smoothing);                             \
+        T *loss = call.out<T>("loss", loss_, R), *lse = call.out<T>("lse", lse_, R);                           \
+        double *sums = call.out<double>("sums", sums_, 2);                                                     \
+        long outside = -1;                                                                                     \
+        call.run([&] {                                                                                         \
+            outside = rl::first_outside(k.target, R, C, ignore);                                               \
+            if (outside >= 0) return;                                                                          \
+            rl::add_weights(k);                                                                                \
+            rl::cross_entropy<T>(k, loss, lse);                                                                \
+            k.sums(loss, sums);                                                                                \
+        });                                                                                                    \
+        return outside;                                                                                        \
     }                                                                                                          \
     RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
                                                  Array *o_, long R, long C, long every, long ignore,           \
                                                  double smoothing) {                                           \
-        long outside = rl::first_outside(ptr<int64_t>(t), R, C, ignore);                                       \
-        if (outside >= 0) return outside;                                                                      \
-        rl::Entropy<T> k = rl::entropy<T>(x, t, w, R, C, ignore, smoothing);                                   \
-        const T *g = ptr<T>(g_), *lse = ptr<T>(lse_);                                                          \
-        T *o = ptr<T>(o_);                                                                                     \
-        rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                      \
-            for (long r = begin; r < end; ++r) k.gradient(r, g[r * every], lse[r], o + r * C);                 \
+        rl::Call call("cross_entropy_backward");                                                               \
+        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, R, C, ignore, smoothing);                             \
+        const T *g = call.in<T>("gradient", g_, every ? R : 1), *lse = call.in<T>("lse", lse_, R);             \
+        T *o = call.out<T>("out", o_, R, C);                                                                   \
+        long outside = -1, step = every ? 1 : 0;                                                               \
+        call.run([&] {                                                                                         \
+            outside = rl::first_outside(k.target, R, C, ignore);                                               \
+            if (outside >= 0) return;                                                                          \
+            rl::add_weights(k);                                                                                \
+            rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                  \
+                for (long r = begin; r < end; ++r) k.gradient(r, g[r * step], lse[r], o + r * C);              \
+            });                                                                                                \
         });                                                                                                    \
-        return -1;                                                                                             \
+        return outside;                                                                                        \
     }                                                                                                          \
-    RL_EXPORT void rl_dropout_##S(Array *x, Array *o, Array *bits, long n, uint64_t seed, uint64_t limit,      \
+    RL_EXPORT void rl_dropout_##S(Array *x_, Array *o_, Array *bits_, long n, uint64_t seed, uint64_t limit,   \
                                   double scale) {                                                              \
-        rl::dropout<T>(ptr<T>(x), ptr<T>(o), ptr<uint8_t>(bits), n, seed, limit, (T)scale);                    \
+        rl::Call call("dropout");                                                                              \
+        const T *x = call.in<T>("input", x_, n);                                                               \
+        T *o = call.out<T>("out", o_, n);                                                                      \
+        uint8_t *bits = call.out<uint8_t>("bits", bits_, (n + 7) / 8);                                         \
+        call.run([=] { rl::dropout<T>(x, o, bits, n, seed, limit, (T)scale); });                               \
     }                                                                                                          \
-    RL_EXPORT void rl_dropout_backward_##S(Array *g, Array *bits, Array *o, long n, double scale) {            \
-        rl::dropout_backward<T>(ptr<T>(g), ptr<uint8_t>(bits), ptr<T>(o), n, (T)scale);                        \
+    RL_EXPORT void rl_dropout_backward_##S(Array *g_, Array *bits_, Array *o_, long n, double scale) {         \
+        rl::Call call("dropout_backward");                                                                     \
+        const T *g = call.in<T>("gradient", g_, n);                                                            \
+        const uint8_t *bits = call.in<uint8_t>("bits", bits_, (n + 7) / 8);                                    \
+        T *o = call.out<T>("out", o_, n);                                                                      \
+        call.run([=] { rl::dropout_backward<T>(g, bits, o, n, (T)scale); });                                   \
     }
 RL_BOTH(ALL)

@@ -204,10 +204,12 @@ def _temporary_folder() -> Path:
 
 
 def _flag_sets() -> list[tuple[str, ...]]:
-    """Flags to try, best first."""
+    """Flags to try, best first; those of ``$RUSHLIGHT_CXXFLAGS`` come last in each."""
     best, *others = (*_MARCH.get(cpu.level(), ()), ())
     first = _COMMON + _FAST + _GCC + best
-    return [first, *(_COMMON + _FAST + ("-O3", *march) for march in (best, *others)), (*_COMMON, "-O2")]
+    found = [first, *(_COMMON + _FAST + ("-O3", *march) for march in (best, *others)), (*_COMMON, "-O2")]
+    own = tuple(os.environ.get("RUSHLIGHT_CXXFLAGS", "").split())
+    return [flags + own for flags in found]
 
 
 def _key(compiler: list[str], flags: tuple[str, ...]) -> str:
@@ -278,7 +280,7 @@ def _open(library: Path) -> Tables | None:
     import ctypes
 
     try:
-        lib = ctypes.CDLL(str(library))
+        lib = ctypes.PyDLL(str(library))  # with the GIL: kernels give it back once they have looked at their arguments
         if lib.rl_abi() != ABI:
             return None
     except (OSError, AttributeError) as error:
@@ -287,7 +289,7 @@ def _open(library: Path) -> Tables | None:
             library.unlink()
         return None
     if not _reads_arrays(lib):
-        _status["error"] = "this NumPy keeps its arrays' addresses elsewhere"
+        _status["error"] = "this NumPy's arrays are laid out in another way"
         return None
     found = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
     _library = lib
@@ -296,14 +298,37 @@ def _open(library: Path) -> Tables | None:
 
 
 def _reads_arrays(lib: Any) -> bool:
+    """Show Python's functions to native code; whether it then reads arrays of every kind as NumPy does."""
     import ctypes
 
-    lib.rl_set_none.argtypes = [ctypes.c_void_p]
-    lib.rl_set_none(id(None))
-    lib.rl_data.argtypes = [ctypes.py_object]
-    lib.rl_data.restype = ctypes.c_void_p
-    probe = np.arange(7.0)[2:]
-    return bool(lib.rl_data(probe) == probe.ctypes.data) and lib.rl_data(None) is None
+    api: Any = ctypes.pythonapi
+    functions = (api.PyType_IsSubtype, api.PyErr_SetString, api.PyEval_SaveThread, api.PyEval_RestoreThread)
+    addresses = [id(thing) for thing in (None, np.ndarray, RuntimeError, MemoryError)]
+    addresses += [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+    lib.rl_python((ctypes.c_void_p * len(addresses))(*addresses))
+    lib.rl_describe.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    return all(_reads(lib, array) for array in _probes())
+
+
+def _probes() -> list[Any]:
+    """Arrays that differ in all that native code looks at."""
+    locked = np.zeros((2, 3), np.uint8)
+    locked.flags.writeable = False
+    odd = np.zeros(9, np.uint8)[1:].view(np.float64)
+    return [np.arange(7.0)[2:], np.zeros((2, 3), np.float32).T, locked, odd, np.array(None), np.zeros((2, 3, 4))[:, ::2],
+            np.zeros(2, np.dtype(np.int64).newbyteorder()), np.zeros((0, 2), bool).view(np.memmap)]  # fmt: skip
+
+
+def _reads(lib: Any, array: Any) -> bool:
+    import ctypes
+
+    flags, dtype = array.flags, array.dtype
+    order = {"<": "=", ">": "="}.get(dtype.byteorder, dtype.byteorder) if dtype.isnative else dtype.byteorder
+    want = [array.ctypes.data, array.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned, flags.writeable,
+            ord(dtype.kind), ord(order), dtype.itemsize, True, *array.shape, *array.strides]  # fmt: skip
+    found = (ctypes.c_int64 * len(want))()
+    lib.rl_describe(array, found)
+    return list(found) == [int(number) for number in want]
 
 
 def _bind(lib: Any, suffix: str) -> SimpleNamespace:

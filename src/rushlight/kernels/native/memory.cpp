@@ -604,20 +604,28 @@ RL_EXPORT void rl_memory_sizes(int64_t *out) {
     out[3] = int64_t(r.order.size());
 }
 
-// The events kept, oldest first, then a birth for every block alive.
-RL_EXPORT void rl_memory_events(Event *out) {
+// The events kept, oldest first, then a birth for every block alive, and the sizes of `rl_memory_sizes`; whether there
+// was room for them (in `room` events: other threads go on meanwhile).
+RL_EXPORT int rl_memory_events(Event *out, int64_t room, int64_t *sizes) {
     Recorder &r = *recorder;
     std::lock_guard<std::mutex> hold(r.lock);
-    uint64_t kept = std::min<uint64_t>(r.written, r.room);
+    rl_memory_sizes(sizes);
+    if (sizes[0] + sizes[2] > room) return 0;
+    uint64_t kept = sizes[0];
     for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.room];
     for (auto &[block, b] : r.alive)
         *out++ = {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kAlloc, b.category, {}};
+    return 1;
 }
 
-RL_EXPORT int rl_memory_stack_size(int stack) { return int(recorder->order[stack]->size()); }
+RL_EXPORT int rl_memory_stack_size(int stack) {
+    std::lock_guard<std::mutex> hold(recorder->lock);
+    return int(recorder->order[stack]->size());
+}
 
 // The lines of a stack: code objects, and positions in them.
 RL_EXPORT void rl_memory_stack(int stack, void **codes, int *positions) {
+    std::lock_guard<std::mutex> hold(recorder->lock);
     for (const Line &l : *recorder->order[stack]) {
         *codes++ = l.code;
         *positions++ = l.position;

@@ -10,18 +10,30 @@
 
 namespace rl {
 
-template <class T> RL_INLINE T sum(const T *x, long n) {
-    T s = 0;
+constexpr long kRun = 2048;  // elements added up in their own precision before the sum goes on in double
+
+template <class T> RL_INLINE double sum(const T *x, long n) {
+    double total = 0;
+    for (long at = 0; at < n; at += kRun) {
+        long end = at + kRun < n ? at + kRun : n;
+        T s = 0;
 #pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) s += x[i];
-    return s;
+        for (long i = at; i < end; ++i) s += x[i];
+        total += s;
+    }
+    return total;
 }
 
-template <class T> RL_INLINE T sum_squares(const T *x, T mean, long n) {
-    T s = 0;
+template <class T> RL_INLINE double sum_squares(const T *x, T mean, long n) {
+    double total = 0;
+    for (long at = 0; at < n; at += kRun) {
+        long end = at + kRun < n ? at + kRun : n;
+        T s = 0;
 #pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) s += (x[i] - mean) * (x[i] - mean);
-    return s;
+        for (long i = at; i < end; ++i) s += (x[i] - mean) * (x[i] - mean);
+        total += s;
+    }
+    return total;
 }
 
 // o = (x - mean) * rstd * w + b, w and b per element or absent
@@ -44,8 +56,8 @@ static void row_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd,
     parallel_for(R, row_grain(C), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
             const T *row = x + r * C;
-            T m = kCenter ? sum(row, C) / T(C) : T(0);
-            T s = T(1) / std::sqrt(sum_squares(row, m, C) / T(C) + T(eps));
+            T m = kCenter ? (T)(sum(row, C) / C) : T(0);
+            T s = T(1) / std::sqrt((T)(sum_squares(row, m, C) / C) + T(eps));
             if (kCenter) mean[r] = m;
             rstd[r] = s;
             affine_row(row, o + r * C, m, s, w, b, C);
@@ -72,15 +84,20 @@ template <class T> struct RowGrads {
     }
 
     template <bool kCenter> void input(const T *d, const T *v, T *o, T m, T s) const {
-        T first = 0, second = 0;
-        if (w) {
-#pragma omp simd reduction(+ : first, second)
-            for (long i = 0; i < C; ++i) first += d[i] * w[i], second += d[i] * w[i] * (v[i] - m);
-        } else {
-#pragma omp simd reduction(+ : first, second)
-            for (long i = 0; i < C; ++i) first += d[i], second += d[i] * (v[i] - m);
+        double first = 0, second = 0;
+        for (long at = 0; at < C; at += kRun) {
+            long end = at + kRun < C ? at + kRun : C;
+            T p = 0, q = 0;
+            if (w) {
+#pragma omp simd reduction(+ : p, q)
+                for (long i = at; i < end; ++i) p += d[i] * w[i], q += d[i] * w[i] * (v[i] - m);
+            } else {
+#pragma omp simd reduction(+ : p, q)
+                for (long i = at; i < end; ++i) p += d[i], q += d[i] * (v[i] - m);
+            }
+            first += p, second += q;
         }
-        T a = kCenter ? first / T(C) : T(0), b = second * s * s / T(C);
+        T a = kCenter ? (T)(first / C) : T(0), b = (T)second * s * s / T(C);
         if (w) {
 #pragma omp simd
             for (long i = 0; i < C; ++i) o[i] = s * (d[i] * w[i] - a - (v[i] - m) * b);
@@ -120,8 +137,8 @@ static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rst
     parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
             const T *row = x + r * D * S;
-            T m = sum(row, D * S) / T(D * S);
-            T s = T(1) / std::sqrt(sum_squares(row, m, D * S) / T(D * S) + T(eps));
+            T m = (T)(sum(row, D * S) / (D * S));
+            T s = T(1) / std::sqrt((T)(sum_squares(row, m, D * S) / (D * S)) + T(eps));
             mean[r] = m;
             rstd[r] = s;
             for (long d = 0; d < D; ++d) {
@@ -138,10 +155,15 @@ static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rst
 
 // Two sums over a channel's positions: of g, and of g * (x - mean).
 template <class T> RL_INLINE void channel_sums(const T *g, const T *x, T mean, long S, T &plain, T &dot) {
-    T p = 0, q = 0;
+    double first = 0, second = 0;
+    for (long at = 0; at < S; at += kRun) {
+        long end = at + kRun < S ? at + kRun : S;
+        T p = 0, q = 0;
 #pragma omp simd reduction(+ : p, q)
-    for (long i = 0; i < S; ++i) p += g[i], q += g[i] * (x[i] - mean);
-    plain = p, dot = q;
+        for (long i = at; i < end; ++i) p += g[i], q += g[i] * (x[i] - mean);
+        first += p, second += q;
+    }
+    plain = (T)first, dot = (T)second;
 }
 
 template <class T>
@@ -151,7 +173,8 @@ static void group_norm_backward(const T *g, const T *x, const T *mean, const T *
     T *plain = sums.get(), *dot = plain + N * G * D;
     parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
-            T m = mean[r], s = rstd[r], first = 0, second = 0;
+            T m = mean[r], s = rstd[r];
+            double first = 0, second = 0;
             for (long d = 0; d < D; ++d) {
                 long at = r * D + d;
                 channel_sums(g + at * S, x + at * S, m, S, plain[at], dot[at]);
@@ -159,7 +182,7 @@ static void group_norm_backward(const T *g, const T *x, const T *mean, const T *
                 first += plain[at] * scale, second += dot[at] * scale;
             }
             if (!gx) continue;
-            T a = first / T(D * S), b = second * s * s / T(D * S);
+            T a = (T)(first / (D * S)), b = (T)second * s * s / T(D * S);
             for (long d = 0; d < D; ++d) {
                 long at = (r * D + d) * S;
                 T scale = w ? w[r % G * D + d] : T(1);
@@ -324,46 +347,86 @@ template <class T> static void batch_norm_backward(BatchGrads<T> k) {
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT void rl_layer_norm_##S(Array *x, Array *w, Array *b, Array *o, Array *mean, Array *rstd, long R, \
-                                     long C, double eps) {                                                     \
-        rl::row_norm<T, true>(ptr<T>(x), ptr<T>(w), ptr<T>(b), ptr<T>(o), ptr<T>(mean), ptr<T>(rstd), R, C,    \
-                              eps);                                                                            \
+    RL_EXPORT void rl_layer_norm_##S(Array *x_, Array *w_, Array *b_, Array *o_, Array *mean_, Array *rstd_,   \
+                                     long R, long C, double eps) {                                             \
+        rl::Call call("layer_norm");                                                                           \
+        const T *x = call.in<T>("input", x_, R, C);                                                            \
+        const T *w = call.maybe_in<T>("weight", w_, C), *b = call.maybe_in<T>("bias", b_, C);                  \
+        T *o = call.out<T>("out", o_, R, C);                                                                   \
+        T *mean = call.out<T>("mean", mean_, R), *rstd = call.out<T>("rstd", rstd_, R);                        \
+        call.run([=] { rl::row_norm<T, true>(x, w, b, o, mean, rstd, R, C, eps); });                           \
     }                                                                                                          \
-    RL_EXPORT void rl_rms_norm_##S(Array *x, Array *w, Array *o, Array *rstd, long R, long C, double eps) {    \
-        rl::row_norm<T, false>(ptr<T>(x), ptr<T>(w), nullptr, ptr<T>(o), nullptr, ptr<T>(rstd), R, C, eps);    \
+    RL_EXPORT void rl_rms_norm_##S(Array *x_, Array *w_, Array *o_, Array *rstd_, long R, long C,              \
+                                   double eps) {                                                               \
+        rl::Call call("rms_norm");                                                                             \
+        const T *x = call.in<T>("input", x_, R, C), *w = call.maybe_in<T>("weight", w_, C);                    \
+        T *o = call.out<T>("out", o_, R, C), *rstd = call.out<T>("rstd", rstd_, R);                            \
+        call.run([=] { rl::row_norm<T, false>(x, w, nullptr, o, nullptr, rstd, R, C, eps); });                 \
     }                                                                                                          \
-    RL_EXPORT void rl_layer_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
-                                              Array *gx, Array *gw, Array *gb, long R, long C) {               \
-        rl::RowGrads<T> k{ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx), C};         \
-        rl::row_norm_backward<T, true>(k, ptr<T>(gw), ptr<T>(gb), R);                                          \
+    RL_EXPORT void rl_layer_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
+                                              Array *gx_, Array *gw_, Array *gb_, long R, long C) {            \
+        rl::Call call("layer_norm_backward");                                                                  \
+        const T *g = call.in<T>("gradient", g_, R, C), *x = call.in<T>("input", x_, R, C);                     \
+        const T *mean = call.in<T>("mean", mean_, R), *rstd = call.in<T>("rstd", rstd_, R);                    \
+        const T *w = call.maybe_in<T>("weight", w_, C);                                                        \
+        T *gx = call.maybe_out<T>("out", gx_, R, C);                                                           \
+        T *gw = call.maybe_out<T>("weight's", gw_, C), *gb = call.maybe_out<T>("bias's", gb_, C);              \
+        call.run([=] { rl::row_norm_backward<T, true>({g, x, mean, rstd, w, gx, C}, gw, gb, R); });            \
     }                                                                                                          \
-    RL_EXPORT void rl_rms_norm_backward_##S(Array *g, Array *x, Array *rstd, Array *w, Array *gx, Array *gw,   \
-                                            long R, long C) {                                                  \
-        rl::RowGrads<T> k{ptr<T>(g), ptr<T>(x), nullptr, ptr<T>(rstd), ptr<T>(w), ptr<T>(gx), C};              \
-        rl::row_norm_backward<T, false>(k, ptr<T>(gw), (T *)nullptr, R);                                       \
+    RL_EXPORT void rl_rms_norm_backward_##S(Array *g_, Array *x_, Array *rstd_, Array *w_, Array *gx_,         \
+                                            Array *gw_, long R, long C) {                                      \
+        rl::Call call("rms_norm_backward");                                                                    \
+        const T *g = call.in<T>("gradient", g_, R, C), *x = call.in<T>("input", x_, R, C);                     \
+        const T *rstd = call.in<T>("rstd", rstd_, R), *w = call.maybe_in<T>("weight", w_, C);                  \
+        T *gx = call.maybe_out<T>("out", gx_, R, C), *gw = call.maybe_out<T>("weight's", gw_, C);              \
+        call.run([=] {                                                                                         \
+            rl::row_norm_backward<T, false>({g, x, nullptr, rstd, w, gx, C}, gw, (T *)nullptr, R);             \
+        });                                                                                                    \
     }                                                                                                          \
-    RL_EXPORT void rl_group_norm_##S(Array *x, Array *w, Array *b, Array *o, Array *mean, Array *rstd, long N, \
-                                     long G, long D, long P, double eps) {                                     \
-        rl::group_norm<T>(ptr<T>(x), ptr<T>(w), ptr<T>(b), ptr<T>(o), ptr<T>(mean), ptr<T>(rstd), N, G, D, P,  \
-                          eps);                                                                                \
+    RL_EXPORT void rl_group_norm_##S(Array *x_, Array *w_, Array *b_, Array *o_, Array *mean_, Array *rstd_,   \
+                                     long N, long G, long D, long P, double eps) {                             \
+        rl::Call call("group_norm");                                                                           \
+        const T *x = call.in<T>("input", x_, N, G, D, P);                                                      \
+        const T *w = call.maybe_in<T>("weight", w_, G, D), *b = call.maybe_in<T>("bias", b_, G, D);            \
+        T *o = call.out<T>("out", o_, N, G, D, P);                                                             \
+        T *mean = call.out<T>("mean", mean_, N, G), *rstd = call.out<T>("rstd", rstd_, N, G);                  \
+        call.run([=] { rl::group_norm<T>(x, w, b, o, mean, rstd, N, G, D, P, eps); });                         \
     }                                                                                                          \
-    RL_EXPORT void rl_group_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
-                                              Array *gx, Array *gw, Array *gb, long N, long G, long D,         \
+    RL_EXPORT void rl_group_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
+                                              Array *gx_, Array *gw_, Array *gb_, long N, long G, long D,      \
                                               long P) {                                                        \
-        rl::group_norm_backward<T>(ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx),    \
-                                   ptr<T>(gw), ptr<T>(gb), N, G, D, P);                                        \
+        rl::Call call("group_norm_backward");                                                                  \
+        const T *g = call.in<T>("gradient", g_, N, G, D, P), *x = call.in<T>("input", x_, N, G, D, P);         \
+        const T *mean = call.in<T>("mean", mean_, N, G), *rstd = call.in<T>("rstd", rstd_, N, G);              \
+        const T *w = call.maybe_in<T>("weight", w_, G, D);                                                     \
+        T *gx = call.maybe_out<T>("out", gx_, N, G, D, P);                                                     \
+        T *gw = call.maybe_out<T>("weight's", gw_, G, D), *gb = call.maybe_out<T>("bias's", gb_, G, D);        \
+        call.run([=] { rl::group_norm_backward<T>(g, x, mean, rstd, w, gx, gw, gb, N, G, D, P); });            \
     }                                                                                                          \
-    RL_EXPORT void rl_batch_stats_##S(Array *x, Array *mean, Array *var, long N, long C, long P) {             \
-        rl::batch_stats<T>(ptr<T>(x), ptr<T>(mean), ptr<T>(var), N, C, P);                                     \
+    RL_EXPORT void rl_batch_stats_##S(Array *x_, Array *mean_, Array *var_, long N, long C, long P) {          \
+        rl::Call call("batch_stats");                                                                          \
+        const T *x = call.in<T>("input", x_, N, C, P);                                                         \
+        T *mean = call.out<T>("mean", mean_, C), *var = call.out<T>("variance", var_, C);                      \
+        call.run([=] { rl::batch_stats<T>(x, mean, var, N, C, P); });                                          \
     }                                                                                                          \
-    RL_EXPORT void rl_batch_apply_##S(Array *x, Array *mean, Array *rstd, Array *w, Array *b, Array *o,        \
+    RL_EXPORT void rl_batch_apply_##S(Array *x_, Array *mean_, Array *rstd_, Array *w_, Array *b_, Array *o_,  \
                                       long N, long C, long P) {                                                \
-        rl::batch_apply<T>(ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(b), ptr<T>(o), N, C, P);   \
+        rl::Call call("batch_apply");                                                                          \
+        const T *x = call.in<T>("input", x_, N, C, P);                                                         \
+        const T *mean = call.in<T>("mean", mean_, C), *rstd = call.in<T>("rstd", rstd_, C);                    \
+        const T *w = call.maybe_in<T>("weight", w_, C), *b = call.maybe_in<T>("bias", b_, C);                  \
+        T *o = call.out<T>("out", o_, N, C, P);                                                                \
+        call.run([=] { rl::batch_apply<T>(x, mean, rstd, w, b, o, N, C, P); });                                \
     }                                                                                                          \
-    RL_EXPORT void rl_batch_norm_backward_##S(Array *g, Array *x, Array *mean, Array *rstd, Array *w,          \
-                                              Array *gx, Array *gw, Array *gb, long N, long C, long P,         \
+    RL_EXPORT void rl_batch_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
+                                              Array *gx_, Array *gw_, Array *gb_, long N, long C, long P,      \
                                               int training) {                                                  \
-        rl::batch_norm_backward<T>({ptr<T>(g), ptr<T>(x), ptr<T>(mean), ptr<T>(rstd), ptr<T>(w), ptr<T>(gx),   \
-                                    ptr<T>(gw), ptr<T>(gb), N, C, P, !!training});                             \
+        rl::Call call("batch_norm_backward");                                                                  \
+        const T *g = call.in<T>("gradient", g_, N, C, P), *x = call.in<T>("input", x_, N, C, P);               \
+        const T *mean = call.in<T>("mean", mean_, C), *rstd = call.in<T>("rstd", rstd_, C);                    \
+        const T *w = call.maybe_in<T>("weight", w_, C);                                                        \
+        T *gx = call.maybe_out<T>("out", gx_, N, C, P);                                                        \
+        T *gw = call.maybe_out<T>("weight's", gw_, C), *gb = call.maybe_out<T>("bias's", gb_, C);              \
+        call.run([=] { rl::batch_norm_backward<T>({g, x, mean, rstd, w, gx, gw, gb, N, C, P, !!training}); }); \
     }
 RL_BOTH(ALL)

@@ -1,6 +1,7 @@
 // Optimizer steps, in place, one pass over memory.  The order of operations is PyTorch's.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "common.h"
 
@@ -69,6 +70,26 @@ template <class T> static void sgd(T *p, const T *g, T *buffer, long n, SgdRule<
     });
 }
 
+// What one step of many is for.
+template <class T> struct Triple {
+    T *p, *buffer;
+    const T *g;
+    long n;
+};
+
+template <class T> static std::vector<Triple<T>> read_triples(Call &call, Array *const *x, long count) {
+    std::vector<Triple<T>> found(count);
+    for (Triple<T> &t : found) {
+        t.n = call.size("parameter", x[0]);
+        t.p = call.pair_out<T>("parameter", x[0], t.n);
+        t.buffer = call.maybe_pair_out<T>("momentum_buffer", x[2], t.n);
+        t.g = call.pair_in<T>("gradient", x[1], t.n);
+        call.end_of_group();
+        x += 3;
+    }
+    return found;
+}
+
 template <class T> static void adagrad(T *p, const T *g, T *sum, long n, T lr, T eps, T decay, T sign) {
     parallel_for(n, kStepGrain, [=](long begin, long end) {
 #pragma omp simd
@@ -120,36 +141,57 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
 }  // namespace rl
 
 #define ALL(T, S)                                                                                             \
-    RL_EXPORT void rl_adam_##S(Array *p, Array *g, Array *m, Array *v, Array *top, long n, double step_size,  \
-                               double beta1, double beta2, double root_correction2, double eps,               \
-                               double decay, double shrink, double sign) {                                    \
+    RL_EXPORT void rl_adam_##S(Array *p_, Array *g_, Array *m_, Array *v_, Array *top_, long n,               \
+                               double step_size, double beta1, double beta2, double root_correction2,         \
+                               double eps, double decay, double shrink, double sign) {                        \
+        rl::Call call("adam");                                                                                \
+        T *p = call.pair_out<T>("parameter", p_, n), *m = call.pair_out<T>("exp_avg", m_, n);                 \
+        T *v = call.pair_out<T>("exp_avg_sq", v_, n), *top = call.maybe_pair_out<T>("max_exp_avg_sq", top_, n); \
+        const T *g = call.pair_in<T>("gradient", g_, n);                                                      \
         rl::AdamRule<T> r{};                                                                                  \
         r.step_size = (T)step_size, r.beta2 = (T)beta2, r.one_minus_beta1 = (T)(1 - beta1);                   \
         r.one_minus_beta2 = (T)(1 - beta2), r.root_correction2 = (T)root_correction2, r.eps = (T)eps;         \
         r.decay = (T)decay, r.shrink = (T)shrink, r.sign = (T)sign, r.low_weight = 1 - beta1 < 0.5;           \
-        if (ptr<T>(top)) rl::adam<T, true>(ptr<T>(p), ptr<T>(g), ptr<T>(m), ptr<T>(v), ptr<T>(top), n, r);    \
-        else rl::adam<T, false>(ptr<T>(p), ptr<T>(g), ptr<T>(m), ptr<T>(v), nullptr, n, r);                   \
+        call.run([=] {                                                                                        \
+            if (top) rl::adam<T, true>(p, g, m, v, top, n, r);                                                \
+            else rl::adam<T, false>(p, g, m, v, nullptr, n, r);                                               \
+        });                                                                                                   \
     }                                                                                                         \
-    RL_EXPORT void rl_sgd_##S(Array *p, Array *g, Array *buffer, long n, double lr, double momentum,          \
+    RL_EXPORT void rl_sgd_##S(Array *p_, Array *g_, Array *buffer_, long n, double lr, double momentum,       \
                               double dampening, double decay, double sign, int nesterov, int first) {         \
+        rl::Call call("sgd");                                                                                 \
+        T *p = call.pair_out<T>("parameter", p_, n);                                                          \
+        T *buffer = call.maybe_pair_out<T>("momentum_buffer", buffer_, n);                                    \
+        const T *g = call.pair_in<T>("gradient", g_, n);                                                      \
         rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, !!first};     \
-        rl::sgd<T>(ptr<T>(p), ptr<T>(g), ptr<T>(buffer), n, r);                                               \
+        call.run([=] { rl::sgd<T>(p, g, buffer, n, r); });                                                    \
     }                                                                                                         \
-    RL_EXPORT void rl_sgd_many_##S(Array *triples, Array *sizes, long count, double lr, double momentum,      \
-                                   double dampening, double decay, double sign, int nesterov) {               \
+    RL_EXPORT void rl_sgd_many_##S(Array *triples, long count, double lr, double momentum, double dampening,  \
+                                   double decay, double sign, int nesterov) {                                 \
+        rl::Call call("sgd");                                                                                 \
         rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, false};       \
-        Array **x = ptr<Array *>(triples);                                                                    \
-        for (long i = 0; i < count; ++i, x += 3)                                                              \
-            rl::sgd<T>(ptr<T>(x[0]), ptr<T>(x[1]), ptr<T>(x[2]), ptr<int64_t>(sizes)[i], r);                  \
+        Array *const *all = call.in<Array *>("parameters, gradients and buffers", triples, count, 3);         \
+        std::vector<rl::Triple<T>> found = rl::read_triples<T>(call, all, all ? count : 0);                   \
+        call.run([=, &found] {                                                                                \
+            for (const rl::Triple<T> &t : found) rl::sgd<T>(t.p, t.g, t.buffer, t.n, r);                      \
+        });                                                                                                   \
     }                                                                                                         \
-    RL_EXPORT void rl_adagrad_##S(Array *p, Array *g, Array *sum, long n, double lr, double eps,              \
+    RL_EXPORT void rl_adagrad_##S(Array *p_, Array *g_, Array *sum_, long n, double lr, double eps,           \
                                   double decay, double sign) {                                                \
-        rl::adagrad<T>(ptr<T>(p), ptr<T>(g), ptr<T>(sum), n, (T)lr, (T)eps, (T)decay, (T)sign);               \
+        rl::Call call("adagrad");                                                                             \
+        T *p = call.pair_out<T>("parameter", p_, n), *sum = call.pair_out<T>("sum", sum_, n);                 \
+        const T *g = call.pair_in<T>("gradient", g_, n);                                                      \
+        call.run([=] { rl::adagrad<T>(p, g, sum, n, (T)lr, (T)eps, (T)decay, (T)sign); });                    \
     }                                                                                                         \
-    RL_EXPORT void rl_rmsprop_##S(Array *p, Array *g, Array *square, Array *buffer, Array *mean, long n,      \
+    RL_EXPORT void rl_rmsprop_##S(Array *p_, Array *g_, Array *square_, Array *buffer_, Array *mean_, long n, \
                                   double lr, double alpha, double eps, double decay, double momentum,         \
                                   double sign) {                                                              \
+        rl::Call call("rmsprop");                                                                             \
+        T *p = call.pair_out<T>("parameter", p_, n), *square = call.pair_out<T>("square_avg", square_, n);    \
+        T *buffer = call.maybe_pair_out<T>("momentum_buffer", buffer_, n);                                    \
+        T *mean = call.maybe_pair_out<T>("grad_avg", mean_, n);                                               \
+        const T *g = call.pair_in<T>("gradient", g_, n);                                                      \
         rl::RmspropRule<T> r{(T)lr, (T)alpha, (T)eps, (T)decay, (T)momentum, (T)sign, 1 - alpha < 0.5};       \
-        rl::rmsprop<T>(ptr<T>(p), ptr<T>(g), ptr<T>(square), ptr<T>(buffer), ptr<T>(mean), n, r);             \
+        call.run([=] { rl::rmsprop<T>(p, g, square, buffer, mean, n, r); });                                  \
     }
 RL_BOTH(ALL)

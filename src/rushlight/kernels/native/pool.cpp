@@ -13,8 +13,6 @@
 
 #include "common.h"
 
-const void *rl_none = nullptr;
-
 namespace rl {
 namespace {
 
@@ -142,7 +140,5 @@ void run(long count, long grain, Body body, void *context) {
 }  // namespace rl
 
 RL_EXPORT int rl_abi(void) { return RL_ABI; }
-RL_EXPORT void rl_set_none(const void *none) { rl_none = none; }
-RL_EXPORT void *rl_data(const Array *a) { return ptr<void>(a); }
 RL_EXPORT void rl_set_threads(int n) { rl::wanted_threads = n < 1 ? 1 : n; }
 RL_EXPORT int rl_get_threads(void) { return rl::threads(); }

@@ -2,12 +2,15 @@
 //
 // Planes (an image's channel) are shared out between threads; what a plane gets is summed by one of them.
 #include <algorithm>
+#include <climits>
 #include <type_traits>
 
 #include "windows.h"
 
 namespace rl {
 namespace {
+
+constexpr long kChoices = 256;  // window elements that a byte can name
 
 // f(output place, input place, n) for each row of outputs whose element at kernel position (a, b, c) is inside; the
 // inputs are stride[2] apart.
@@ -90,7 +93,8 @@ template <class T> void max_pool(const Windows &s, const T *x, T *best, uint8_t 
 
 // f(output, input place) for each output of a plane, by its window element.
 template <class F> RL_INLINE void each_choice(const Windows &s, const uint8_t *which, F f) {
-    long shift[256], tap = 0, i = 0, area = s.area();
+    long shift[kChoices], tap = 0, i = 0, area = s.area();
+    std::fill(shift, shift + kChoices, LONG_MIN / 2);  // what is no window element chooses nothing
     for (long a = 0; a < s.k[0]; ++a)
         for (long b = 0; b < s.k[1]; ++b)
             for (long c = 0; c < s.k[2]; ++c)
@@ -249,29 +253,50 @@ template <class T> void channel_conv_weight(const Windows &s, const T *g, const 
 }  // namespace
 }  // namespace rl
 
-#define TWO(T, S, NAME)                                                          \
-    RL_EXPORT void rl_##NAME##_##S(Array *from, Array *to, Array *windows) {     \
-        rl::NAME<T>(rl::Windows(windows), ptr<T>(from), ptr<T>(to));             \
+#define TWO(T, S, NAME, FROM, TO)                                                        \
+    RL_EXPORT void rl_##NAME##_##S(Array *from_, Array *to_, Array *windows) {           \
+        rl::Call call(#NAME);                                                            \
+        rl::Windows s(call, windows);                                                    \
+        const T *from = call.in<T>(FROM, from_, s.count(FROM));                          \
+        T *to = call.out<T>(TO, to_, s.count(TO));                                       \
+        call.run([=, &s] { rl::NAME<T>(s, from, to); });                                 \
     }
-#define THREE(T, S, NAME)                                                                  \
-    RL_EXPORT void rl_##NAME##_##S(Array *a, Array *b, Array *to, Array *windows) {        \
-        rl::NAME<T>(rl::Windows(windows), ptr<T>(a), ptr<T>(b), ptr<T>(to));               \
+#define THREE(T, S, NAME, A, B, TO)                                                      \
+    RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *b_, Array *to_, Array *windows) {   \
+        rl::Call call(#NAME);                                                            \
+        rl::Windows s(call, windows);                                                    \
+        call.expect(s.C == s.G, "groups of one channel");                                \
+        const T *a = call.in<T>(A, a_, s.count(A)), *b = call.in<T>(B, b_, s.count(B));  \
+        T *to = call.out<T>(TO, to_, s.count(TO));                                       \
+        call.run([=, &s] { rl::NAME<T>(s, a, b, to); });                                 \
     }
-#define CHOICE(T, S, NAME)                                                                 \
-    RL_EXPORT void rl_##NAME##_##S(Array *a, Array *which, Array *to, Array *windows) {    \
-        rl::NAME<T>(rl::Windows(windows), ptr<T>(a), ptr<uint8_t>(which), ptr<T>(to));     \
+#define CHOICE(T, S, NAME, FROM, TO)                                                             \
+    RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *which_, Array *to_, Array *windows) {       \
+        rl::Call call(#NAME);                                                                    \
+        rl::Windows s(call, windows);                                                            \
+        call.expect(s.taps() <= rl::kChoices, "windows of at most 256 elements");                \
+        const T *a = call.in<T>(FROM, a_, s.count(FROM));                                        \
+        const uint8_t *which = call.in<uint8_t>("which", which_, s.count("output"));             \
+        T *to = call.out<T>(TO, to_, s.count(TO));                                               \
+        call.run([=, &s] { rl::NAME<T>(s, a, which, to); });                                     \
     }
 #define ALL(T, S)                                                                                           \
-    TWO(T, S, window_sum)                                                                                   \
-    TWO(T, S, window_spread)                                                                                \
-    TWO(T, S, im2col)                                                                                       \
-    TWO(T, S, col2im)                                                                                       \
-    THREE(T, S, channel_conv)                                                                               \
-    THREE(T, S, channel_conv_input)                                                                         \
-    THREE(T, S, channel_conv_weight)                                                                        \
-    CHOICE(T, S, pool_scatter)                                                                              \
-    CHOICE(T, S, pool_gather)                                                                               \
-    RL_EXPORT void rl_max_pool_##S(Array *x, Array *best, Array *which, Array *windows, double lowest) {    \
-        rl::max_pool<T>(rl::Windows(windows), ptr<T>(x), ptr<T>(best), ptr<uint8_t>(which), (T)lowest);     \
+    TWO(T, S, window_sum, "input", "output")                                                                \
+    TWO(T, S, window_spread, "output", "input")                                                             \
+    TWO(T, S, im2col, "input", "columns")                                                                   \
+    TWO(T, S, col2im, "columns", "input")                                                                   \
+    THREE(T, S, channel_conv, "input", "weight", "output")                                                  \
+    THREE(T, S, channel_conv_input, "output", "weight", "input")                                            \
+    THREE(T, S, channel_conv_weight, "output", "input", "weight")                                           \
+    CHOICE(T, S, pool_scatter, "output", "input")                                                           \
+    CHOICE(T, S, pool_gather, "input", "output")                                                            \
+    RL_EXPORT void rl_max_pool_##S(Array *x_, Array *best_, Array *which_, Array *windows, double lowest) { \
+        rl::Call call("max_pool");                                                                          \
+        rl::Windows s(call, windows);                                                                       \
+        call.expect(s.taps() <= rl::kChoices, "windows of at most 256 elements");                           \
+        const T *x = call.in<T>("input", x_, s.count("input"));                                             \
+        T *best = call.out<T>("output", best_, s.count("output"));                                          \
+        uint8_t *which = call.out<uint8_t>("which", which_, s.count("output"));                             \
+        call.run([=, &s] { rl::max_pool<T>(s, x, best, which, (T)lowest); });                               \
     }
 RL_BOTH(ALL)

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 13
+ABI = 14
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -50,13 +50,13 @@ SIGNATURES: dict[str, str] = {
     "cross_entropy_backward": "aaaaaa" + "nnnnd",
     "dropout": "aaanuud",
     "dropout_backward": "aaand",
-    # attention.cpp
-    "attention_softmax": "aainna" + "nnnnd",
-    "attention_again": "aainna" + "nnnnd",
-    "attention_slope": "aaannnd",
-    # attention_fused.cpp: operands, results, layout (see there), scale
-    "attention": "aaaaaaa" + "d",
-    "attention_backward": "a" * 11 + "d",
+    # attention.cpp: scores (heads, rows, columns), mask (heads or 1, rows, columns) or None, ...
+    "attention_softmax": "aaand",
+    "attention_again": "aaand",
+    "attention_slope": "aaad",
+    # attention_fused.cpp: operands, results, whether causal, scale
+    "attention": "aaaaaaid",
+    "attention_backward": "a" * 10 + "id",
     # conv.cpp: two operands, result, windows (see windows.h)
     "conv": "aaaa",
     "conv_input": "aaaa",
@@ -75,7 +75,7 @@ SIGNATURES: dict[str, str] = {
     # optim.cpp: parameter, gradient, state, elements, numbers
     "adam": "aaaaan" + "d" * 8,
     "sgd": "aaan" + "d" * 5 + "ii",
-    "sgd_many": "aan" + "d" * 5 + "i",  # parameters, gradients and buffers in an array of objects; their sizes
+    "sgd_many": "an" + "d" * 5 + "i",  # parameters, gradients and buffers in an array of objects, and how many of each
     "adagrad": "aaan" + "d" * 4,
     "rmsprop": "aaaaan" + "d" * 6,
 }

@@ -119,19 +119,28 @@ template <class Row, class Tile> static void sweep(long outer, long n, long inne
 
 }  // namespace rl
 
-#define FORWARD(NAME, T, S)                                                                                   \
-    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {                    \
-        const T *x = ptr<T>(x_);                                                                              \
-        T *o = ptr<T>(o_);                                                                                    \
-        rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(x + at, o + at, n); },                       \
-                  [=](long at, long w) { rl::NAME##_tile(x + at, o + at, n, inner, w); });                    \
+#define FORWARD(NAME, T, S)                                                                                \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {                 \
+        rl::Call call(#NAME);                                                                              \
+        const T *x = call.in<T>("input", x_, outer, n, inner);                                             \
+        T *o = call.out<T>("out", o_, outer, n, inner);                                                    \
+        call.run([=] {                                                                                     \
+            rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(x + at, o + at, n); },                \
+                      [=](long at, long w) { rl::NAME##_tile(x + at, o + at, n, inner, w); });             \
+        });                                                                                                \
     }
-#define BACKWARD(NAME, LOG, T, S)                                                                             \
-    RL_EXPORT void rl_##NAME##_##S(Array *g_, Array *y_, Array *o_, long outer, long n, long inner) {         \
-        const T *g = ptr<T>(g_), *y = ptr<T>(y_);                                                             \
-        T *o = ptr<T>(o_);                                                                                    \
-        rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(g + at, y + at, o + at, n); },               \
-                  [=](long at, long w) { rl::backward_tile<T, LOG>(g + at, y + at, o + at, n, inner, w); });  \
+#define BACKWARD(NAME, LOG, T, S)                                                                          \
+    RL_EXPORT void rl_##NAME##_##S(Array *g_, Array *y_, Array *o_, long outer, long n, long inner) {      \
+        rl::Call call(#NAME);                                                                              \
+        const T *g = call.in<T>("gradient", g_, outer, n, inner);                                          \
+        const T *y = call.in<T>("output", y_, outer, n, inner);                                            \
+        T *o = call.out<T>("out", o_, outer, n, inner);                                                    \
+        call.run([=] {                                                                                     \
+            rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(g + at, y + at, o + at, n); },        \
+                      [=](long at, long w) {                                                               \
+                          rl::backward_tile<T, LOG>(g + at, y + at, o + at, n, inner, w);                  \
+                      });                                                                                  \
+        });                                                                                                \
     }
 #define ALL(T, S)                                \
     FORWARD(softmax, T, S)                       \

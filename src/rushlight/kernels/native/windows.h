@@ -13,7 +13,34 @@ namespace rl {
 struct Windows {
     int64_t N, C, O, G, in[3], out[3], k[3], stride[3], pad[3], dil[3];
 
-    explicit Windows(const Array *a) { std::memcpy(this, a->data, sizeof *this); }
+    Windows(Call &call, const Array *a) {
+        const int64_t *numbers = call.in<int64_t>("windows", a, sizeof *this / sizeof(int64_t));
+        if (numbers) std::memcpy(static_cast<void *>(this), numbers, sizeof *this);
+        else *this = Windows();
+        call.expect(possible(), "windows whose sizes fit together");
+    }
+    Windows() : N(1), C(1), O(1), G(1), in{1, 1, 1}, out{1, 1, 1}, k{1, 1, 1}, stride{1, 1, 1}, pad{}, dil{1, 1, 1} {}
+
+    // Whether sizes and channels fit together, and places of window elements, in the padding too, can be counted.
+    bool possible() const { return N > 0 && C > 0 && O > 0 && G > 0 && C % G == 0 && O % G == 0 && below(1L << 60); }
+    bool countable() const { return below(1L << 28); }  // in 32 bits, with room to spare
+    bool below(long most) const {
+        bool fine = true;
+        for (int d = 0; d < 3; ++d) {
+            long reach = elements(out[d], stride[d]), width = elements(k[d], dil[d]);
+            fine = fine && in[d] > 0 && reach > 0 && reach < most && width > 0 && width < most && pad[d] >= 0 && pad[d] < most;
+        }
+        return fine;
+    }
+    // Elements of the array that is called so.
+    long count(const char *name) const {
+        switch (name[0]) {
+        case 'i': return elements(N, C, in[0], in[1], in[2]);
+        case 'o': return elements(N, O, out[0], out[1], out[2]);
+        case 'w': return elements(O, C / G, k[0], k[1], k[2]);
+        default: return elements(elements(N, C, k[0], k[1], k[2]), out[0], out[1], out[2]);  // columns
+        }
+    }
     long area() const { return in[0] * in[1] * in[2]; }
     long length() const { return out[0] * out[1] * out[2]; }
     long taps() const { return k[0] * k[1] * k[2]; }
@@ -125,8 +152,8 @@ template <class T> struct Places {
                     for (long j = 0; j < lanes; ++j) {
                         int32_t z = corner[lanes + j] + dz, y = corner[2 * lanes + j] + dy, x = corner[3 * lanes + j] + dx;
                         bool in = ((uint32_t)z < depth) & ((uint32_t)y < height) & ((uint32_t)x < width);
-                        int32_t place = corner[j] + (z * (int32_t)height + y) * (int32_t)width + x;
-                        to[j] = in ? place : -1;
+                        uint32_t place = (uint32_t)corner[j] + ((uint32_t)z * height + (uint32_t)y) * width + (uint32_t)x;
+                        to[j] = in ? (int32_t)place : -1;
                     }
                 }
     }

@@ -1,6 +1,6 @@
 """What lies between the two products of attention, in NumPy, on a block of scores (heads, rows, columns) in place.
 
-The same arguments as the native kernels: ``kind`` 1 adds the mask, 2 keeps the columns where it is true; with
+The same arguments as the native kernels: a mask is added, or bool and keeps the columns where it is true; with
 ``first >= 0`` row r of the block sees columns up to ``first + r``.
 """
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def _masked(scores: Array, mask: Array | None, kind: int, first: int, scale: float) -> None:
+def _masked(scores: Array, mask: Array | None, first: int, scale: float) -> None:
     scores *= scale
-    if mask is not None and kind == 1:
+    if mask is not None and mask.dtype != bool:
         scores += mask
     elif mask is not None:
         np.copyto(scores, -np.inf, where=~mask)
@@ -25,21 +25,9 @@ def _masked(scores: Array, mask: Array | None, kind: int, first: int, scale: flo
         scores[:, np.arange(columns) > first + np.arange(rows)[:, None]] = -np.inf
 
 
-def attention_softmax(
-    scores: Array,
-    mask: Array | None,
-    kind: int,
-    _head: int,
-    _row: int,
-    lse: Array,
-    _heads: int,
-    _rows: int,
-    _columns: int,
-    first: int,
-    scale: float,
-) -> None:
+def attention_softmax(scores: Array, mask: Array | None, lse: Array, first: int, scale: float) -> None:
     with np.errstate(all="ignore"):
-        _masked(scores, mask, kind, first, scale)
+        _masked(scores, mask, first, scale)
         top = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
         top[top == -np.inf] = 0
         scores -= top
@@ -49,26 +37,14 @@ def attention_softmax(
         scores /= np.where(total == 0, 1, total)
 
 
-def attention_again(
-    scores: Array,
-    mask: Array | None,
-    kind: int,
-    _head: int,
-    _row: int,
-    lse: Array,
-    _heads: int,
-    _rows: int,
-    _columns: int,
-    first: int,
-    scale: float,
-) -> None:
+def attention_again(scores: Array, mask: Array | None, lse: Array, first: int, scale: float) -> None:
     with np.errstate(all="ignore"):
-        _masked(scores, mask, kind, first, scale)
+        _masked(scores, mask, first, scale)
         scores -= np.where(lse == -np.inf, np.inf, lse)[..., None]
         np.exp(scores, out=scores)
 
 
-def attention_slope(p: Array, d: Array, delta: Array, _heads: int, _rows: int, _columns: int, scale: float) -> None:
+def attention_slope(p: Array, d: Array, delta: Array, scale: float) -> None:
     d -= delta[..., None]
     d *= p
     d *= scale

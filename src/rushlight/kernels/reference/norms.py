@@ -27,22 +27,35 @@ def _finish(out: Array, weight: Maybe, bias: Maybe) -> Array:
     return out
 
 
+RUN = 8192  # elements added up in their own precision before the sum goes on in float64
+
+
+def _dots(a: Array, b: Array) -> Array:
+    """Sums of a * b over the last dimension, without an array of the products.  (*, C), (*, C) -> (*)"""
+    if a.shape[-1] <= RUN:
+        return np.einsum("...c,...c->...", a, b)
+    total = np.zeros(a.shape[:-1])
+    for at in range(0, a.shape[-1], RUN):
+        total += np.einsum("...c,...c->...", a[..., at : at + RUN], b[..., at : at + RUN])
+    return total.astype(a.dtype)
+
+
 def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
     mean = x.mean(axis=1)
     out = x - mean[:, None]
-    rstd = _rstd(np.einsum("rc,rc->r", out, out) / x.shape[1], eps)
+    rstd = _rstd(_dots(out, out) / x.shape[1], eps)
     out *= rstd[:, None]
     return _finish(out, weight, bias), mean, rstd
 
 
 def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
-    rstd = _rstd(np.einsum("rc,rc->r", x, x) / x.shape[1], eps)
+    rstd = _rstd(_dots(x, x) / x.shape[1], eps)
     return _finish(x * rstd[:, None], weight, None), rstd
 
 
 def _row_input(g: Array, hat: Array, rstd: Array, weight: Maybe, center: bool) -> Array:
     d = g if weight is None else g * weight
-    out = d - hat * (np.einsum("rc,rc->r", d, hat) / g.shape[1])[:, None]
+    out = d - hat * (_dots(d, hat) / g.shape[1])[:, None]
     if center:
         out -= d.mean(axis=1)[:, None]
     out *= rstd[:, None]
@@ -68,7 +81,7 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
     rows = x.reshape(n, groups, c // groups * s)
     mean = rows.mean(axis=2)
     out = rows - mean[:, :, None]
-    rstd = _rstd(np.einsum("ngk,ngk->ng", out, out) / rows.shape[2], eps)
+    rstd = _rstd(_dots(out, out) / rows.shape[2], eps)
     out *= rstd[:, :, None]
     column = [a if a is None else a[:, None] for a in (weight, bias)]
     return _finish(out.reshape(n, c, s), *column), mean, rstd
@@ -83,18 +96,18 @@ def group_norm_backward(
     gx = None
     if needs[0]:
         d = (g if weight is None else g * weight[:, None]).reshape(n, groups, -1)
-        gx = d - hat * (np.einsum("ngk,ngk->ng", d, hat) / d.shape[2])[:, :, None]
+        gx = d - hat * (_dots(d, hat) / d.shape[2])[:, :, None]
         gx -= d.mean(axis=2, keepdims=True)
         gx *= rstd[:, :, None]
         gx = gx.reshape(n, c, s)
-    gw = np.einsum("ncs,ncs->c", g, hat.reshape(n, c, s)) if needs[1] else None
+    gw = _dots(g, hat.reshape(n, c, s)).sum(axis=0) if needs[1] else None
     return gx, gw, g.sum(axis=(0, 2)) if needs[2] else None
 
 
 def batch_stats(x: Array) -> tuple[Array, Array]:
     mean = x.mean(axis=(0, 2))
     d = x - mean[:, None]
-    return mean, np.einsum("ncs,ncs->c", d, d) / (x.shape[0] * x.shape[2])
+    return mean, _dots(d, d).sum(axis=0, dtype=np.float64).astype(d.dtype) / (x.shape[0] * x.shape[2])
 
 
 def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
@@ -110,7 +123,7 @@ def batch_norm_backward(
 ) -> tuple[Maybe, Maybe, Maybe]:
     count = x.shape[0] * x.shape[2]
     hat = (x - mean[:, None]) * rstd[:, None]
-    plain, dot = g.sum(axis=(0, 2)), np.einsum("ncs,ncs->c", g, hat)
+    plain, dot = g.sum(axis=(0, 2)), _dots(g, hat).sum(axis=0)
     gx = None
     if needs[0]:
         scale = (rstd if weight is None else rstd * weight)[:, None]

@@ -13,10 +13,58 @@ Array = NDArray[Any]
 BLOCK = 65536
 
 
+def fitted(param: Array, grad: Array, *states: Array | None) -> tuple[Any, ...]:
+    """The arrays of a step in the parameter's shape: the gradient broadcast, states that lack leading ones seen with them.
+
+    Raises RuntimeError for others, before anything is written.
+    """
+    shape = param.shape
+    grad = grad if grad.shape == shape else _spread(grad, shape)
+    return (param, grad, *(a if a is None or a.shape == shape else _seen(a, shape) for a in states))
+
+
+def _spread(grad: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        found = np.broadcast_shapes(grad.shape, shape)
+    except ValueError:
+        raise RuntimeError(f"{_clash(shape, grad.shape)}: the gradient {_ADVICE}") from None
+    if found != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(found)}: the "
+                           f"gradient {_ADVICE}")  # fmt: skip
+    return np.broadcast_to(grad, shape)
+
+
+def _seen(state: Array, shape: tuple[int, ...]) -> Array:
+    if (1,) * (len(shape) - state.ndim) + state.shape == shape:
+        return state[(None,) * (len(shape) - state.ndim)]
+    raise RuntimeError(f"{_clash(shape, state.shape)}: a state {_ADVICE}")
+
+
+_ADVICE = (
+    "no longer fits the parameter. Was p.data replaced, or a checkpoint of another model loaded? Clear p.grad and the "
+    "optimizer's state of p."
+)
+
+
+def _clash(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """The first dimension from the end in which shapes differ, in PyTorch's words."""
+    for i in range(1, min(len(a), len(b)) + 1):
+        if a[-i] != b[-i]:
+            at = max(len(a), len(b)) - i
+            return f"The size of tensor a ({a[-i]}) must match the size of tensor b ({b[-i]}) at non-singleton dimension {at}"
+    return f"The shapes {list(a)} and {list(b)} must match"
+
+
 def blocks(*arrays: Array | None) -> Iterator[tuple[Any, ...]]:
-    """Writable views of the equally shaped arrays (None stays None), each of at most ``BLOCK`` elements."""
+    """Writable views of the equally shaped arrays (None stays None), each of at most ``BLOCK`` elements.
+
+    Raises RuntimeError if their shapes differ.
+    """
     first = arrays[0]
     assert first is not None
+    for a in arrays:
+        if a is not None and a.shape != first.shape:
+            raise RuntimeError(f"{_clash(first.shape, a.shape)}: an array {_ADVICE}")
     if all(a is None or a.flags.c_contiguous for a in arrays):
         flat = [None if a is None else a.reshape(-1) for a in arrays]
         for start in range(0, first.size, BLOCK):

@@ -79,7 +79,7 @@ class Hooked(Stateful):
                 results[0] = replaced
         if around is not None:
             results[0] = around.on_outputs(results[0])
-        self._attach_legacy(results[0])
+        self._attach_legacy(args, results[0])
         return results[0]
 
     def _own(self, name: str) -> Any:
@@ -140,21 +140,22 @@ class Hooked(Stateful):
 
         return BackwardHook(self, full, pre)
 
-    def _attach_legacy(self, result: Any) -> None:
+    def _attach_legacy(self, args: Any, result: Any) -> None:
         """Attach hooks of `register_backward_hook` to the node that computed the result."""
         hooks = list(shared.legacy_backward.values())
         if self._is_full_backward_hook is False:
             hooks += self._own("_backward_hooks").values()
         if not hooks:
             return
-        while not isinstance(result, Tensor):
-            if not isinstance(result, (dict, list, tuple)) or not result:
-                return
-            result = next(iter(result.values() if isinstance(result, dict) else result))
-        node = result.grad_fn
-        if node is not None:
-            for hook in hooks:
-                node.register_hook(_Bound(hook, self))
+        first = _first_tensor(result)
+        node = None if first is None else first.grad_fn
+        if node is None:
+            return
+        from rushlight.nn.modules.backward_hooks import warn_of_legacy
+
+        warn_of_legacy(args, result, node)
+        for hook in hooks:
+            node.register_hook(_Bound(hook, self))
 
     # Registration ----------------------------------------------------------------------------------
 
@@ -214,6 +215,15 @@ class Hooked(Stateful):
                 "one of them."
             )
         self._is_full_backward_hook = full
+
+
+def _first_tensor(result: Any) -> Any:
+    """The first tensor in nested tuples, lists and dictionaries, or None."""
+    while not isinstance(result, Tensor):
+        if not isinstance(result, (dict, list, tuple)) or not result:
+            return None
+        result = next(iter(result.values() if isinstance(result, dict) else result))
+    return result
 
 
 class _Bound:

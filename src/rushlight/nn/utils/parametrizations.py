@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from rushlight import ops
@@ -34,9 +35,21 @@ class _WeightNorm(Module):
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Compute a weight from its magnitude (original0) and its direction (original1).
 
+    A state_dict of a module with `nn.utils.weight_norm` can be loaded.
+
     Source: Salimans and Kingma, Weight Normalization (2016).
     """
-    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    module._register_load_state_dict_pre_hook(functools.partial(_renamed, name))
+    return module
+
+
+def _renamed(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
+    """Give magnitude and direction of `nn.utils.weight_norm` the names of originals."""
+    former = [f"{prefix}{name}_{part}" for part in "gv"]
+    if all(key in state_dict for key in former):
+        for i, key in enumerate(former):
+            state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(key)
 
 
 class _SpectralNorm(Module):
@@ -61,14 +74,14 @@ class _SpectralNorm(Module):
                 v = F.normalize(matrix.new_empty(matrix.shape[1]).normal_(0, 1), dim=0, eps=eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
-            iterate(matrix, self._u, self._v, 15, eps)
+            iterate(matrix.t(), self._v, self._u, 15, eps)
 
     def forward(self, weight: Any) -> Any:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+            iterate(matrix.t(), self._v, self._u, self.n_power_iterations, self.eps)  # u first: the hook begins with v
         u, v = self._u.clone(), self._v.clone()
         return weight / ops.dot(u, ops.mv(matrix, v))
 
@@ -90,36 +103,70 @@ def spectral_norm(
 
 
 class _Orthogonal(Module):
-    """The (semi-)orthogonal matrix `base @ exp(A)` of the skew-symmetric part A of a free matrix."""
+    """A (semi-)orthogonal matrix computed from a free one, times a fixed orthogonal base if there is one.
 
-    def __init__(self, base: Any, orthogonal_map: str) -> None:
+    "matrix_exp" and "cayley" map the skew-symmetric part of the free matrix, "householder" its columns below the diagonal,
+    whose elements are signs.
+    """
+
+    def __init__(self, weight: Any, orthogonal_map: str, use_trivialization: bool = True) -> None:
         super().__init__()
-        self.orthogonal_map = orthogonal_map
-        self.register_buffer("base", base)
+        if orthogonal_map == "householder" and weight.is_complex():
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            rows = max(weight.shape[-2:])
+            self.register_buffer("base", weight.detach().new_empty((*weight.shape[:-2], rows, rows)))
 
     def forward(self, x: Any) -> Any:
-        rows, columns = x.shape[-2:]
-        wide = rows < columns
+        wide = x.shape[-2] < x.shape[-1]
         if wide:
-            x, rows, columns = x.transpose(-2, -1), columns, rows
-        lower = x.tril(-1)
-        if rows != columns:
-            lower = ops.cat([lower, lower.new_zeros(*lower.shape[:-1], rows - columns)], dim=-1)
-        skew = lower - lower.transpose(-2, -1)
-        if self.orthogonal_map == "matrix_exp":
-            q = ops.matrix_exp(skew)
-        else:
-            identity = ops.eye(rows, dtype=x.dtype, device=x.device)
-            q = linalg("solve")(identity + skew * -0.5, identity + skew * 0.5)
-        q = (self.base @ q)[..., :columns]
+            x = x.transpose(-2, -1)
+        q = _reflected(x) if self.orthogonal_map == "householder" else _rotated(x, self.orthogonal_map)
+        if hasattr(self, "base"):
+            q = self.base @ q
         return q.transpose(-2, -1) if wide else q
 
     def right_inverse(self, value: Any) -> Any:
-        """Zeros: the base becomes the orthogonal factor of `value`."""
+        """The free matrix for `value`, which without a base only "householder" has; with one, that becomes the base."""
+        if value.shape != self.shape:
+            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape "
+                             f"{value.shape}.")  # fmt: skip
         q = value.transpose(-2, -1) if value.shape[-2] < value.shape[-1] else value
-        with no_grad():
-            self.base.copy_(_completed(q))
-        return ops.zeros_like(value)
+        if hasattr(self, "base"):
+            with no_grad():
+                self.base.copy_(_completed(q))
+            free = ops.zeros_like(value)
+            free.diagonal(dim1=-2, dim2=-1).fill_(-1)
+            return free
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley "
+                                      "parametrizations when use_trivialization=False.")  # fmt: skip
+        free, tau = ops.geqrf(q.detach())
+        signs = free.diagonal(dim1=-2, dim2=-1)
+        # Where nothing is below the diagonal, geqrf reflects nothing, and the formula of the map turns the sign.
+        signs.copy_(ops.where((signs < 0) ^ (tau == 0), -1.0, 1.0))
+        return free.transpose(-2, -1) if value.shape[-2] < value.shape[-1] else free
+
+
+def _rotated(x: Any, orthogonal_map: str) -> Any:
+    """The first columns of the exponential or the Cayley transform of the skew-symmetric matrix below the diagonal of `x`."""
+    rows, columns = x.shape[-2:]
+    lower = x.tril()
+    if rows != columns:
+        lower = ops.cat([lower, lower.new_zeros(*lower.shape[:-1], rows - columns)], dim=-1)
+    skew = lower - lower.mH
+    if orthogonal_map == "matrix_exp":
+        return ops.matrix_exp(skew)[..., :columns]
+    identity = ops.eye(rows, dtype=x.dtype, device=x.device)
+    return linalg("solve")(identity + skew * -0.5, identity + skew * 0.5)[..., :columns]
+
+
+def _reflected(x: Any) -> Any:
+    """The first columns of the product of reflections at the columns of `x`, with the signs on its diagonal."""
+    below = x.tril(-1)
+    q = linalg("householder_product")(below, 2.0 / (1.0 + (below * below).sum(-2)))
+    return q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
 
 def _completed(matrix: Any) -> Any:
@@ -136,9 +183,10 @@ def orthogonal(
     """Keep a matrix (or batch of them) orthogonal, by columns or rows, whichever are fewer.
 
     Args:
-        orthogonal_map: "matrix_exp" (default) or "cayley".
-        use_trivialization: always True here: the present orthogonal factor is the base around which the free matrix
-            moves.
+        orthogonal_map: "matrix_exp", the default of square and complex matrices, "cayley", or "householder", the default
+            of others.
+        use_trivialization: move around the present orthogonal factor, which becomes a fixed base. Without it only
+            "householder" can be assigned to.
 
     Raises ValueError for other maps and below 2 dimensions.  Source: Lezcano-Casado, Trivializations for
     gradient-based optimization on manifolds (2019).
@@ -146,12 +194,11 @@ def orthogonal(
     weight = getattr(module, name)
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
-    orthogonal_map = orthogonal_map or "matrix_exp"
-    if orthogonal_map not in ("matrix_exp", "cayley"):
+    square = weight.shape[-2] == weight.shape[-1]
+    orthogonal_map = orthogonal_map or ("matrix_exp" if square or weight.is_complex() else "householder")
+    if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
         raise ValueError(
-            'orthogonal_map has to be one of "matrix_exp", "cayley" (householder is not supported), got '
-            f"{orthogonal_map}"
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
         )
-    rows = max(weight.shape[-2:])
-    base = weight.detach().new_empty((*weight.shape[:-2], rows, rows))
-    return register_parametrization(module, name, _Orthogonal(base, orthogonal_map), unsafe=True)
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    return register_parametrization(module, name, made, unsafe=True)

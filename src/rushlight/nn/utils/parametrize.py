@@ -65,7 +65,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        before, new = original, original
+        before, new = original.data, original
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -80,12 +80,16 @@ class ParametrizationList(ModuleList):
         self.ntensors = 1 if self.is_tensor else len(new)
         self._adopt(original, new)
         if not unsafe:
-            self._check(before)
+            try:
+                check_like(self, before)
+            except Exception:
+                _put(original, before)
+                raise
 
     def _adopt(self, original: Any, new: Any) -> None:
         """Register what the parametrizations start from."""
         if self.is_tensor:
-            if not self.unsafe and original.dtype != new.dtype:
+            if original.dtype != new.dtype:
                 raise ValueError(
                     "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                     f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
@@ -106,19 +110,6 @@ class ParametrizationList(ModuleList):
             held.requires_grad_(original.requires_grad)
             _register(self, f"original{i}", held)
 
-    def _check(self, before: Any) -> None:
-        """Raise ValueError where the computed tensor does not look like the original."""
-        computed = self()
-        if not isinstance(computed, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
-        for what in ("dtype", "shape"):
-            if getattr(computed, what) != getattr(before, what):
-                raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
-                    f"enabled.\nunparametrized {what}: {getattr(before, what)}\nparametrized {what}: "
-                    f"{getattr(computed, what)}"
-                )
-
     def _originals(self) -> list[Any]:
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
@@ -133,8 +124,27 @@ class ParametrizationList(ModuleList):
                         "be assigned"
                     )
                 new = module.right_inverse(new)
-            for held, tensor in zip(self._originals(), [new] if self.is_tensor else new, strict=True):
+            for held, tensor in zip(self._originals(), self._inverted(new), strict=True):
                 _put(held, tensor)
+
+    def _inverted(self, new: Any) -> Sequence[Any]:
+        """What `right_inverse` returned as one tensor for each original.  Raises ValueError where it is not that."""
+        if self.is_tensor:
+            if not isinstance(new, Tensor):
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(new).__name__}")
+            new = [new]
+        elif not isinstance(new, Sequence) or len(new) != self.ntensors:
+            got = len(new) if isinstance(new, Sequence) else type(new).__name__
+            raise ValueError(f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got {got}.")
+        for i, (held, tensor) in enumerate(zip(self._originals(), new, strict=True)):
+            which = "original" if self.is_tensor else f"original{i}"
+            if not isinstance(tensor, Tensor):
+                raise ValueError(f"`right_inverse` must return a sequence of tensors. Got element {i} of type "
+                                 f"{type(tensor).__name__}")  # fmt: skip
+            if tensor.dtype != held.dtype:
+                raise ValueError(f"The tensor returned by `right_inverse` has dtype {tensor.dtype} while `{which}` has "
+                                 f"dtype {held.dtype}")  # fmt: skip
+        return new
 
     def forward(self) -> Any:
         """Compute the tensor."""
@@ -143,6 +153,20 @@ class ParametrizationList(ModuleList):
         for module in modules[1:]:
             value = module(value)
         return value
+
+
+def check_like(listed: ParametrizationList, before: Any) -> None:
+    """Raise ValueError where the computed tensor does not look like the original."""
+    computed = listed()
+    if not isinstance(computed, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
+    for what in ("dtype", "shape"):
+        if getattr(computed, what) != getattr(before, what):
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
+                f"enabled.\nunparametrized {what}: {getattr(before, what)}\nparametrized {what}: "
+                f"{getattr(computed, what)}"
+            )
 
 
 def _property(name: str) -> property:
@@ -210,12 +234,14 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
 
 
 def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
-    """Put one more parametrization after those of `name`."""
+    """Put one more parametrization after those of `name`, whose originals stay as they are."""
     listed = module.parametrizations[name]
     if not unsafe:
         value = getattr(module, name)
         with no_grad():
             computed = parametrization(value)
+        if not isinstance(computed, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
         for what in ("dtype", "shape"):
             if getattr(computed, what) != getattr(value, what):
                 raise ValueError(
@@ -223,18 +249,29 @@ def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
                     f"is enabled.\nmodule.{name}.{what}: {getattr(value, what)}\n"
                     f"parametrization(module.{name}).{what}: {getattr(computed, what)}"
                 )
-        if hasattr(parametrization, "right_inverse"):
-            listed.right_inverse(_inverted(parametrization, value))
+        check_inverse(parametrization, computed, name)
     listed.append(parametrization)
     listed.unsafe |= unsafe
 
 
-def _inverted(parametrization: Any, value: Any) -> Any:
+def check_inverse(parametrization: Any, computed: Tensor, name: str) -> None:
+    """Raise ValueError where `right_inverse`, if there is one, gives something else than a tensor like the given one."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
     with no_grad():
         try:
-            return parametrization.right_inverse(value)
+            found = parametrization.right_inverse(computed)
         except NotImplementedError:
-            return value
+            return
+    if not isinstance(found, Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(found).__name__}")
+    for what in ("dtype", "shape"):
+        if getattr(found, what) != getattr(computed, what):
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} as module.{name}, "
+                f"unless the `unsafe` flag is enabled.\nmodule.{name}.{what}: {getattr(computed, what)}\nreturned {what}: "
+                f"{getattr(found, what)}"
+            )
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rushlight.tensor import Tensor
@@ -29,3 +30,16 @@ def functional_call(
         stacklevel=2,
     )
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> AbstractContextManager[None]:
+    """A context in which `module` has the given tensors: what `functional_call` makes for one call."""
+    from rushlight.func.modules import reparametrized
+
+    return reparametrized(module, parameters_and_buffers, tie_weights, strict)

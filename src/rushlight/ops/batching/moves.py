@@ -45,7 +45,7 @@ def line(value: Any) -> Any:
 
 @rule("sum mean nansum prod var std logsumexp linalg_vector_norm amax amin max min truth_op count_op hash_op "
       "cummax cummin cumsum cumprod logcumsumexp recurrence softmax log_softmax glu "
-      "sort argsort topk kthvalue median mode flip roll c2c_op c2r_op r2c_op resample_op resample_adjoint_op "
+      "sort argsort topk kthvalue median mode flip roll c2c_op c2r_op r2c_op resample_op resample_bytes resample_adjoint_op "
       "transpose view squeeze unsqueeze select slice slice_scatter slice_scatter_zeros split unbind unfold "
       "unfold_adjoint diagonal diagonal_zeros diagonal_scatter tril triu pad_op place_along "
       "gather gather_adjoint scatter scatter_add scatter_value scatter_reduce")  # fmt: skip

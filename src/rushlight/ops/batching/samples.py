@@ -17,7 +17,7 @@ from rushlight.ops.batching.loop import dynamic, once
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import reshape_op, select_op
 from rushlight.state import Setting, modes
-from rushlight.tensor import ITSELF, LEAF, Tensor, wrap
+from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 
 MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
@@ -179,6 +179,6 @@ def marked(x: Tensor, level: Any) -> Tensor:
         x = level.batched(x, None)
     if edge_of(x) is not None:
         return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
-    t = wrap(x._array)
+    t = twin(x)
     t._edge = LEAF
     return t

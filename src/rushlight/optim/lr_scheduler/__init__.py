@@ -5,6 +5,7 @@ A schedule changes the options of an optimizer's groups at each of its `step()` 
 
 from __future__ import annotations
 
+from rushlight.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from rushlight.optim.lr_scheduler.base import LRScheduler
 from rushlight.optim.lr_scheduler.compose import ChainedScheduler, SequentialLR
 from rushlight.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

@@ -13,14 +13,16 @@ from rushlight.tensor import Tensor
 
 OVERRIDDEN = (
     "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
-    "sure to call `optimizer.step()` before `lr_scheduler.step()`."
+    "sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
 WRONG_ORDER = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
     "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of "
-    "the learning rate schedule."
+    "the learning rate schedule. See more details at "
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
-EPOCH_DEPRECATED = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available."
@@ -142,7 +144,7 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:

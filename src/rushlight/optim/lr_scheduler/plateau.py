@@ -6,7 +6,13 @@ import math
 import warnings
 from typing import SupportsFloat
 
-from rushlight.optim.lr_scheduler.base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, copied, set_option
+from rushlight.optim.lr_scheduler.base import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    check_optimizer,
+    copied,
+    set_option,
+)
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -72,7 +78,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = epoch
         if self._is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0

@@ -146,8 +146,7 @@ class WeightedRandomSampler(Sampler[int]):
         if not self.replacement and (weights > 0).sum() < self.num_samples:
             raise RuntimeError(f"cannot draw {self.num_samples} of {(weights > 0).sum()} weights above zero once each")
         numbers = (self.generator or default_generator).numpy
-        drawn = numbers.choice(len(weights), self.num_samples, self.replacement, weights / weights.sum())
-        return iter(drawn.tolist())
+        yield from numbers.choice(len(weights), self.num_samples, self.replacement, weights / weights.sum()).tolist()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,38 @@
+"""Which names of PyTorch's packages stand for which modules of this one."""
+
+__all__ = ["ALIASES", "public_name", "real_name"]
+
+# Longest prefix first.
+ALIASES = {
+    "torchvision.models": "rushlight.models",
+    "torchvision": "rushlight.compat.torchvision",
+    "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
+    "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
+    "torch.torch_version": "rushlight.compat.torch_version",
+    "torch.version": "rushlight.compat.version",
+    "torch": "rushlight",
+}
+
+
+def real_name(name: str) -> str | None:
+    """The module that ``name`` resolves to, None for a name that is not ours.
+
+    >>> real_name("torch.nn.functional"), real_name("torchvision.models.resnet"), real_name("torchaudio")
+    ('rushlight.nn.functional', 'rushlight.models.resnet', None)
+    """
+    for alias, target in ALIASES.items():
+        if name == alias or name.startswith(alias + "."):
+            return target + name[len(alias) :]
+    return None
+
+
+def public_name(module: str) -> str:
+    """The name under which a PyTorch user knows a module of this package.
+
+    >>> public_name("rushlight.optim"), public_name("rushlight.models.resnet"), public_name("numpy")
+    ('torch.optim', 'torchvision.models.resnet', 'numpy')
+    """
+    for alias, target in ALIASES.items():
+        if module == target or module.startswith(target + "."):
+            return alias + module[len(target) :]
+    return module

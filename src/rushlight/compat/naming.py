@@ -1,0 +1,62 @@
+"""What modules, classes and functions call themselves: by PyTorch's names while ``torch`` means this package.
+
+Libraries choose a backend by ``type(x).__module__``, patch by dotted names, and look for "torch" in the text of a type.
+Rooms that PyTorch does not have keep their own names.
+"""
+
+import sys
+import warnings
+from types import FunctionType, ModuleType
+from typing import Any
+
+from rushlight.compat.aliases import public_name
+
+__all__ = ["OWN", "loaded", "show_own", "show_public", "silence_numpy"]
+
+# Rooms below rushlight that PyTorch does not have, or has in another sense.
+OWN = frozenset({
+    "backends", "bare", "caller", "checkpoint", "cli", "compat", "datasets", "devices", "dtypes", "engine", "events",
+    "generator", "groups", "handles", "heap", "kernels", "levels", "memory", "ops", "size", "state", "storage", "stores",
+    "tensor", "tree", "version", "viz",
+})  # fmt: skip
+
+
+_renamed: list[tuple[Any, str, str]] = []  # object, attribute, its former value
+
+
+def show_public(module: ModuleType) -> None:
+    """Let a module of this package, its classes and its functions bear the names that they have in PyTorch."""
+    _rename(module, "__name__")
+    for value in list(vars(module).values()):
+        if isinstance(value, (type, FunctionType)):
+            _rename(value, "__module__")
+
+
+def show_own() -> None:
+    """Undo all of `show_public`."""
+    while _renamed:
+        value, attribute, former = _renamed.pop()
+        setattr(value, attribute, former)
+
+
+def silence_numpy() -> None:
+    """NumPy's warnings name the module that called it: filter them under its public name too."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"torch\.")
+
+
+def loaded() -> list[ModuleType]:
+    """The modules of this package that have been imported."""
+    return [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "rushlight"]
+
+
+def _public(name: str) -> str:
+    room = name.split(".")[1:2]
+    return name if room and room[0] in OWN else public_name(name)
+
+
+def _rename(value: Any, attribute: str) -> None:
+    former = getattr(value, attribute)
+    name = _public(former) if isinstance(former, str) else former
+    if name != former:
+        _renamed.append((value, attribute, former))
+        setattr(value, attribute, name)

@@ -1,0 +1,122 @@
+"""What backward and grad warn of and refuse, batches of gradients, and gradients that stand for none."""
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+
+
+def leaf(*shape):
+    return torch.ones(*shape, requires_grad=True)
+
+
+def test_backward_that_records_itself_warns_of_the_cycle_and_grad_does_not():
+    x = leaf(2)
+    with pytest.warns(
+        UserWarning, match=r"Using backward\(\) with create_graph=True will create a reference cycle"
+    ) as caught:
+        x.sum().backward(create_graph=True)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="reference cycle"):
+        torch.autograd.backward(x.sum(), create_graph=True)
+    x.grad = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.autograd.grad((x * x).sum(), x, create_graph=True)
+        torch.autograd.backward((x * x).sum(), create_graph=True, inputs=[x])
+    x.grad = None
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 4), (2, 3, 1)])
+def test_a_batch_of_gradients_must_have_the_outputs_shape_behind_its_first_dimension(shape):
+    x = leaf(3)
+    with pytest.raises(
+        RuntimeError, match="If `is_grads_batched=True`, we interpret the first dimension of each grad_output"
+    ):
+        torch.autograd.grad(x.exp(), x, torch.ones(*shape), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
+def test_a_batch_of_gradients_is_cast_to_the_outputs_dtype(dtype):
+    x = leaf(3)
+    given = torch.tensor([[1, 2, 3], [4, 5, 6]], dtype=dtype)
+    (g,) = torch.autograd.grad(x * 2, x, given, is_grads_batched=True)
+    assert g.dtype == torch.float32 and g.tolist() == [[2, 4, 6], [8, 10, 12]]
+
+
+def test_a_complex_gradient_of_a_real_output_is_refused():
+    x = leaf(3)
+    for batched, shape in ((False, (3,)), (True, (2, 3))):
+        with pytest.raises(RuntimeError, match="both grad_output and output are required to have the same dtype"):
+            torch.autograd.grad(x * 2, x, torch.ones(*shape, dtype=torch.complex64), is_grads_batched=batched)
+
+
+def test_zeros_that_stand_for_a_gradient_require_grad_where_the_others_do():
+    x, y = leaf(3), leaf(2)
+    for create in (False, True):
+        found = torch.autograd.grad((x * x).sum(), [x, y], create_graph=create, materialize_grads=True)
+        assert [g.requires_grad for g in found] == [create, create] and found[1].tolist() == [0, 0]
+
+
+def test_zeros_that_stand_for_a_batch_have_the_shape_of_the_input():
+    x, y = leaf(3), leaf(2)
+    g = torch.autograd.grad(x.exp(), [x, y], torch.ones(4, 3), is_grads_batched=True, materialize_grads=True)
+    assert [tuple(v.shape) for v in g] == [(4, 3), (2,)]
+
+
+def test_a_second_backward_says_how_to_allow_it():
+    x = leaf(2)
+    y = x.exp().sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Specify retain_graph=True"):
+        y.backward()
+
+
+def test_data_and_requires_grad_cannot_be_deleted():
+    x = leaf(2)
+    with pytest.raises(RuntimeError, match="Deleting tensor data is not allowed"):
+        del x.data
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        del x.requires_grad
+
+
+def test_contexts_of_autograd_may_be_left_without_saying_why():
+    x = leaf(2)
+    for context in (
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+        torch.autograd.graph.save_on_cpu(),
+        torch.autograd.detect_anomaly(),
+        torch.autograd.set_detect_anomaly(True),
+    ):
+        context.__enter__()
+        context.__exit__()
+    assert not torch.is_anomaly_enabled()
+    x.exp().sum().backward()
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_a_view_of_a_view_made_without_gradients_says_so_when_it_is_changed(mode):
+    x = leaf(4).clone()
+    with getattr(torch, mode)():
+        v = x.view(2, 2)
+    w = v.view(4)
+    name = mode.removesuffix("_mode")
+    with pytest.raises(
+        RuntimeError, match=f"Output 0 of View is a view of a view which was created in {name} mode and is being"
+    ):
+        w.mul_(2)
+    with pytest.raises(RuntimeError, match=f"^A view was created in {name} mode and is being modified inplace"):
+        v.mul_(2)
+
+
+def test_whether_several_threads_may_be_used_is_noted():
+    enabled, setting = torch.autograd.is_multithreading_enabled, torch.autograd.set_multithreading_enabled
+    assert enabled()
+    with setting(False):
+        assert not enabled()
+    assert enabled()
+    assert not setting(False)(enabled)() and enabled()
+    setting(False)
+    assert not enabled()
+    setting(True)

@@ -1,0 +1,171 @@
+"""What a custom function may return: inputs as they are, views, one tensor twice; and what is made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import Function, forward_ad
+
+
+def function(
+    forward: Callable[[Any, Any], Any], backward: Callable[..., Any] = lambda ctx, *g: g[0], jvp: Any = None
+) -> Any:
+    return type("F", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward),
+                                   **({} if jvp is None else {"jvp": staticmethod(jvp)})})  # fmt: skip
+
+
+def doubled(ctx: Any, x: Any) -> Any:
+    ctx.mark_dirty(x)
+    return x.mul_(2), x.sum()
+
+
+def test_a_dirty_view_must_be_the_only_output() -> None:
+    a = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="cannot return more than one Tensor"):
+        function(doubled).apply(a.clone()[:2])
+    assert function(doubled).apply(torch.ones(3)[:2])[0].tolist() == [2, 2]  # nothing is recorded
+    y = function(lambda ctx, x: doubled(ctx, x)[0], lambda ctx, g: g * 2).apply(a.clone()[:2])
+    assert y.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("forward", [lambda ctx, x: (x * 2,) * 2, lambda ctx, x: (x.view(-1),) * 2,
+                                     lambda ctx, x: (doubled(ctx, x)[0],) * 2], ids=["result", "view", "dirty"])  # fmt: skip
+def test_one_tensor_returned_twice_is_one_tensor_and_the_last_output(forward: Any) -> None:
+    a = torch.ones(3, requires_grad=True)
+    y, z = function(forward, lambda ctx, g, h: g * 2 + h * 20).apply(a * 1)
+    assert y is z
+    assert y.output_nr == 1
+    (y + z).sum().backward()
+    assert a.grad.tolist() == [40, 40, 40]
+
+
+def test_an_input_returned_twice_is_two_views_of_it() -> None:
+    a = torch.ones(3, requires_grad=True)
+    y, z = function(lambda ctx, x: (x, x), lambda ctx, g, h: g * 2 + h * 20).apply(a)
+    assert y is not z
+    (y + z * 3).sum().backward()
+    assert a.grad.tolist() == [62, 62, 62]
+
+
+def saving(ctx: Any, x: Any) -> Any:
+    ctx.save_for_backward(x)
+    return x
+
+
+def squared_slope(ctx: Any, g: Any) -> Any:
+    return g * ctx.saved_tensors[0] * 2
+
+
+def test_an_input_returned_as_it_is_and_saved_stays_the_input() -> None:
+    a = torch.full((1,), 3.0, requires_grad=True)
+    (g,) = torch.autograd.grad(function(saving, squared_slope).apply(a).sum(), a, create_graph=True)
+    assert g.tolist() == [6]
+    assert torch.autograd.grad(g.sum(), a)[0].tolist() == [2]
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_with_setup_context_that_is_refused(requires_grad: bool) -> None:
+    class Same(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(output)
+
+    with pytest.raises(
+        RuntimeError, match="An input that has been returned as-is as output is being saved for backward"
+    ):
+        Same.apply(torch.ones(2, requires_grad=requires_grad))
+
+
+def test_a_view_that_forward_changed_in_place_is_a_result_like_any() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x[:2]
+        y.mul_(3)
+        return y
+
+    a = torch.ones(3, requires_grad=True)
+    y = function(forward, lambda ctx, g: torch.cat([g * 3, torch.zeros(1)])).apply(a * 1)
+    assert "grad_fn=<FBackward>" in repr(y)
+    y.sum().backward()
+    assert a.grad.tolist() == [3, 3, 0]
+
+
+def test_an_input_returned_as_it_is_without_a_graph_is_no_tensor_to_change_in_one() -> None:
+    a = torch.ones(3, requires_grad=True)
+    y = function(lambda ctx, x: x).apply(torch.ones(3))
+    with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+        y.mul_(a)
+
+
+def test_a_gradient_is_summed_to_the_shape_of_its_input_and_never_expanded() -> None:
+    x = torch.ones(4, 3, requires_grad=True)
+    with pytest.raises(
+        RuntimeError, match=r"invalid gradient at index 0 - got \[1, 3\] but expected shape compatible with"
+    ):
+        function(lambda ctx, x: x * 1, lambda ctx, g: g[:1]).apply(x).sum().backward()
+    function(lambda ctx, x: x * 1, lambda ctx, g: g.expand(2, 4, 3)).apply(x).sum().backward()
+    assert x.grad.sum() == 24
+
+
+# Forward mode ----------------------------------------------------------------------------------------
+
+
+def tangents(forward: Any, jvp: Any, change: Any = None) -> tuple[Any, Any]:
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(torch.ones(3), torch.full((3,), 5.0))
+        y = function(forward, jvp=jvp).apply(d)
+        if change is not None:
+            change(d, y)
+        return tuple(forward_ad.unpack_dual(t).tangent.reshape(-1).tolist() for t in (y, d))  # type: ignore[return-value]
+
+
+VIEWS = {"view": (lambda ctx, x: x.view(3, 1), lambda ctx, t: t.view(3, 1)),
+         "as it is": (lambda ctx, x: x, lambda ctx, t: t.view_as(t))}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_tangents_of_an_input_and_of_a_view_of_it_follow_each_other(kind: str, which: int) -> None:
+    assert tangents(*VIEWS[kind]) == ([5, 5, 5], [5, 5, 5])
+    assert tangents(*VIEWS[kind], lambda d, y: (d, y)[which].mul_(2)) == ([10, 10, 10], [10, 10, 10])
+
+
+def test_the_tangent_of_a_view_of_a_view_reaches_the_base() -> None:
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(torch.ones(4), torch.full((4,), 5.0))
+        y = function(lambda ctx, x: x.view(2, 1), jvp=lambda ctx, t: t.view(2, 1)).apply(d[:2])
+        y.mul_(3)
+        assert forward_ad.unpack_dual(d).tangent.tolist() == [15, 15, 5, 5]
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_a_jvp_must_return_a_view_where_forward_does(kind: str) -> None:
+    with pytest.raises(RuntimeError, match="but the jvp is not returning a view"):
+        tangents(VIEWS[kind][0], lambda ctx, t: VIEWS[kind][1](ctx, t) * 0.5)
+
+
+def test_a_tangent_for_an_output_without_a_gradient_is_refused() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2, x > 0
+
+    with (
+        pytest.raises(RuntimeError, match=r"position 1.*You should return None at that position"),
+        forward_ad.dual_level(),
+    ):
+        function(forward, jvp=lambda ctx, t: (t * 2, t)).apply(forward_ad.make_dual(torch.ones(3), torch.ones(3)))
+
+
+def test_detach_in_place_drops_the_tangent() -> None:
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(torch.ones(2), torch.ones(2)) * 1
+        v = d[:1]
+        d.detach_()
+        assert forward_ad.unpack_dual(d).tangent is None
+        assert forward_ad.unpack_dual(v).tangent is not None

@@ -1,0 +1,62 @@
+"""Views whose history is invalid, leaves among views, pieces that are no views, and results that nothing saved."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+
+
+def test_repr_shows_an_invalid_history_and_does_not_raise() -> None:
+    x = torch.ones(4, requires_grad=True).clone()
+    piece, _ = x.split(2)
+    with torch.no_grad():
+        view = x[:2]
+    x.mul_(2)
+    for t in (piece, view):
+        assert repr(t) == str(t) == "tensor([2., 2.], grad_fn=<Invalid>)"
+        with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+            _ = t.grad_fn
+
+
+def test_a_leaf_that_is_a_view_stays_one_when_its_base_changes() -> None:
+    x = torch.ones(3)
+    v = x[:2]
+    x.mul_(2)
+    v.requires_grad_()
+    assert v.is_leaf
+    x.mul_(2)
+    (v * 2).sum().backward()
+    assert v.is_leaf
+    assert v.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("split", [lambda x: x.unsafe_split(2), lambda x: x.unsafe_chunk(2),
+                                   lambda x: torch.unsafe_split_with_sizes(x, [2, 2])])  # fmt: skip
+def test_unsafe_pieces_share_memory_and_may_be_changed(split: object) -> None:
+    a = torch.ones(4, requires_grad=True)
+    x = a * 1
+    y, z = split(x)  # type: ignore[operator]
+    assert y.data_ptr() == x.data_ptr()
+    assert not y._is_view()
+    y.mul_(5)
+    assert x.tolist() == [5, 5, 1, 1]
+    (y.sum() + z.sum()).backward()
+    assert a.grad.tolist() == [5, 5, 1, 1]
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+def test_variances_may_be_changed_before_backward(correction: int) -> None:
+    x = torch.tensor([1.0, 2.0, 6.0], requires_grad=True)
+    v = torch.var(x, 0, correction=correction)
+    v.mul_(2)
+    v.backward()
+    torch.testing.assert_close(x.grad, 4 * (x.detach() - 3) / (3 - correction))
+
+
+def test_without_degrees_of_freedom_the_gradient_of_a_variance_is_infinite() -> None:
+    x = torch.tensor([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]], requires_grad=True)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        torch.var(x, 1, correction=3).sum().backward()
+    assert x.grad[0].tolist() == [-torch.inf, -torch.inf, torch.inf]
+    assert x.grad[1].isnan().all()

@@ -1,0 +1,146 @@
+"""Functions that write into tensors: made inside, given beside the ones differentiated at, or views of either."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+
+def copied(x):
+    y = torch.zeros(2)
+    y.copy_(x * 2)
+    return (y * x).sum()
+
+
+def added(x):
+    y = torch.ones(2)
+    y.add_(x * x)
+    return (y * x).sum()
+
+
+def by_index(x):
+    y = torch.zeros(2)
+    y[0] = x[0] * 2
+    y[1] = x[1] * x[0]
+    return (y * x).sum()
+
+
+def through_an_older_view(x):
+    y = torch.zeros(2)
+    row = y[0]
+    y[0] = x[0] * 2
+    row.mul_(x[1])
+    return (y * x).sum() + row * x[0]
+
+
+def read_by_an_older_view(x):
+    y = torch.zeros(2)
+    row = y[0]
+    y[0] = x[0] * x[1]
+    return row * x[0]
+
+
+def on_a_diagonal(x):
+    y = torch.zeros(2, 2)
+    y.diagonal().copy_(x * x)
+    y.t()[0].add_(x)
+    return (y @ y).sum()
+
+
+WRITING = [copied, added, by_index, through_an_older_view, read_by_an_older_view, on_a_diagonal]
+
+
+def point():
+    return torch.tensor([2.0, 3.0], dtype=torch.float64)
+
+
+def differences(f, x, eps=1e-5):
+    """The derivative of `f` along each element of x."""
+    steps = torch.eye(len(x), dtype=x.dtype) * eps
+    return torch.stack([(f(x + s) - f(x - s)) / (2 * eps) for s in steps], -1)
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    former = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(former)
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+@pytest.mark.parametrize("f", WRITING)
+def test_hessians_are_right_however_they_are_composed(f):
+    x = point()
+    expected = differences(grad(f), x)
+    torch.testing.assert_close(grad(f)(x), differences(f, x), rtol=1e-6, atol=1e-6)
+    for compose in (hessian, lambda f: jacrev(jacrev(f)), lambda f: jacfwd(jacfwd(f)), lambda f: jacfwd(grad(f)),
+                    lambda f: jacrev(jacfwd(f))):  # fmt: skip
+        torch.testing.assert_close(compose(f)(x), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("f", WRITING)
+def test_gradients_at_a_point_that_all_samples_share(f):
+    scales = torch.tensor([1.0, 2.0, 3.0])
+    found = vmap(lambda s: grad(lambda x: f(x) * s)(point()))(scales)
+    torch.testing.assert_close(found, scales[:, None] * grad(f)(point()))
+
+
+def test_a_captured_tensor_made_outside_keeps_its_graph():
+    z = torch.ones(2, requires_grad=True)
+
+    def f(x):
+        y = z * 2
+        y.mul_(x)
+        return (y * x).sum()
+
+    hessian(f)(point()).sum().backward()
+    assert z.grad.tolist() == [4.0, 4.0]
+
+
+def into(x, y):
+    y.copy_(x * 2)
+    return y * x
+
+
+TRANSFORMS = {
+    "grad": lambda x, y: grad(lambda x, y: into(x, y).sum())(x, y),
+    "jacrev": lambda x, y: jacrev(into)(x, y),
+    "jacfwd": lambda x, y: jacfwd(into)(x, y),
+    "hessian": lambda x, y: hessian(lambda x, y: into(x, y).sum())(x, y),
+    "grad of grad": lambda x, y: grad(lambda x, y: grad(lambda x, y: into(x, y).sum())(x, y).sum())(x, y),
+    "in a dictionary": lambda x, y: jacrev(lambda x, d: into(x, d["y"]))(x, {"y": y}),
+    "by name": lambda x, y: jacrev(into)(x, y=y),
+}
+EXPECTED = {"grad": [8.0, 12.0], "hessian": [[4.0, 0.0], [0.0, 4.0]], "grad of grad": [4.0, 4.0]}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_an_argument_beside_may_be_written_to(name):
+    y = torch.zeros(2)
+    found = TRANSFORMS[name](point(), y)
+    assert found.tolist() == EXPECTED.get(name, [[8.0, 0.0], [0.0, 12.0]])
+    assert y.tolist() == [4.0, 6.0]
+    assert y.is_leaf and not y.requires_grad
+
+
+def test_what_is_captured_may_not():
+    y = torch.zeros(2)
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        jacrev(lambda x: into(x, y))(point())
+
+
+EMPTY = {
+    "vjp": lambda f: vjp(f, point()),
+    "jvp": lambda f: jvp(f, (point(),), (point(),)),
+    "jacrev": lambda f: jacrev(f)(point()),
+    "jacfwd": lambda f: jacfwd(f)(point()),
+    "hessian": lambda f: hessian(f)(point()),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("output", [(), [], {}, None])
+def test_functions_without_results_are_refused(name, output):
+    with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
+        EMPTY[name](lambda x: output)

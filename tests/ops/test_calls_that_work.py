@@ -1,0 +1,77 @@
+"""Calls at the edge of what functions take: numbers for tensors, empty lists, empty tensors, integers beyond int64."""
+
+import pytest
+
+import rushlight as torch
+
+
+@pytest.mark.parametrize(("fn", "args", "want", "dtype"), [
+    (torch.add, (1, 2), 3, torch.int64), (torch.mul, (2, 3.5), 7, torch.float32), (torch.sub, (1, 2), -1, torch.int64),
+    (torch.div, (1, 2), 0.5, torch.float32), (torch.floor_divide, (5, 2), 2, torch.int64), (torch.add, (1j, 2), 2 + 1j, torch.complex64),
+])  # fmt: skip
+def test_two_numbers_give_a_tensor(fn, args, want, dtype):
+    found = fn(*args)
+    assert (found.shape, found.dtype, found.item()) == ((), dtype, want)
+
+
+def test_a_product_with_a_stranger_is_left_to_the_stranger():
+    class Stranger:
+        def __rmatmul__(self, other):
+            return "its own"
+
+    assert torch.ones(2) @ Stranger() == "its own"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        torch.ones(2) @ 3
+
+
+def test_joining_empty_tensors():
+    empty = torch.empty(0)
+    assert torch.cat([empty, empty], dim=1).shape == (0,)
+    leaf = torch.empty(0, requires_grad=True)
+    whole = torch.cat([leaf, torch.ones(2, 2)], dim=1)
+    whole.sum().backward()
+    assert whole.requires_grad
+    assert leaf.grad.shape == (0,)
+    other = torch.ones(2, 1, requires_grad=True)
+    torch.cat([other, leaf, torch.ones(2, 2)], dim=1).backward(torch.arange(6.0).reshape(2, 3))
+    assert other.grad.tolist() == [[0], [3]]
+
+
+def test_nothing_to_combine():
+    assert torch.block_diag().shape == (1, 0)
+    assert torch.combinations(torch.tensor([1, 2, 3]), r=0).shape == (0,)
+    assert torch.combinations(torch.tensor([1, 2, 3]), r=4).shape == (0, 4)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_one_size_and_one_dimension_of_a_transform(name):
+    fn, x = getattr(torch.fft, name), torch.ones(2, 4)
+    assert torch.equal(fn(x, s=4, dim=-1), fn(x, s=(4,), dim=(-1,)))
+
+
+def test_integers_beyond_int64_become_other_numbers():
+    assert torch.tensor([2**64, 0.5], dtype=torch.float64).tolist() == [2.0**64, 0.5]
+    assert torch.tensor((float("nan"), -(2**63) - 1), dtype=torch.bool).tolist() == [True, True]
+    assert torch.tensor(2**70, dtype=torch.float32).item() == 2.0**70
+    with pytest.raises(ValueError, match="Overflow"):
+        torch.tensor([2**70])
+
+
+def test_pooling_of_no_images():
+    assert torch.nn.AdaptiveMaxPool2d(4)(torch.ones(0, 3, 5, 5)).shape == (0, 3, 4, 4)
+    assert torch.nn.AdaptiveMaxPool1d(5)(torch.ones(0, 3, 10)).shape == (0, 3, 5)
+
+
+def test_random_numbers_without_dimensions():
+    assert torch.poisson(torch.tensor(1.0)).shape == ()
+    assert torch.binomial(torch.tensor(3.0), torch.tensor(0.5)).shape == ()
+    assert torch.distributions.Poisson(torch.tensor(1.0)).sample().shape == ()
+
+
+def test_a_logit_whose_bounds_cross():
+    x = torch.tensor([0.5, 0.1, 0.9])
+    assert torch.logit(x, 0.7).tolist() == pytest.approx([0.8473, 0.8473, -0.8473], abs=1e-4)
+
+
+def test_repeated_positions_have_the_dtype_of_the_counts():
+    assert torch.repeat_interleave(torch.tensor([1, 2], dtype=torch.int32)).dtype == torch.int32

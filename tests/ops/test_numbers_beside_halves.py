@@ -1,0 +1,60 @@
+"""Python's numbers beside float16 and bfloat16 tensors: products, quotients, their gradients, rounded division."""
+
+import pytest
+
+import rushlight as torch
+
+HALF = [torch.float16, torch.bfloat16]
+
+
+def half(*values, dtype=torch.float16, grad=False):
+    return torch.tensor(values, dtype=dtype, requires_grad=grad)
+
+
+@pytest.mark.parametrize("number", [1e6, 1e-8, 100001, 0.3, torch.tensor(1e-8, dtype=torch.float64)])
+@pytest.mark.parametrize("dtype", HALF)
+def test_products_and_quotients_take_the_number_as_it_is(number, dtype):
+    x = half(1000.0, -0.3, 6.0, dtype=dtype)
+    wide = x.double()
+    for found, want in ((x * number, wide * number), (x / number, wide / number), (number * x, wide * number),
+                        (x.clone().mul_(number), wide * number), (x.clone().div_(number), wide / number)):  # fmt: skip
+        assert found.dtype == dtype
+        assert torch.equal(found, want.float().to(dtype))
+
+
+def test_a_number_over_a_half_tensor():
+    assert (1e8 / half(60000.0)).item() == half(1e8 / 60000).item()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_their_gradients_take_it_as_it_is(dtype):
+    g = half(1000.0, dtype=dtype)
+    for fn in (lambda x: x * 1e-8, lambda x: x / 1e8):
+        x = half(1.0, dtype=dtype, grad=True)
+        fn(x).backward(g)
+        assert x.grad.item() == (g.float() * 1e-8).to(dtype).item() != 0
+
+
+def test_other_gradients_that_a_number_scales():
+    x, g = half(1.0, grad=True), half(1000.0)
+    for fn in (lambda: torch.add(half(1.0), x, alpha=1e-8), lambda: torch.lerp(half(1.0), x, 1e-8)):
+        x.grad = None
+        fn().backward(g)
+        assert x.grad.item() == half(1e-5).item()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_rounded_quotients_take_it_as_it_is(dtype, mode):
+    assert torch.div(half(0.5, dtype=dtype), 0.11, rounding_mode=mode).item() == 4
+    assert (half(60.0, dtype=dtype) // 0.0011).item() == pytest.approx(54545, rel=0.004)
+
+
+def test_a_weight_beyond_the_dtype():
+    x = half(1.0)
+    assert torch.lerp(x, x, 1e5).item() == 1
+
+
+def test_renorm_of_large_elements():
+    x = half(6e4, -6e4, 1.0).reshape(1, 3)
+    assert torch.renorm(x, 2, 0, 1.0).tolist() == [pytest.approx([0.5**0.5, -(0.5**0.5), 1.18e-5], rel=0.01)]

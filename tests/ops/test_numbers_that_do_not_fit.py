@@ -1,0 +1,78 @@
+"""Numbers that a dtype cannot hold are refused, wherever an operator takes one."""
+
+import pytest
+
+import rushlight as torch
+
+F = torch.nn.functional
+I8, U8, F16 = torch.int8, torch.uint8, torch.float16
+MASK = torch.tensor([True, False])
+
+
+def t(dtype):
+    return torch.tensor([1, 2], dtype=dtype)
+
+
+def assign(x, index, value):
+    x[index] = value
+    return x
+
+
+FIRST = torch.tensor([0])
+CALLS = {
+    "masked_fill": lambda d, v: torch.masked_fill(t(d), MASK, v),
+    "masked_fill tensor": lambda d, v: torch.masked_fill(t(d), MASK, torch.tensor(v)),
+    "index_fill": lambda d, v: torch.index_fill(t(d), 0, FIRST, v),
+    "scatter": lambda d, v: torch.scatter(t(d), 0, FIRST, v),
+    "assignment": lambda d, v: assign(t(d), 0, v),
+    "assignment by a mask": lambda d, v: assign(t(d), MASK, v),
+    "assignment by indices": lambda d, v: assign(t(d), FIRST, v),
+    "where": lambda d, v: torch.where(MASK, v, t(d)),
+    "pad": lambda d, v: F.pad(t(d), (1, 1), value=v),
+    "fill_": lambda d, v: t(d).fill_(v),
+    "full": lambda d, v: torch.full((2,), v, dtype=d),
+    "alpha": lambda d, v: torch.add(t(d), t(d), alpha=v),
+    "alpha of index_add": lambda d, v: torch.index_add(t(d), 0, FIRST, t(d)[:1], alpha=v),
+    "clamp": lambda d, v: torch.clamp(t(d), 0, v),
+    "threshold": lambda d, v: F.threshold(t(d), 0, v),
+    "hardtanh": lambda d, v: F.hardtanh(t(d), 0, v),
+    "pow": lambda d, v: torch.pow(t(d), v),
+    "addcmul": lambda d, v: torch.addcmul(t(d), t(d), t(d), value=v),
+}
+WIDE = {"clamp", "hardtanh", "pow", "threshold", "masked_fill tensor"}  # infinity is right there, or the tensor has it
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_integers(name):
+    for dtype, value in ((I8, 300), (I8, -129), (U8, 256)):
+        if name not in ("pow", "hardtanh") or value > 0:
+            with pytest.raises(RuntimeError, match=r"cannot be converted to type u?int8 without overflow"):
+                CALLS[name](dtype, value)
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLS) - WIDE))
+def test_floating_point_numbers(name):
+    with pytest.raises(RuntimeError, match="cannot be converted to type float32 without overflow"):
+        CALLS[name](torch.float32, 1e40)
+
+
+@pytest.mark.parametrize("name", ["masked_fill", "index_fill", "scatter", "pad", "alpha", "alpha of index_add", "pow"])
+def test_numbers_of_16_bits(name):
+    with pytest.raises(RuntimeError, match="cannot be converted to type float16 without overflow"):
+        CALLS[name](F16, 1e6)
+
+
+@pytest.mark.parametrize("name", ["masked_fill", "assignment", "scatter", "full", "pad"])
+def test_infinities_fit(name):
+    assert CALLS[name](torch.float32, float("inf")).isinf().any()
+
+
+def test_what_is_only_rounded_fits():
+    assert torch.masked_fill(t(torch.int32), MASK, 2.5).tolist() == [2, 2]
+    assert torch.masked_fill(t(torch.float32), MASK, 3 + 0j).tolist() == [3, 2]
+    assert torch.index_fill(t(torch.int64), 0, FIRST, 2.5).tolist() == [2, 2]
+    assert torch.masked_fill(t(U8), MASK, -1).tolist() == [255, 2]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.masked_fill(t(torch.float32), MASK, 1j)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        assign(t(torch.int64), 0, float("nan"))

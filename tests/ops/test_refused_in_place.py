@@ -1,0 +1,48 @@
+"""What an operator refuses it refuses in place too; numbers can be copied into tensors."""
+
+import pytest
+
+import rushlight as torch
+
+Z = (1 + 1j, 2)
+
+
+@pytest.mark.parametrize("name", ["clamp_", "clip_", "clamp_min_", "clamp_max_"])
+def test_complex_numbers_have_no_order_to_limit_by(name: str) -> None:
+    x = torch.tensor(Z)
+    with pytest.raises(NotImplementedError, match="complex"):
+        getattr(x, name)(0)
+    assert x.tolist() == list(Z) and x._version == 0
+
+
+@pytest.mark.parametrize("name", ["floor_", "ceil_", "trunc_"])
+def test_complex_numbers_are_not_rounded(name: str) -> None:
+    with pytest.raises(NotImplementedError):
+        getattr(torch.tensor(Z), name)()
+
+
+def test_refusals_of_other_kinds_hold_in_place() -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.ones(2, dtype=torch.int64).lerp_(torch.zeros(2, dtype=torch.int64), 0.5)
+    with pytest.raises((RuntimeError, NotImplementedError, TypeError)):
+        torch.ones(2, dtype=torch.bool).neg_()
+
+
+@pytest.mark.parametrize("number", [2.5, 0, True])
+def test_a_number_is_copied_to_every_element(number: float) -> None:
+    x = torch.zeros(2, 3)
+    assert x.copy_(number) is x and x.tolist() == [[float(number)] * 3] * 2 and x._version == 1
+    assert torch.zeros(2, dtype=torch.int32).copy_(number).tolist() == [int(number)] * 2
+
+
+def test_copying_a_number_cuts_the_history() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    y[0].copy_(5.0)
+    y.sum().backward()
+    assert y.tolist() == [5, 3] and x.grad.tolist() == [0, 3]
+
+
+def test_no_dimension_is_no_several() -> None:
+    with pytest.raises(RuntimeError, match="no dimensions"):
+        torch.tensor(1.0).unflatten(0, (1, 1))

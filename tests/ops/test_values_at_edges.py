@@ -1,0 +1,267 @@
+"""Operators at NaN, infinity, zeros of a size, and integers, where their neighbours' rules would give other values."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+F = torch.nn.functional
+inf, nan = math.inf, math.nan
+
+
+def values(t):
+    return t.detach().double().numpy() if not t.dtype.is_complex else t.detach().numpy()
+
+
+def same(found, want):
+    np.testing.assert_allclose(values(found), want, rtol=1e-6)
+
+
+# Reductions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("data", "dtype", "want"), [
+    ([2, 3], torch.int32, 6), ([200, 3], torch.uint8, 88), ([100, 3], torch.int8, 44), ([2.5, 3.0], torch.int32, 6),
+    ([2.5, 0.5], torch.bool, True), ([2, 3], torch.float16, 6),
+])  # fmt: skip
+def test_products_in_a_dtype_have_that_dtype(data, dtype, want):
+    for found in (torch.prod(torch.tensor(data), dtype=dtype), torch.prod(torch.tensor(data), 0, dtype=dtype)):
+        assert found.dtype == dtype
+        assert found.item() == want
+
+
+def test_nan_is_left_out_before_a_sum_turns_to_integers():
+    assert torch.nansum(torch.tensor([2.5, nan]), dtype=torch.int32).item() == 2
+
+
+def test_distances_of_order_0_of_what_is_no_number():
+    x = torch.tensor([[1.0, nan], [2.0, 3.0], [inf, 3.0], [inf, 3.0]])
+    same(F.pdist(x, 0), [nan, nan, nan, 1, 1, nan])
+    same(torch.cdist(x, x, 0)[1], [nan, 0, 1, 1])
+
+
+def test_trapezoids_of_small_integers_and_halves_do_not_overflow():
+    for dtype, data in ((torch.uint8, [200, 200]), (torch.int8, [100, 100]), (torch.float16, [6e4, 6e4])):
+        y = torch.tensor(data, dtype=dtype)
+        for found in (torch.trapezoid(y), torch.cumulative_trapezoid(y)[0]):
+            assert found.dtype == (dtype if dtype is torch.float16 else torch.float32)
+            assert found.item() == data[0]
+
+
+def test_trapezoids_of_halves_at_places_of_more_bits():
+    y, x = torch.ones(3, dtype=torch.bfloat16), torch.tensor([0.0, 1.0, 3.0])
+    assert torch.trapezoid(y, x).dtype == torch.cumulative_trapezoid(y, x).dtype == torch.float32
+    assert torch.trapezoid(y, x.half()).dtype == torch.float32
+    assert torch.trapezoid(y, x.bfloat16()).dtype == torch.bfloat16
+    assert torch.cumulative_trapezoid(torch.ones(0, dtype=torch.int16)).dtype == torch.float32
+
+
+def test_elements_among_others_of_bfloat16_with_nan():
+    x = torch.tensor([3, nan, -1, 1, 2, -inf], dtype=torch.bfloat16)
+    assert torch.isin(x, x).tolist() == [True, False, True, True, True, True]
+    many = [
+        0.0,
+        1,
+        -1,
+        inf,
+        -inf,
+        nan,
+        0.5,
+        -0.5,
+        2,
+        -2.5,
+        3,
+        1e-3,
+        700,
+        -700,
+        6e4,
+        -6e4,
+        1.5,
+        2.5,
+        0.25,
+    ]  # will be sorted
+    found = torch.isin(torch.tensor(many, dtype=torch.bfloat16), torch.tensor(many[::-1], dtype=torch.bfloat16))
+    assert found.tolist() == [v == v for v in many]
+    assert torch.isin(x, torch.tensor([1, 2])).tolist() == [False, False, False, True, True, False]
+    assert torch.isin(x, 3).tolist() == [True, False, False, False, False, False]
+
+
+def test_least_common_multiples_are_not_negative():
+    least = torch.tensor([-(2**31), 2**31 - 1], dtype=torch.int32)
+    assert torch.lcm(least, torch.tensor([2, 2], dtype=torch.int32)).tolist()[1] == 2
+
+
+def test_unique_elements_of_bfloat16_with_nan_are_sorted():
+    x = torch.tensor([3, nan, -1, 1, 2, 1], dtype=torch.bfloat16)
+    found, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    same(found, [-1, 1, 2, 3, nan])
+    assert found.dtype == torch.bfloat16
+    assert (inverse.tolist(), counts.tolist()) == ([3, 4, 0, 1, 2, 1], [1, 2, 1, 1, 1])
+
+
+# Pairs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fn", [torch.xlogy, torch.special.xlog1py])
+def test_a_number_does_not_widen_a_tensor(fn):
+    x = torch.tensor([1.0, 2.0])
+    assert fn(x, 2).dtype == fn(x, 2.0).dtype == fn(2, x).dtype == torch.float32
+
+
+def test_gradients_of_an_angle_beside_small_integers():
+    b = torch.tensor([3.0], dtype=torch.float64, requires_grad=True)
+    torch.atan2(torch.tensor([100], dtype=torch.int8), b).backward()
+    assert b.grad.item() == pytest.approx(-100 / 10009)
+
+
+@pytest.mark.parametrize(("x", "n", "want"), [
+    (1e-3, 128, 1e-3 * 2.0**128), (1e-30, 140, 1e-30 * 2.0**140), (0.0, 3000, 0), (inf, -3000, inf), (3.0, -1060, 3 * 2.0**-1060),
+])  # fmt: skip
+def test_ldexp_forms_no_power(x, n, want):
+    for exponent in (torch.tensor([n]), torch.tensor([n], dtype=torch.int16)):
+        assert torch.ldexp(torch.tensor([x], dtype=torch.float64), exponent).item() == want
+    t = torch.tensor([x], dtype=torch.float64, requires_grad=True)
+    (t * 1).ldexp_(torch.tensor([n])).backward()
+    assert t.grad.item() == (2.0**n if n < 1024 else inf)
+
+
+def test_ldexp_keeps_dtypes():
+    three = torch.tensor([3])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.complex64):
+        assert torch.ldexp(torch.ones(1, dtype=dtype), three).dtype == dtype
+    assert torch.ldexp(torch.tensor([1]), three).tolist() == [8.0]
+    assert torch.ldexp(torch.tensor([1.0]), torch.tensor([0.5])).item() == pytest.approx(2**0.5)
+
+
+# Complex numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_log1p_keeps_the_digits_of_small_numbers(dtype):
+    z = torch.tensor([1e-19 + 1e-19j, 1e-5 + 1e-5j, -2 + 1e-20j, 1j, -1 + 0j, 1e20 + 1e20j], dtype=dtype)
+    want = [1e-19, 1e-5 - 2e-15 / 3, 5e-41, math.log(2) / 2, -inf, math.log(2) / 2 + math.log(1e20)]
+    np.testing.assert_allclose(
+        torch.log1p(z).real.double().numpy(), want, rtol=1e-5 if dtype is torch.complex64 else 1e-12
+    )
+    assert torch.log1p(z).dtype == dtype
+    assert torch.log1p(z.clone()).log1p_().dtype == dtype
+
+
+def test_logarithms_of_sums_of_complex_infinities_and_nan():
+    first = torch.logcumsumexp(torch.tensor([complex(nan, 0), 1 + 1j]), 0)[0]
+    assert first.real.isnan() and first.imag.isnan()
+    low = torch.tensor([complex(-inf, 0)])
+    assert torch.logaddexp(low, low).real.item() == -inf
+    assert torch.exp2(torch.tensor([complex(inf, 1)])).imag.item() == inf
+
+
+# Layers -----------------------------------------------------------------------------------------------------------
+
+
+def test_grid_points_that_are_no_numbers():
+    image = torch.arange(4.0).reshape(1, 1, 2, 2)
+    grid = torch.tensor([nan, 0, inf, 0, -inf, 0, 0, nan]).reshape(1, 1, 4, 2).requires_grad_()
+    found = F.grid_sample(image, grid, mode="nearest", align_corners=False)
+    assert found.flatten().tolist() == [0, 0, 0, 0]
+    found.sum().backward()
+    assert grid.grad.flatten().tolist() == [0] * 8
+    for mode, want in (("nearest", [0, 1, 0, 0]), ("bilinear", [1, 2, 1, 0.5])):
+        found = F.grid_sample(image, grid, mode=mode, padding_mode="border", align_corners=False)
+        assert found.flatten().tolist() == want
+
+
+def test_pixels_outside_of_the_view_do_not_count_even_if_they_are_nan():
+    image = torch.tensor([nan, 1, 2, inf]).reshape(1, 1, 2, 2)
+    grid = torch.tensor([-2.0, 0, 0.5, 0.5]).reshape(1, 1, 2, 2)
+    assert F.grid_sample(image, grid, align_corners=False).flatten().tolist() == [0, inf]
+
+
+@pytest.mark.parametrize("mode", ["linear", "trilinear", "area"])
+def test_integers_are_not_resized_by_means(mode):
+    shape = {"linear": (1, 1, 8), "area": (1, 1, 8), "trilinear": (1, 1, 2, 2, 2)}[mode]
+    with pytest.raises(NotImplementedError, match="interpolate"):
+        F.interpolate(torch.ones(shape, dtype=torch.uint8), size=3, mode=mode)
+
+
+def test_bytes_are_resized_to_bytes():
+    grey = torch.full((1, 1, 4, 4), 200, dtype=torch.uint8)
+    for mode in ("bilinear", "bicubic"):
+        for antialias in (False, True):
+            found = F.interpolate(grey, size=(3, 7), mode=mode, antialias=antialias)
+            assert found.dtype == torch.uint8
+            assert found.unique().tolist() == [200]
+
+
+def test_halves_are_resized_with_one_rounding():
+    x = torch.arange(16.0).reshape(1, 1, 4, 4)
+    want = F.interpolate(x, size=3, mode="bilinear").half()
+    assert torch.equal(F.interpolate(x.half(), size=3, mode="bilinear"), want)
+
+
+def test_attention_without_features_takes_the_mean():
+    value = torch.arange(8.0).reshape(1, 2, 4, 1)
+    found = F.scaled_dot_product_attention(torch.ones(1, 2, 3, 0), torch.ones(1, 2, 4, 0), value)
+    assert found[..., 0].tolist() == [[[1.5] * 3, [5.5] * 3]]
+
+
+def test_ctc_loss_of_no_steps_has_no_gradient():
+    scores = torch.log_softmax(torch.arange(12.0).reshape(2, 2, 3), -1).requires_grad_()
+    loss = F.ctc_loss(scores, torch.tensor([[1], [2]]), torch.tensor([0, 2]), torch.tensor([1, 1]), reduction="none")
+    loss.sum().backward()
+    assert loss[0].item() == inf
+    assert scores.grad[:, 0].tolist() == [[0] * 3] * 2
+    assert scores.grad[:, 1].abs().min() > 0
+
+
+@pytest.mark.parametrize(("options", "last"), [
+    ({"mode": "max"}, [9, 10, 11]), ({"mode": "sum", "padding_idx": 0}, [18, 21, 24]),
+    ({"mode": "mean", "padding_idx": 3}, [4.5, 5.5, 6.5]), ({"mode": "sum"}, [6, 7, 8]), ({"mode": "mean"}, [6, 7, 8]),
+])  # fmt: skip
+def test_where_the_last_bag_ends(options, last):
+    table, indices, offsets = torch.arange(12.0).reshape(4, 3), torch.tensor([0, 1, 2, 3, 1]), torch.tensor([0, 2, 3])
+    assert F.embedding_bag(indices, table, offsets, include_last_offset=True, **options)[1].tolist() == last
+
+
+# Linear algebra ---------------------------------------------------------------------------------------------------
+
+
+def test_info_is_the_first_zero_pivot():
+    A = torch.stack(
+        [torch.eye(3), torch.zeros(3, 3), torch.diag(torch.tensor([1.0, 0, 1])), torch.diag(torch.tensor([1.0, 1, 0]))]
+    )
+    assert torch.linalg.inv_ex(A).info.tolist() == [0, 1, 2, 3]
+    assert torch.linalg.solve_ex(A, torch.ones(4, 3, 1)).info.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 1, -1, inf, -inf, None])
+def test_singular_matrices_have_an_infinite_condition(p):
+    A = torch.stack([torch.zeros(2, 2), torch.eye(2), torch.tensor([[1.0, 0], [0, 0]])])
+    found = torch.linalg.cond(A, p).tolist()
+    assert found[2] == inf
+    assert found[1] == pytest.approx({"fro": 2, "nuc": 4}.get(p, 1))
+    if p is not None:
+        assert found[0] == inf
+    assert torch.linalg.cond(torch.zeros(0, 0), p).item() == 0
+
+
+@pytest.mark.parametrize(("driver", "rcond", "want", "rank"), [
+    (None, 0.5, [2, 1], 2), ("gelsy", 2.0, [2, 0], 1), ("gelsd", 0.5, [2, 0], 1), ("gelsd", 2.0, [2, 1], 2),
+    ("gelss", 2.0, [0, 0], 0), ("gelss", 0.4, [2, 1], 2), ("gelsd", -1.0, [2, 1], 2), ("gels", 2.0, [2, 1], None),
+])  # fmt: skip
+def test_what_drivers_of_least_squares_drop(driver, rcond, want, rank):
+    A = torch.tensor([[2.0, 0], [0, 1]])
+    found = torch.linalg.lstsq(A, torch.tensor([[4.0], [1.0]]), rcond=rcond, driver=driver)
+    assert found.solution[:, 0].tolist() == pytest.approx(want, abs=1e-6)
+    assert rank is None or found.rank.item() == rank
+
+
+@pytest.mark.parametrize(("dtype", "step"), [(torch.float16, 1.0), (torch.bfloat16, 8.0), (torch.float32, 0.01)])
+def test_gradients_of_small_distances_far_from_zero(dtype, step):
+    x = torch.tensor([[1000.1, 1500.3], [1000.1 + step, 1500.3]], dtype=dtype, requires_grad=True)
+    y = torch.tensor(
+        [[1000.1 + 7 * step, 1500.3], [1000.1 + 3 * step, 1500.3], [1000.1 + 4 * step, 1500.3]], dtype=dtype
+    )
+    torch.cdist(x, y).sum().backward()
+    np.testing.assert_allclose(values(x.grad), [[-3, 0], [-3, 0]], atol=1e-4)

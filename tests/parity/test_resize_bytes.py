@@ -1,0 +1,28 @@
+"""Resizing uint8 images gives PyTorch's bytes."""
+
+import numpy as np
+import pytest
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+WAYS = [{"size": (4, 4)}, {"size": (13, 3)}, {"size": (30, 2)}, {"scale_factor": 0.5}, {"scale_factor": (0.3, 2.2)}]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("align", [None, True])
+def test_bytes_are_the_same(mode, antialias, align):
+    rng = np.random.default_rng(0)
+    for shape in ((2, 3, 7, 5), (1, 1, 16, 16), (1, 4, 9, 20), (1, 3, 100, 75)):
+        image = rng.integers(0, 256, shape).astype(np.uint8)
+        for way in WAYS:
+            ours, theirs = (
+                t.nn.functional.interpolate(
+                    t.from_numpy(image), mode=mode, antialias=antialias, align_corners=align, **way
+                ).numpy()
+                for t in (rushlight, torch)
+            )
+            np.testing.assert_array_equal(ours, theirs)
