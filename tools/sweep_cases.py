@@ -1,0 +1,296 @@
+"""The kernels that the sweep runs, each with arrays of odd sizes: `call(kernels, *arrays)` gives the results."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Build = Callable[[np.random.Generator], list[Array]]  # arrays in float64 (or ints, bools), cast to the dtype later
+
+
+@dataclass
+class Case:
+    """A call to be swept; `writes`: the arguments that it changes."""
+
+    name: str
+    build: Build
+    call: Callable[..., Any]
+    writes: tuple[int, ...] = ()
+    slow: bool = False  # left out of the fast sweep
+    loose: float = 1.0  # how much coarser than others it is compared
+
+
+SIZES = (0, 1, 2, 3, 7, 31, 33, 65, 257, 1025)
+SHAPES: tuple[tuple[int, ...], ...] = ((), *((n,) for n in SIZES), (0, 3), (3, 0), (7, 33), (2, 3, 5), (65, 257))
+LEFT_OUT = (*((n,) for n in (2, 3, 31, 65, 257)), (0, 3))  # by the fast sweep
+ROWS = ((0, 3), (3, 0), (1, 1), (2, 3), (7, 33), (33, 7), (65, 257), (3, 1025))
+UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "silu", "gelu", "softplus")
+BINARY = ("silu_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "softplus_backward", "relu_backward")
+
+
+def normal(*shapes: tuple[int, ...]) -> Build:
+    return lambda rng: [rng.standard_normal(shape) for shape in shapes]
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+def elementwise() -> Iterator[Case]:
+    for shape in (*SHAPES, (257, 1025)):
+        large = _size(shape) > 20_000 or shape in LEFT_OUT
+        for name in UNARY:
+            yield Case(f"{name} {shape}", lambda r, s=shape: [abs(r.standard_normal(s)) + 0.1],
+                       lambda K, x, n=name: getattr(K, n)(x), slow=large)  # fmt: skip
+            yield Case(f"{name} into itself {shape}", lambda r, s=shape: [abs(r.standard_normal(s)) + 0.1],
+                       lambda K, x, n=name: getattr(K, n)(x, out=x), (0,), slow=large)  # fmt: skip
+        for name in BINARY:
+            yield Case(f"{name} {shape}", normal(shape, shape), lambda K, g, x, n=name: getattr(K, n)(g, x), slow=large)
+            yield Case(f"{name} into another {shape}", normal(shape, shape, shape),
+                       lambda K, g, x, out, n=name: getattr(K, n)(g, x, out=out), (2,), slow=large)  # fmt: skip
+        yield Case(f"relu_backward of a mask {shape}", lambda r, s=shape: [r.standard_normal(s), r.random(s) > 0.5],
+                   lambda K, g, m: K.relu_backward(g, m), slow=large)  # fmt: skip
+        yield Case(f"dropout {shape}", normal(shape), lambda K, x: K.dropout(x, 0.3, 5), slow=large)
+        yield Case(f"dropout_backward {shape}", lambda r, s=shape: [r.standard_normal(s), r.integers(0, 256, (_size(s) + 7) // 8)
+                   .astype(np.uint8)], lambda K, g, b: K.dropout_backward(g, b, 0.3), slow=large)  # fmt: skip
+
+
+def rowwise() -> Iterator[Case]:
+    for shape in (*SHAPES, (257, 1025), (5, 130, 9), (2, 3, 140)):
+        for axis in range(-1, max(len(shape) - 1, 0)):
+            large = _size(shape) > 20_000 or shape in LEFT_OUT
+            for name in ("softmax", "log_softmax"):
+                yield Case(
+                    f"{name} {shape} axis {axis}",
+                    normal(shape),
+                    lambda K, x, n=name, a=axis: getattr(K, n)(x, a),
+                    slow=large,
+                )
+                yield Case(f"{name}_backward {shape} axis {axis}", normal(shape, shape),
+                           lambda K, g, y, n=name, a=axis: getattr(K, n + "_backward")(g, y, a), slow=large)  # fmt: skip
+    for r, c in (*ROWS, (301, 311)):
+        yield Case(f"add_row {(r, c)}", normal((r, c), (c,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
+        yield Case(f"add_row of one {(r, c)}", normal((r, c), (1,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
+        yield Case(f"sum_rows {(r, c)}", normal((r, c)), lambda K, x: K.sum_rows(x), slow=r > 300)
+        yield Case(f"add_large {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.add_large(x, y), slow=r > 300)
+
+
+def norms() -> Iterator[Case]:
+    for r, c in ROWS:
+        if c:
+            yield Case(
+                f"layer_norm {(r, c)}", normal((r, c), (c,), (c,)), lambda K, x, w, b: K.layer_norm(x, w, b, 1e-5)
+            )
+            yield Case(
+                f"layer_norm without a weight {(r, c)}", normal((r, c)), lambda K, x: K.layer_norm(x, None, None, 1e-5)
+            )
+            yield Case(f"rms_norm {(r, c)}", normal((r, c), (c,)), lambda K, x, w: K.rms_norm(x, w, 1e-5))
+            yield Case(f"layer_norm_backward {(r, c)}", normal((r, c), (r, c), (r,), (r,), (c,)),
+                       lambda K, g, x, m, s, w: K.layer_norm_backward(g, x, _wide(m), _wide(s), w), loose=4)  # fmt: skip
+            yield Case(f"rms_norm_backward {(r, c)}", normal((r, c), (r, c), (r,), (c,)),
+                       lambda K, g, x, s, w: K.rms_norm_backward(g, x, _wide(s), w), loose=4)  # fmt: skip
+    for shape, groups in (((2, 6, 5), 3), ((1, 4, 1), 2), ((3, 6, 4, 7), 6), ((2, 2, 257), 1), ((5, 65, 1), 5)):
+        n, c = shape[:2]
+        yield Case(f"group_norm {shape} in {groups}", normal(shape, (c,), (c,)),
+                   lambda K, x, w, b, k=groups: K.group_norm(x, k, w, b, 1e-5))  # fmt: skip
+        yield Case(f"group_norm_backward {shape} in {groups}", normal(shape, shape, (n, groups), (n, groups), (c,)),
+                   lambda K, g, x, m, s, w: K.group_norm_backward(g, x, _wide(m), _wide(s), w), loose=4)  # fmt: skip
+    for shape in ((2, 6, 5), (65, 7), (33, 1), (1, 3, 2, 2), (3, 65, 1), (2, 2, 257), (7, 257)):
+        c = shape[1]
+        yield Case(f"batch_stats {shape}", normal(shape), lambda K, x: K.batch_stats(x))
+        yield Case(f"batch_apply {shape}", normal(shape, (c,), (c,), (c,), (c,)),
+                   lambda K, x, m, s, w, b: K.batch_apply(x, _wide(m), _wide(s), w, b))  # fmt: skip
+        for training in (True, False):
+            yield Case(f"batch_norm_backward {shape} {training}", normal(shape, shape, (c,), (c,), (c,)),
+                       lambda K, g, x, m, s, w, t=training: K.batch_norm_backward(g, x, _wide(m), _wide(s), w, training=t),
+                       loose=4)  # fmt: skip
+
+
+def _wide(a: Array) -> Array:
+    """Statistics of 16-bit inputs are float32's."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 else a
+
+
+def _indices(n: int, count: int) -> Callable[[np.random.Generator], Array]:
+    return lambda rng: rng.integers(0, max(count, 1), n)
+
+
+def gathers() -> Iterator[Case]:
+    for rows, n, width in ((1, 1, 1), (5, 0, 3), (5, 3, 0), (7, 33, 3), (33, 7, 65), (3, 1025, 31)):
+        index = _indices(n, rows)
+        yield Case(f"index_add_rows {(rows, n, width)}",
+                   lambda r, a=rows, m=n, c=width, i=index: [r.standard_normal((a, c)), i(r), r.standard_normal((m, c))],
+                   lambda K, d, i, s: K.index_add_rows(d, i, s), (0,), loose=4)  # fmt: skip
+        yield Case(f"embedding_backward {(rows, n, width)}",
+                   lambda r, m=n, c=width, i=index: [r.standard_normal((m, c)), i(r)],
+                   lambda K, g, i, a=rows: K.embedding_backward(g, i, a, 0), loose=4)  # fmt: skip
+    for r, c in ((0, 3), (1, 1), (7, 33), (33, 7), (65, 257)):
+        for smoothing in (0.0, 0.1):
+            target = _indices(r, c)
+            yield Case(f"cross_entropy {(r, c)} {smoothing}",
+                       lambda g, a=r, b=c, t=target: [g.standard_normal((a, b)), t(g), g.random(b)],
+                       lambda K, x, t, w, s=smoothing: K.cross_entropy(x, t, w, 2, s)[:2])  # fmt: skip
+            yield Case(f"cross_entropy_backward {(r, c)} {smoothing}",
+                       lambda g, a=r, b=c, t=target: [g.random(a), g.standard_normal((a, b)), g.random(a) + 3, t(g), g.random(b)],
+                       lambda K, g, x, z, t, w, s=smoothing: K.cross_entropy_backward(g, x, _wide(z), t, w, 2, s))  # fmt: skip
+
+
+# x, w, stride, padding, dilation, groups
+CONVOLUTIONS: tuple[tuple[Any, ...], ...] = (
+    ((2, 3, 9), (4, 3, 3), (1,), (1,), (1,), 1),
+    ((2, 4, 7, 9), (6, 2, 3, 2), (2, 1), (1, 0), (1, 2), 2),
+    ((3, 4, 7, 7), (8, 1, 3, 3), (1, 2), (1, 1), (1, 1), 4),
+    ((1, 2, 5, 6, 7), (3, 2, 2, 3, 1), (1, 2, 1), (0, 1, 0), (2, 1, 1), 1),
+    ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 5, 33, 31), (33, 5, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((3, 3, 17, 65), (7, 3, 5, 3), (1, 1), (2, 1), (1, 1), 1),
+    ((2, 2, 3), (2, 2, 2), (3,), (2,), (2,), 1),
+)
+
+
+def windows() -> Iterator[Case]:
+    for x, w, stride, padding, dilation, groups in CONVOLUTIONS:
+        geometry = (w[2:], stride, padding, dilation)
+        out = (
+            x[0],
+            w[0],
+            *((s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in zip(x[2:], *geometry, strict=True)),
+        )
+        more = (stride, padding, dilation, groups)
+        yield Case(f"conv {x} {w} {more}", normal(x, w), lambda K, a, b, m=more: K.conv(a, b, *m), loose=2)
+        yield Case(
+            f"conv_input {x} {w} {more}",
+            normal(out, w),
+            lambda K, a, b, m=more, s=x: K.conv_input(a, b, s, *m),
+            loose=2,
+        )
+        yield Case(
+            f"conv_weight {x} {w} {more}",
+            normal(out, x),
+            lambda K, a, b, m=more, s=w: K.conv_weight(a, b, s, *m),
+            loose=4,
+        )
+    for shape, geometry in (
+        ((2, 3, 9), ((3,), (2,), (1,), (1,))),
+        ((2, 3, 7, 9), ((2, 3), (2, 2), (1, 1), (1, 1))),
+        ((1, 2, 5, 6, 7), ((2, 3, 1), (1, 2, 1), (0, 1, 0), (2, 1, 1))),
+        ((3, 5, 33, 31), ((3, 3), (1, 1), (1, 1), (1, 1))),
+    ):
+        n = len(geometry[0])
+        out = tuple((s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in zip(shape[-n:], *geometry, strict=True))
+        outputs, taps = (*shape[:-n], *out), math.prod(geometry[0])
+        which = _chosen(shape, geometry, out)
+        yield Case(
+            f"max_pool {shape} {geometry}", normal(shape), lambda K, x, g=geometry, o=out: K.max_pool(x, g, o, -np.inf)
+        )
+        yield Case(
+            f"window_sum {shape} {geometry}", normal(shape), lambda K, x, g=geometry, o=out: K.window_sum(x, g, o)
+        )
+        yield Case(
+            f"window_spread {shape} {geometry}",
+            normal(outputs),
+            lambda K, y, g=geometry, s=shape: K.window_spread(y, s, g),
+        )
+        yield Case(f"im2col {shape} {geometry}", normal(shape), lambda K, x, g=geometry: K.im2col(x, g))
+        yield Case(f"col2im {shape} {geometry}", normal((shape[0], shape[1] * taps, math.prod(out))),
+                   lambda K, y, g=geometry, s=shape: K.col2im(y, s, g))  # fmt: skip
+        yield Case(f"pool_scatter {shape} {geometry}", lambda r, o=outputs, w=which: [r.standard_normal(o), w(r)],
+                   lambda K, g, w, s=shape, e=geometry: K.pool_scatter(g, w, s, e))  # fmt: skip
+        yield Case(f"pool_gather {shape} {geometry}", lambda r, s=shape, w=which: [r.standard_normal(s), w(r)],
+                   lambda K, x, w, e=geometry: K.pool_gather(x, w, e))  # fmt: skip
+
+
+def _chosen(shape: Any, geometry: Any, out: Any) -> Callable[[np.random.Generator], Array]:
+    """Window elements that a pool of maxima chooses: none lies in the padding."""
+    from rushlight import kernels
+
+    return lambda rng: kernels.max_pool(rng.standard_normal(shape), geometry, out, -np.inf)[1]
+
+
+def attention() -> Iterator[Case]:
+    sizes = ((1, 1, 1, 1, 1, 1), (2, 2, 3, 5, 4, 3), (1, 1, 7, 33, 5, 5), (3, 2, 65, 31, 8, 9), (4, 3, 5, 5, 7, 7), (0, 1, 2, 2, 2, 2),
+             (2, 2, 3, 0, 4, 4), (2, 3, 129, 70, 16, 16))  # fmt: skip
+    for b, h, n, s, e, v in sizes:
+        shapes = (b, h, n, e), (b, h, s, e), (b, h, s, v)
+        masks: dict[str, Any] = {"none": None, "(L, 1)": (n, 1), "(1, 1)": (1, 1), "(L, S)": (n, s), "(H, L, S)": (h, n, s),
+                                 "(B, 1, L, S)": (b, 1, n, s), "(B, H, L, S)": (b, h, n, s), "(S,)": (s,)}  # fmt: skip
+        for (words, mask), causal, drop in itertools.product(masks.items(), (False, True), (None, (0.25, 3))):
+            name = f"{(b, h, n, s, e, v)} mask {words}{' causal' if causal else ''}{' dropout' if drop else ''}"
+            for kind in ("added", "bool") if mask else ("none",):
+                build = _operands(shapes, mask, kind)
+                yield Case(f"sdpa {name} {kind}", build, lambda K, q, k, v, m=None, c=causal, d=drop: K.sdpa(q, k, v, m, c, None, d),
+                           slow=(b, n) not in QUICK, loose=2)  # fmt: skip
+                for wanted in (False, True) if kind == "added" else (False,):
+                    yield Case(f"sdpa_backward {name} {kind} {wanted}", _with_outputs(build, (b, h, n, v), causal, drop),
+                               lambda K, g, o, z, q, k, v, m=None, c=causal, d=drop, w=wanted:
+                               K.sdpa_backward(g, q, k, v, o, _wide(z), m, c, None, w, d), slow=(b, n) not in QUICK, loose=8)  # fmt: skip
+
+
+QUICK = ((2, 3), (4, 5))  # batch and length of what the fast sweep runs
+
+
+def _operands(shapes: Any, mask: Any, kind: str) -> Build:
+    def build(rng: np.random.Generator) -> list[Array]:
+        found = [rng.standard_normal(shape) for shape in shapes]
+        if kind == "added":
+            found.append(rng.standard_normal(mask))
+        if kind == "bool":
+            found.append(rng.random(mask) > 0.3)
+        return found
+
+    return build
+
+
+def _with_outputs(build: Build, shape: Any, causal: bool, drop: Any) -> Build:
+    """The gradient of the output, the output, the logarithms of the sums, and the inputs."""
+
+    def more(rng: np.random.Generator) -> list[Array]:
+        from rushlight import kernels
+
+        inputs = build(rng)
+        out, lse = kernels.sdpa(*inputs[:3], inputs[3] if len(inputs) > 3 else None, causal, None, drop)
+        return [rng.standard_normal(shape), np.ascontiguousarray(out), lse, *inputs]
+
+    return more
+
+
+def _positive(shape: tuple[int, ...], states: int, least: float = 0.0) -> Build:
+    """A parameter, its gradient, and states that are positive."""
+    return lambda rng: [
+        rng.standard_normal(shape),
+        rng.standard_normal(shape),
+        *(rng.random(shape) + least for _ in range(states)),
+    ]
+
+
+def steps() -> Iterator[Case]:
+    for shape in ((), (0,), (1,), (7,), (2, 3), (33, 65), (3, 5, 7), (257, 1025)):
+        large = _size(shape) > 20_000
+        yield Case(f"adam {shape}", _positive(shape, 3), lambda K, *a: K.adam(*a, 3.0, 0.1, 0.9, 0.99, 1e-3, 0.1),
+                   (0, 2, 3, 4), large, 4)  # fmt: skip
+        yield Case(f"adamw {shape}", _positive(shape, 2),
+                   lambda K, p, g, m, v: K.adam(p, g, m, v, None, 3.0, 0.1, 0.4, 0.99, 1e-3, 0.1, True, True), (0, 2, 3), large, 4)  # fmt: skip
+        yield Case(f"sgd {shape}", normal(shape, shape), lambda K, p, g: K.sgd(p, g, None, 0.1, 0, 0, 0.1), (0,), large)
+        yield Case(f"sgd with momentum {shape}", normal(shape, shape, shape),
+                   lambda K, p, g, b: K.sgd(p, g, b, 0.1, 0.9, 0.2, 0.1, True), (0, 2), large)  # fmt: skip
+        yield Case(
+            f"adagrad {shape}",
+            _positive(shape, 1),
+            lambda K, *a: K.adagrad(*a, 3.0, 0.1, 0.1, 1e-3, 0.1),
+            (0, 2),
+            large,
+            4,
+        )
+        yield Case(f"rmsprop {shape}", _positive(shape, 3, 3.0), lambda K, *a: K.rmsprop(*a, 0.1, 0.9, 1e-3, 0.1, 0.9),
+                   (0, 2, 3, 4), large, 4)  # fmt: skip
+
+
+def cases() -> list[Case]:
+    """All of them, by name."""
+    return [case for family in (elementwise, rowwise, norms, gathers, windows, attention, steps) for case in family()]
