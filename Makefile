@@ -6,16 +6,20 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 CORE := --cov --cov-report=term
+SECONDS := 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format docs bench clean
+.PHONY: help demo test test-all sweep sanitize lint format docs bench fuzz clean
 
 help:
 	@echo "make demo      train a vision transformer on real digits in three ways and measure its memory"
 	@echo "make test      the tests, warnings as errors, with coverage of the core"
 	@echo "make test-all  the same with the slow tests"
+	@echo "make sweep     every kernel against its reference and PyTorch, over layouts, dtypes, sizes and threads"
+	@echo "make sanitize  a part of it with kernels built with -fsanitize=address,undefined"
 	@echo "make lint      ruff and mypy --strict"
 	@echo "make docs      build the documentation into site/"
+	@echo "make fuzz      random programs against PyTorch for SECONDS=60 (more options with ARGS)"
 	@echo "make bench     compare with PyTorch in one run (installs torch into the environment)"
 
 # One stamp per group of requirements, so that each group is installed once and again when pyproject.toml changes.
@@ -35,6 +39,12 @@ test: $(VENV)/.ready-test
 test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n auto $(CORE) $(ARGS)
 
+sweep: $(VENV)/.ready-test
+	$(BIN)/python tools/sweep_kernels.py $(ARGS)
+
+sanitize: $(VENV)/.ready-test
+	$(BIN)/python tools/sanitize.py $(ARGS)
+
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,5 +61,9 @@ bench: $(VENV)/.ready-parity
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/steps.py
 
+# Without PyTorch, which .ci/run installs and nothing here demands, rushlight is compared with itself.
+fuzz: $(VENV)/.ready-test
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS) $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .coverage*
+	rm -rf $(VENV) .sanitized build dist site .pytest_cache .mypy_cache .ruff_cache .coverage*

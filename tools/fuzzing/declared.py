@@ -1,0 +1,117 @@
+"""Differences that docs/differences.md declares.  Each entry names its row there and swallows nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .comparing import Difference
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declared difference: ``row`` is how its row of the page begins, ``applies`` recognizes it."""
+
+    row: str
+    applies: Callable[[Difference], bool]
+
+
+def text(difference: Difference) -> str:
+    """The program's text up to the difference."""
+    last = len(difference.statements) if difference.step is None else difference.step + 1
+    return "\n".join(difference.statements[:last])
+
+
+def statement(difference: Difference) -> str:
+    """The statement whose outcome differs, or nothing."""
+    return "" if difference.step is None else difference.statements[difference.step]
+
+
+def refused_by(difference: Difference, *phrases: str, by: str = "subject") -> bool:
+    """Whether an outcome differs because one side alone refuses in these words."""
+    message = getattr(getattr(difference, by), "message", "")
+    return difference.step is not None and any(phrase in message for phrase in phrases)
+
+
+# A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
+ONE_OPERATOR = (
+    {"Addmm", "Linear"},
+    {"NllLoss", "CrossEntropy"},
+    {"Fill", "Zero"},
+    {"T", "Transpose", "Permute", "Alias", "Movedim"},
+    {"View", "ReshapeAlias", "UnsafeView", "Unflatten", "AsStrided"},
+    {"Unsqueeze", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Alias", "Unfold"},
+    {"UnsafeSplit", "Split", "Slice"},
+    {"Bmm", "Mm", "Mv", "Dot", "UnsafeView", "MatMul", "View"},
+    {"Pow", "Square"},
+    {"Sub", "Rsub", "Add", "AddScaled"},
+    {"Copys", "Copy", "CopyInto", "CopySlices"},
+    {"Neg", "Div", "ConjPhysical", "Conj"},
+    {"DiagonalBackward", "DiagonalZeros"},
+    {"RealPart", "Select", "ImagPart"},
+)
+
+
+def stem(name: object) -> str:
+    """The operator in the name of a node."""
+    return str(name).replace("Backwards", "Backward").removesuffix("Backward")
+
+
+def node_name(difference: Difference) -> bool:
+    """Whether a node has another name, one of the same operator."""
+    names = {stem(difference.reference), stem(difference.subject)}
+    return difference.what == "grad_fn" and any(names <= group for group in ONE_OPERATOR)
+
+
+def view_name(difference: Difference) -> bool:
+    """Whether a view that was changed shows the operator of the view."""
+    return difference.what == "grad_fn" and stem(difference.reference) == "AsStrided" and bool(difference.subject)
+
+
+def linearized(difference: Difference) -> bool:
+    """Whether gradients of func.linearize differ."""
+    return "linearize(" in text(difference) and difference.what in ("value", "grad", "requires_grad", "is_leaf")
+
+
+def values_after_resize(difference: Difference) -> bool:
+    """Whether values differ after elements were added."""
+    return "resize_" in text(difference) and difference.what == "value"
+
+
+def packed_by_checkpoint(difference: Difference) -> bool:
+    """Whether hooks around a checkpoint saw its inputs, or did not."""
+    around = re.search(r"saved_tensors_hooks|allow_mutation|save_on_cpu", text(difference)) is not None
+    return (
+        around
+        and "checkpoint(" in text(difference)
+        and (difference.where.startswith("log") or difference.step is not None)
+    )
+
+
+def special_without_derivative(difference: Difference) -> bool:
+    """Whether a special function drops its gradient in PyTorch."""
+    dropped = difference.what in ("requires_grad", "is_leaf") or difference.reference is None
+    return "torch.special." in text(difference) and dropped
+
+
+DECLARED: tuple[Declared, ...] = (
+    Declared("saved-tensor hooks around a checkpoint or `allow_mutation_on_saved_tensors`", packed_by_checkpoint),
+    Declared("`special.*` functions without a derivative", special_without_derivative),
+    Declared("gradients of `func.linearize`", linearized),
+    Declared("elements that `resize_` adds", values_after_resize),
+    Declared("names in the graph of views that are changed afterwards", view_name),
+    Declared("names in the graph", node_name),
+    Declared(
+        "`x.mul_(x)` and the like with gradient", lambda d: refused_by(d, "modified by an inplace", by="reference")
+    ),
+    Declared(
+        "in-place operations whose operands share part of their memory",
+        lambda d: refused_by(d, "single memory location", "some elements of the input", by="reference"),
+    ),
+)
+
+
+def declared(difference: Difference) -> bool:
+    """Whether the page of differences names this one."""
+    return any(entry.applies(difference) for entry in DECLARED)

@@ -1,0 +1,83 @@
+"""rushlight against itself: while it records, under anomaly mode, by the general path of every operator, and without
+native kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import rushlight
+from rushlight import memory
+from rushlight.kernels.native import loader
+
+from ..program import Side, Writer
+from . import functions, grads, hooks, layers, modes, operators, saved, transforms, views
+from .base import Kind
+
+DRAWS = (views.draw, views.draw, modes.draw, grads.draw, hooks.draw, functions.draw, saved.draw, transforms.draw)
+DIRECT = (views.draw, grads.draw, hooks.draw, transforms.draw)  # those without saved-tensor hooks of their own
+NUMERIC = ("grad_fn", "version", "storage", "offset", "output_nr")
+
+
+def any_kind(w: Writer) -> None:
+    """A program of another kind."""
+    w.rng.choice(DRAWS)(w)
+
+
+def direct(w: Writer) -> None:
+    """A program of a kind that packs nothing itself."""
+    w.rng.choice(DIRECT)(w)
+
+
+def numeric(w: Writer) -> None:
+    """Layers, or operators of our own choice."""
+    if w.maybe(0.6):
+        layers.draw(w)
+    else:
+        operators.ask(w, operators.own(w))
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Memory is recorded."""
+    memory.record_history()
+    try:
+        yield
+    finally:
+        memory.record_history(None)
+
+
+@contextmanager
+def plain_python() -> Iterator[None]:
+    """No native kernels."""
+    tables = loader.tables()
+    loader._tables = {}
+    try:
+        yield
+    finally:
+        loader._tables = tables
+
+
+def identity_hooks() -> AbstractContextManager[Any]:
+    """Saved-tensor hooks that change nothing: every operator takes its general path."""
+    return rushlight.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+
+
+def sides(name: str, around: Callable[[], AbstractContextManager[Any]], prelude: str = "") -> tuple[Side, Side]:
+    """rushlight as it is, and inside of something that must not change results."""
+    return Side("plain", rushlight, prelude), Side(name, rushlight, prelude, exact=not prelude, around=around)
+
+
+KINDS = {
+    "recorded": Kind("recorded", any_kind, partial(sides, "recorded", recorded)),
+    "anomaly": Kind(
+        "anomaly",
+        any_kind,
+        partial(sides, "anomaly mode", partial(rushlight.autograd.detect_anomaly, check_nan=False)),
+        ("alive",),
+    ),
+    "general": Kind("general", direct, partial(sides, "general path", identity_hooks)),
+    "native": Kind("native", numeric, partial(sides, "without native kernels", plain_python, layers.PRELUDE), NUMERIC),
+}

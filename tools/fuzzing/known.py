@@ -1,0 +1,119 @@
+"""Findings that are not mended yet, each with its reason: printed after every run, and to be emptied."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .comparing import Difference
+
+NAMED = ("grad_fn", "output_nr")
+SHARED = (
+    "value",
+    "storage",
+    "offset",
+    "stride",
+    "version",
+    "shape",
+    "grad",
+    "leniency",
+    "outcome",
+    "is_leaf",
+    "requires_grad",
+    "output_nr",
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding that is known.
+
+    reason: what differs. program: a pattern of the program's text; message: a pattern of either side's refusal;
+    what: the facts that differ by it, () for all.
+    """
+
+    reason: str
+    program: str = ""
+    message: str = ""
+    what: tuple[str, ...] = ()
+
+    def applies(self, difference: Difference) -> bool:
+        """Whether the difference is this one."""
+        said = " ".join(str(getattr(side, "message", "")) for side in (difference.reference, difference.subject))
+        return (
+            (not self.what or difference.what in self.what)
+            and re.search(self.program, "\n".join(difference.statements)) is not None
+            and re.search(self.message, said) is not None
+        )
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "results of torch.func that do not depend on what requires grad",
+        r"torch\.func\.",
+        r"does not require grad and",
+        ("outcome",),
+    ),
+    Known(
+        "results of torch.func and tangents that do not depend on what requires grad",
+        r"torch\.func\.|unpack_dual",
+        what=("requires_grad", "is_leaf"),
+    ),
+    Known("clone().mul_() inside grad of jvp", r"torch\.func\.", r"modified by an inplace operation.*CloneBackward0"),
+    Known(
+        "outputs that are inputs of grad, with gradients that require grad",
+        r"grad_outputs=",
+        what=("requires_grad", "is_leaf", "outcome"),
+    ),
+    Known("hooks switched off and changes allowed, nested", r"disable_saved_tensors_hooks", what=("leniency",)),
+    Known(
+        "dtypes that an operator has no result for, named as such",
+        message=r"expected? (a )?(tensor of |dtype )?floating.point|Expected a floating point|must have a floating-point dtype",
+    ),
+    Known("functional.embedding_bag of (weight, input)", r"embedding_bag", "were swapped"),
+    Known("results of products that PyTorch changes in place itself", r" @ ", what=("version",)),
+    Known(
+        "conjugates of real numbers, their versions and layouts",
+        r"\.(conj|H|mH|adjoint)\b",
+        what=("storage", "version", "grad_fn"),
+    ),
+    Known("conj_physical() of real numbers is a copy", r"conj_physical", what=SHARED),
+    Known("unsafe_chunk and unsafe_split give copies", r"unsafe_(chunk|split)", what=SHARED),
+    Known("set_, .data = and resize_ as changes, and of tensors with a graph", r"\.set_\(|\.data = |\.resize_(as_)?\("),
+    Known("view(dtype) keeps the gradient where PyTorch drops it", r"\.view\(torch\.\w+\)"),
+    Known(
+        "detach_, requires_grad_ of views",
+        r"(?m)^\s*v\d+\.(detach_|requires_grad_)\(",
+        r"",
+        ("outcome", "leniency", "is_leaf", "requires_grad", "grad"),
+    ),
+    Known("div and var save their results", message=r"(Div|Var|Std|Pow)\w*Backward0 saved as its result"),
+    Known("inference mode with gradients enabled inside, and inference tensors that require grad", r"inference_mode"),
+    Known("custom functions: inputs returned as they are, dirty, saved or twice", r"torch\.autograd\.Function"),
+    Known("hooks of saved tensors around checkpoints", r"checkpoint\.checkpoint"),
+    Known("names and numbers of outputs in the graph", what=NAMED),
+    Known(
+        "unflatten, mT of 0-dimensional tensors",
+        r"\.(unflatten|mT|T|H|mH|adjoint)\b",
+        r"unflatten|only supported on matrices",
+    ),
+    Known("materialized gradients require no grad", r"materialize_grads=True"),
+    Known(
+        "hooks when what backward begins with, or ends at, is a leaf or is not reached",
+        r"register_(multi_grad_|pre)?hook|retain_grad",
+        what=("value",),
+    ),
+    Known("multi-grad hooks of leaves that are outputs", r"register_multi_grad_hook", what=("outcome",)),
+    Known("backward(create_graph=True) makes a cycle, as it warns", r"backward\(.*create_graph=True", what=("alive",)),
+    Known("cat of empty tensors", r"torch\.(cat|stack)\(", what=("requires_grad", "is_leaf")),
+    Known("strides of results in another order", what=("stride",)),
+    Known("clamp of complex numbers", r"clamp_?\(", "clamp is not supported for complex"),
+    Known(
+        "index operators of 0-dimensional and empty tensors", r"index_|put_|masked_fill_", what=("outcome", "leniency")
+    ),
+)
+
+
+def known(difference: Difference) -> str | None:
+    """Why this difference is expected for now, or None."""
+    return next((entry.reason for entry in KNOWN if entry.applies(difference)), None)
