@@ -81,7 +81,7 @@ class ParametrizationList(ModuleList):
         self._adopt(original, new)
         if not unsafe:
             try:
-                check_like(self, before)
+                check_like(self(), before)
             except Exception:
                 _put(original, before)
                 raise
@@ -155,17 +155,15 @@ class ParametrizationList(ModuleList):
         return value
 
 
-def check_like(listed: ParametrizationList, before: Any) -> None:
-    """Raise ValueError where the computed tensor does not look like the original."""
-    computed = listed()
+def check_like(computed: Any, before: Any, names: tuple[str, str] = ("unparametrized ", "parametrized ")) -> None:
+    """Raise ValueError where the computed tensor does not look like `before`; `names` is what the two are called."""
     if not isinstance(computed, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
     for what in ("dtype", "shape"):
         if getattr(computed, what) != getattr(before, what):
             raise ValueError(
-                f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
-                f"enabled.\nunparametrized {what}: {getattr(before, what)}\nparametrized {what}: "
-                f"{getattr(computed, what)}"
+                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
+                f"enabled.\n{names[0]}{what}: {getattr(before, what)}\n{names[1]}{what}: {getattr(computed, what)}"
             )
 
 
@@ -240,15 +238,7 @@ def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
         value = getattr(module, name)
         with no_grad():
             computed = parametrization(value)
-        if not isinstance(computed, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
-        for what in ("dtype", "shape"):
-            if getattr(computed, what) != getattr(value, what):
-                raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag "
-                    f"is enabled.\nmodule.{name}.{what}: {getattr(value, what)}\n"
-                    f"parametrization(module.{name}).{what}: {getattr(computed, what)}"
-                )
+        check_like(computed, value, (f"module.{name}.", f"parametrization(module.{name})."))
         check_inverse(parametrization, computed, name)
     listed.append(parametrization)
     listed.unsafe |= unsafe
