@@ -208,3 +208,31 @@ def test_what_a_custom_function_calls_its_attributes_does_not_matter() -> None:
     finally:
         memory.record_history(None)
     assert float(x.grad[0]) == 2
+
+
+def test_a_long_recording_does_not_count_itself() -> None:
+    """Nor what is made after it: events are read into 44 MB here, and the program used 1."""
+    memory.record_history()
+    memory.reset_peak()
+    held = [np.empty(1000) for _ in range(100)]
+    for i in range(250_000):
+        held[i % 100] = np.empty(1000)
+    assert memory.recording().peak()[0] == memory.peak()  # also while it still records
+    memory.record_history(None)
+    first = memory.recording()
+    assert len(first.time) >= 500_000 and first.peak()[0] == memory.peak()
+    later = np.ones(10_000_000)
+    r = memory.recording()
+    assert r.peak()[0] == first.peak()[0] < memory.peak() and len(r.time) == len(first.time)
+    assert r.live()[-1] == first.live()[-1] and later.nbytes not in r.size
+
+
+def test_what_is_freed_after_a_recording_was_alive_at_its_end() -> None:
+    x = np.ones(1_000_000)
+    memory.record_history()
+    y = np.ones(1_000_001)
+    memory.record_history(None)
+    before = memory.recording()
+    del x, y
+    assert memory.recording().live()[-1] == before.live()[-1]
+    assert {8_000_000, 8_000_008} <= set(memory.recording().size.tolist())

@@ -7,9 +7,10 @@ kernels do.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ _PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_Ge
 _p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "exact": (_i,), "limit": (_n, _p),
-    "record": (_n, _i), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
+    "record": (_n, _i), "aside": (_i,), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
     "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
@@ -48,7 +49,10 @@ class Library:
         library = ctypes.PyDLL(path)
         for name, kinds in _ARGUMENTS.items():
             function = library[f"rl_memory_{name}"]
-            function.argtypes, function.restype = kinds, _i if name in ("label", "events", "stack_size") else None
+            function.argtypes, function.restype = (
+                kinds,
+                _i if name in ("label", "events", "stack_size", "aside") else None,
+            )
             setattr(self, name, function)
         self.handler.restype = _p
         addresses = (ctypes.cast(getattr(ctypes.pythonapi, name), _p) for name in _PYTHON)
@@ -155,16 +159,28 @@ def limit(most: int, make_room: Callable[[int], None] | None) -> Any:
     return room
 
 
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """What this thread allocates within is about the recording: it is no part of it, and not counted (from 32 KiB on)."""
+    former = _library.aside(1) if _library is not None else 0
+    try:
+        yield
+    finally:
+        if _library is not None:
+            _library.aside(former)
+
+
 def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
     """What was recorded: events (E) and how many were dropped before them, blocks alive (B), and stacks.
 
-    A stack is a list of code objects and positions in them, innermost first.
+    Once the recording is over, alive is what was when it ended.  A stack is a list of code objects and positions in
+    them, innermost first.
     """
     lib = library()
     sizes = (ctypes.c_int64 * 4)()
     lib.sizes(sizes)
     events = np.zeros(0, EVENT)
-    # Room for the blocks that this function itself makes; again if other threads made more meanwhile.
+    # Again if other threads made more meanwhile.
     while not lib.events(events.ctypes.data, len(events), sizes):
         events = np.zeros(sizes[0] + sizes[2] + 64, EVENT)
     kept, dropped, alive, stacks = sizes

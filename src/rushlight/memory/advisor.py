@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rushlight.kernels import allocator
 from rushlight.memory import techniques
 from rushlight.memory.recording import Recording
 from rushlight.memory.techniques import Applied
@@ -37,6 +38,7 @@ class Advice:
         return f"{self.title}: -{size(self.saves)}. {self.text}"
 
 
+@allocator.aside()
 def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
     """What would lower the peak of a recording, the most first.
 

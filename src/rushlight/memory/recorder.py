@@ -200,12 +200,13 @@ class Recorder:
     # The result ---------------------------------------------------------------------------------------
 
     def recording(self) -> Recording:
-        """What was recorded so far."""
-        rows, dropped, alive, stacks = allocator.read()
+        """What was recorded so far.  Its own arrays are not among it."""
         operators = _Table()
         modules = _Table()
-        pairs = [(operators[o], modules[m]) for o, m in self.labels]
-        recording = assemble(rows, alive, dropped, self.lump, np.array(pairs or [(0, 0)], np.int32), self.zero)
+        with allocator.aside():
+            rows, dropped, alive, stacks = allocator.read()
+            pairs = [(operators[o], modules[m]) for o, m in self.labels]
+            recording = assemble(rows, alive, dropped, self.lump, np.array(pairs or [(0, 0)], np.int32), self.zero)
         recording.stacks = [frames(stack) for stack in stacks]
         recording.operators, recording.modules, recording.marks = list(operators), list(modules), list(self.marks)
         return recording

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.kernels import allocator
+
 CATEGORIES = (
     "unknown",
     "parameter",
@@ -90,6 +92,7 @@ class Recording:
         """Bytes alive after each event.  (E) int64"""
         return self.initial_bytes() + np.cumsum(self.deltas())
 
+    @allocator.aside()
     def peak(self) -> tuple[int, int]:
         """The most bytes alive at once, and the event after which they were (-1: at the beginning)."""
         live = self.live()

@@ -8,6 +8,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+from rushlight.kernels import allocator
 from rushlight.memory import advisor, page, snapshots
 from rushlight.memory.recording import CATEGORIES, Recording
 from rushlight.memory.replay import Breakdown, breakdown, phases, settled
@@ -67,6 +68,7 @@ def named(source: Source, title: str | None, default: str = "this run") -> tuple
     return snapshots.load(source), title or os.path.basename(os.fspath(source))
 
 
+@allocator.aside()
 def render(recording: Recording, name: str, other: Recording | None = None, other_name: str = "") -> str:
     """The page as text."""
     if other is not None and name == other_name:

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from rushlight.kernels import allocator
 from rushlight.memory import advisor
 from rushlight.memory.recording import CATEGORIES, Recording
 from rushlight.memory.replay import Breakdown, breakdown, phases, settled, timeline
@@ -22,6 +23,7 @@ EIGHTHS = " ▁▂▃▄▅▆▇█"
 STACKED = list(COLORS)  # from the floor up
 
 
+@allocator.aside()
 def text_report(
     recording: Source,
     width: int | None = None,

@@ -70,7 +70,7 @@ void add(std::atomic<int64_t> &own, int64_t more) {
     own.store(own.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-enum Flags { kRecording = 1, kLimited = 2, kExact = 4 };
+enum Flags { kRecording = 1, kLimited = 2, kExact = 4, kAside = 8 };
 std::atomic<int> flags{0};
 constexpr size_t kLarge = 32768;  // bytes from which on a block is in the table also when nothing is recorded
 
@@ -161,6 +161,7 @@ struct Recorder {
     uint64_t written = 0;  // events so far; the ring holds the last of them
     int64_t numbers = 0;   // blocks so far
     std::unordered_map<void *, Block> alive;
+    std::vector<Event> left;  // what was alive when the recording stopped
     std::unordered_map<std::vector<Line>, int32_t, Hash> stacks;
     std::vector<const std::vector<Line> *> order;
     int depth = 0;
@@ -171,6 +172,8 @@ Recorder *recorder = new Recorder();  // never destroyed: arrays die after stati
 thread_local uint32_t thread_number = 0;
 thread_local bool inside = false;  // in the recorder itself
 thread_local bool making = false;  // in the function that makes room
+thread_local bool aside = false;   // what this thread makes is about the recording, and no part of it
+std::atomic<int> asides{0};
 
 int64_t now() {
     timespec t;
@@ -214,6 +217,10 @@ void push(Recorder &r, Event e) {
     e.time = e.time ? e.time : now();
     e.thread = this_thread(r);
     r.ring[r.written++ % r.room] = e;
+}
+
+Event alive_event(void *block, const Block &b) {
+    return {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kAlloc, b.category, {}};
 }
 
 void push_birth(Recorder &r, void *block, Block &b) {
@@ -353,7 +360,11 @@ bool admitted(size_t bytes, void *&block) {
 
 void *enter(void *block, size_t bytes);
 
+// Whether a block is neither counted nor recorded.  Small ones are: their deaths could not be told from those of others.
+bool uncounted(size_t bytes) { return is(kAside) && aside && bytes >= kLarge; }
+
 void *allocate(void *, size_t bytes) {
+    if (uncounted(bytes)) return std::malloc(bytes);
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (!block) {
@@ -366,6 +377,7 @@ void *allocate(void *, size_t bytes) {
 void *allocate_zeros(void *, size_t number, size_t each) {
     size_t bytes;
     if (__builtin_mul_overflow(number, each, &bytes)) return nullptr;
+    if (uncounted(bytes)) return std::calloc(number, each);
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (block) return std::memset(enter(block, bytes), 0, bytes);
@@ -392,10 +404,20 @@ size_t size_of(void *block) {
     return usable(block);
 }
 
+// Of a block that is large before or afterwards; if it was counted, it no longer is.
+void *resize_aside(void *block, size_t before, size_t bytes) {
+    died(block, before);
+    void *moved = std::realloc(block, bytes ? bytes : 1);
+    if (!moved || bytes >= kLarge) return moved;
+    count(int64_t(bytes));
+    return enter(moved, bytes);
+}
+
 // NumPy does not say how large the block was.
 void *resize(void *, void *block, size_t bytes) {
     if (!block) return allocate(nullptr, bytes);
     size_t before = size_of(block);
+    if (uncounted(std::max(before, bytes))) return resize_aside(block, before, bytes);
     if (!counted(bytes)) return nullptr;
     died(block, before);
     void *moved = std::realloc(block, bytes ? bytes : 1);
@@ -504,9 +526,24 @@ RL_EXPORT void rl_memory_limit(int64_t most, void (*room)(int64_t)) {
     else flags &= ~kLimited, pool->trim(0, 0);
 }
 
+// Whether what this thread allocates from now on is about the recording: large blocks are then not counted.  Returns what
+// was said before.
+RL_EXPORT int rl_memory_aside(int on) {
+    bool former = aside;
+    if (bool(on) == former) return former;
+    aside = on;
+    if ((asides += on ? 1 : -1) > 0) flags |= kAside;
+    else flags &= ~kAside;
+    return former;
+}
+
 // Start anew with a ring for `events` events and stacks of `depth` lines; 0 events: stop, keeping what there is.
 RL_EXPORT void rl_memory_record(int64_t events, int depth) {
     Recorder &r = *recorder;
+    if (!events && is(kRecording)) {
+        std::lock_guard<std::mutex> hold(r.lock);
+        for (auto &[block, b] : r.alive) r.left.push_back(alive_event(block, b));
+    }
     flags &= ~kRecording;
     if (!events) return;
     for (auto *lines : r.order)
@@ -514,6 +551,7 @@ RL_EXPORT void rl_memory_record(int64_t events, int depth) {
     std::lock_guard<std::mutex> hold(r.lock);
     r.order.clear();
     r.stacks.clear();
+    r.left.clear();
     r.written = 0;
     r.numbers = 0;
     for (auto at = r.alive.begin(); at != r.alive.end();)
@@ -600,11 +638,11 @@ RL_EXPORT void rl_memory_sizes(int64_t *out) {
     uint64_t kept = std::min<uint64_t>(r.written, r.room);
     out[0] = int64_t(kept);
     out[1] = int64_t(r.written - kept);
-    out[2] = int64_t(r.alive.size());
+    out[2] = int64_t(is(kRecording) ? r.alive.size() : r.left.size());
     out[3] = int64_t(r.order.size());
 }
 
-// The events kept, oldest first, then a birth for every block alive, and the sizes of `rl_memory_sizes`; whether there
+// The events kept, oldest first, then a birth for every block alive (or that was, when the recording stopped), and the sizes of `rl_memory_sizes`; whether there
 // was room for them (in `room` events: other threads go on meanwhile).
 RL_EXPORT int rl_memory_events(Event *out, int64_t room, int64_t *sizes) {
     Recorder &r = *recorder;
@@ -613,8 +651,9 @@ RL_EXPORT int rl_memory_events(Event *out, int64_t room, int64_t *sizes) {
     if (sizes[0] + sizes[2] > room) return 0;
     uint64_t kept = sizes[0];
     for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.room];
-    for (auto &[block, b] : r.alive)
-        *out++ = {0, b.number, int64_t(block), b.size, 0, b.stack, b.label, 0, kAlloc, b.category, {}};
+    if (!is(kRecording)) std::copy(r.left.begin(), r.left.end(), out);
+    else
+        for (auto &[block, b] : r.alive) *out++ = alive_event(block, b);
     return 1;
 }
 
