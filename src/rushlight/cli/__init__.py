@@ -15,6 +15,7 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": "train a vision transformer on real digits in three ways and measure its memory",
     "run": "run an unmodified PyTorch script on rushlight",
+    "install-as-torch": "count as PyTorch in this virtual environment, for pip and for `import torch`",
     "memory": "show where memory goes: a report on a recording or a script, advice in bytes",
     "doctor": "say what this machine offers, what is in use, and what it measured",
     "info": "print the versions in use, for a bug report",
@@ -48,6 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if known.command is None:
         parser.print_help()
         return 2
-    module = importlib.import_module(f"rushlight.cli.{known.command}")
+    module = importlib.import_module(f"rushlight.cli.{known.command.replace('-', '_')}")
     status: int = module.main(arguments[1:]) or 0
     return status

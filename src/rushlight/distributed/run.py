@@ -1,0 +1,63 @@
+"""``torchrun``: starts a script as one process of a group of one.
+
+More processes are refused: a group has one member here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line, as far as it means something for one process; other options are taken and have no effect."""
+    parser = argparse.ArgumentParser(prog="torchrun", description="Start a training script with a process group.")
+    for name, usual in (("nproc-per-node", "1"), ("nnodes", "1"), ("node-rank", "0"), ("master-addr", "localhost"),
+                        ("master-port", "29500"), ("rdzv-id", "none"), ("rdzv-backend", ""), ("rdzv-endpoint", ""),
+                        ("rdzv-conf", ""), ("max-restarts", "0"), ("monitor-interval", "0.1"), ("start-method", "spawn"),
+                        ("role", "default"), ("log-dir", ""), ("redirects", "0"), ("tee", "0")):  # fmt: skip
+        parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=usual)
+    parser.add_argument("--standalone", action="store_true", help="on this machine alone")
+    parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
+    parser.add_argument("--no-python", "--no_python", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("training_script")
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
+    given = parser.parse_args(argv)
+    if given.nnodes not in ("1", "1:1") or given.nproc_per_node not in ("1", "auto", "cpu"):
+        parser.error(
+            f"a process group of rushlight has one process; got --nnodes {given.nnodes} --nproc-per-node "
+            f"{given.nproc_per_node}. Start it with --nproc-per-node 1"
+        )
+    if given.no_python:
+        parser.error("--no-python starts a program that is no Python script: start it itself")
+    return given
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a script with the variables that `init_process_group` reads.
+
+    argv: the arguments, the process's own by default.  Exits with status 2 where more than one process is asked for.
+    """
+    given = parsed(argv)
+    os.environ.update(
+        RANK="0", LOCAL_RANK="0", GROUP_RANK="0", ROLE_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", ROLE_WORLD_SIZE="1",
+        MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port, TORCHELASTIC_RUN_ID=given.rdzv_id,
+        TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS=given.max_restarts,
+    )  # fmt: skip
+    sys.argv[:] = [given.training_script, *given.training_script_args]
+    if given.module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(given.training_script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(given.training_script)))
+        runpy.run_path(given.training_script, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
