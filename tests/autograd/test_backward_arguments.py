@@ -120,3 +120,62 @@ def test_whether_several_threads_may_be_used_is_noted():
     setting(False)
     assert not enabled()
     setting(True)
+
+
+def test_the_gradient_given_for_an_output_that_is_an_input_keeps_its_graph():
+    x = leaf(2)
+    y = x * 3
+    (g,) = torch.autograd.grad(y, y, y)
+    assert g is y and torch.autograd.grad(g.sum(), x)[0].tolist() == [3.0, 3.0]
+    zero = torch.zeros(2, requires_grad=True)
+    assert torch.autograd.grad(zero, zero, zero)[0] is zero
+    (once,) = torch.autograd.grad([y * 1, y], y, [torch.ones(2), y])  # more than what was given
+    assert not once.requires_grad and once.tolist() == [4.0, 4.0]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+def test_a_gradient_with_a_graph_is_added_to_in_place_and_keeps_it():
+    x = leaf(2)
+    (x * x).sum().backward(create_graph=True)
+    first = x.grad
+    penalty = (first * first).sum()
+    x.backward(torch.ones(2))
+    assert x.grad is first and first.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(penalty, x)
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [2.0, 2.0]
+    x.grad = None
+
+
+def test_an_input_before_one_that_is_refused_retains_its_gradient():
+    x = leaf(2)
+    y = x * 2
+    with pytest.raises(RuntimeError, match=r"does not require grad: input 1 of backward\(\)"):
+        y.sum().backward(inputs=[y, x.detach()])
+    assert y.retains_grad
+
+
+def test_batched_gradients_leave_grad_of_tensors_that_retain_it_alone():
+    x = leaf(2)
+    y = x * 2
+    y.retain_grad()
+    (g,) = torch.autograd.grad(y.sum(), x, torch.arange(3.0), is_grads_batched=True)
+    assert g.tolist() == [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]] and y.grad is None
+
+
+def test_batched_gradients_of_a_diagonal_that_was_filled_beyond_a_transpose():
+    x = leaf(3, 2)
+    y = x * 1
+    y.fill_diagonal_(5.0)
+    (one,) = torch.autograd.grad(y.t().sum(), x, retain_graph=True)
+    (g,) = torch.autograd.grad(y.t().sum(), x, torch.ones(2), is_grads_batched=True)
+    assert one.tolist() == [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] and g.tolist() == [one.tolist()] * 2
+
+
+def test_batched_gradients_of_a_diagonal_of_memory_in_columns():
+    x = leaf(2, 3)
+    y = (x * 1).t().clone()
+    assert y.stride() == (1, 3)
+    y.diagonal().zero_()
+    (g,) = torch.autograd.grad(y.sum(), x, torch.ones(2), is_grads_batched=True)
+    assert g.tolist() == [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]] * 2

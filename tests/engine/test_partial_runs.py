@@ -241,3 +241,27 @@ def test_a_gradient_by_a_late_tensor_looks_at_no_more_in_a_longer_graph(monkeypa
         (d,) = torch.autograd.grad(g, y, torch.ones(4), create_graph=True, allow_unused=True)
         y = y + 0.001 * g + 0.0001 * d
     assert len(looked_at) == 40 and looked_at[-1] == looked_at[1] <= 4
+
+
+def test_hooks_of_the_one_output_run_though_it_leads_to_no_target():
+    x, z, seen = ones(), ones(), []
+    out = x.exp().sum()
+    out.retain_grad()
+    out.register_hook(lambda g: seen.append("output"))
+    out.grad_fn.register_prehook(lambda g: seen.append("node"))
+    x.register_hook(lambda g: seen.append("leaf"))
+    assert torch.autograd.grad(out, z, allow_unused=True, retain_graph=True) == (None,)
+    assert seen == ["output"] and out.grad == 1
+    assert torch.autograd.grad(x, z, torch.ones(2), allow_unused=True) == (None,)
+    assert seen == ["output", "leaf"]
+    torch.autograd.grad([out, x.sum()], z, allow_unused=True)  # of several, none is run
+    assert seen == ["output", "leaf"]
+
+
+def test_hooks_of_one_output_of_several_run_though_it_leads_to_no_target():
+    x, z, seen = torch.ones(2, 2, requires_grad=True), ones(), []
+    first, second = (x * 1).unbind()
+    second.register_hook(seen.append)
+    first.register_hook(seen.append)
+    torch.autograd.grad(second, z, torch.full((2,), 3.0), allow_unused=True)
+    assert len(seen) == 1 and seen[0].tolist() == [3.0, 3.0]

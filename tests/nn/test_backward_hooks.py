@@ -114,3 +114,12 @@ def test_the_bias_of_a_linear_layer_gets_its_gradient_before_the_weight(shape, h
         out.sum().backward()
         assert layer.weight.grad.shape == (5, 2) and layer.bias.grad.shape == (5,)
     assert seen == ["bias", "weight"]
+
+
+def test_hooks_of_the_outputs_node_run_before_those_of_the_module():
+    layer, seen = nn.Linear(2, 1), []
+    layer.register_full_backward_pre_hook(lambda m, go: seen.append("module"))
+    out = layer(torch.ones(1, 2, requires_grad=True))
+    out.grad_fn.register_prehook(lambda g: seen.append("node"))
+    out.backward()
+    assert seen == ["node", "module"]

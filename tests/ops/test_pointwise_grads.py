@@ -153,3 +153,16 @@ def test_rounded_quotients_have_zero_gradients(mode: str) -> None:
     x, y = torch.tensor([3.3], requires_grad=True), torch.tensor([2.0], requires_grad=True)
     torch.div(x, y, rounding_mode=mode).backward()
     assert x.grad.item() == y.grad.item() == 0
+
+
+def test_the_slope_of_the_first_power_depends_on_its_input_with_slope_0():
+    x = torch.tensor([2.0, -3.0], requires_grad=True)
+    (g,) = torch.autograd.grad((x**1).sum(), x, create_graph=True)
+    assert g.tolist() == [1.0, 1.0] and torch.autograd.grad(g.sum(), x)[0].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("fn", [torch.round, torch.floor, torch.sign, lambda x: x**0])
+def test_zeros_that_are_a_gradient_have_no_graph(fn):
+    x = torch.tensor([1.4, -2.6], requires_grad=True)
+    (g,) = torch.autograd.grad((fn(x) * x.detach()).sin().sum(), x, create_graph=True)
+    assert g.tolist() == [0.0, 0.0] and not g.requires_grad

@@ -115,11 +115,14 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], tolerance: float) ->
     tolerance = 0.0 if exact.get() else tolerance
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
-    if a.dtype.kind == "c":
-        return close(a.real, b.real, tolerance) and close(a.imag, b.imag, tolerance)
-    finite = np.isfinite(a)
-    scale = float(np.max(np.abs(a[finite]), initial=1.0))
     with np.errstate(all="ignore"):
+        finite = np.isfinite(a)
+        scale = float(np.max(np.abs(a[finite]), initial=1.0))  # of a complex number, of both its parts together
+        if a.dtype.kind == "c":
+            return all(
+                np.allclose(part(b), part(a), rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+                for part in (np.real, np.imag)
+            )
         return bool(np.allclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 

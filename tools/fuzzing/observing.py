@@ -107,7 +107,8 @@ class Observer:
     def see(self, tensor: Any, depth: int) -> Seen:
         """Every fact of a tensor; an exception is a fact, too."""
         if self.gradients:
-            return Seen({name: attempt(FACTS[name], tensor) for name in OF_GRADIENTS})
+            names = OF_GRADIENTS if tensor.numel() else ("dtype", "shape")  # nothing depends on no elements
+            return Seen({name: attempt(FACTS[name], tensor) for name in names})
         facts = {name: attempt(fact, tensor) for name, fact in FACTS.items()}
         facts["storage"] = attempt(self.storage, tensor)
         if depth < 3 and tensor.requires_grad and (facts["is_leaf"] is True or attempt(retains, tensor) is True):

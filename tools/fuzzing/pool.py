@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -22,7 +23,7 @@ class Hand:
 
     process: Any
     pipe: Any
-    current: Any
+    current: Any  # number of the program that it runs, and whether the subject's side does
     seen: int = -2
     since: float = field(default_factory=time.monotonic)
 
@@ -37,14 +38,13 @@ class Pool:
     deadline: float
     programs: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
-    seen: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
 
     def start(self, lane: int, after: int = -1) -> Hand:
         """A worker for every ``jobs``-th program, beginning behind the one that it stopped at."""
         context = mp.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
-        current = context.Value("q", -1)
+        current = context.Array("q", [-1, 0])
         first = lane if after < 0 else after + self.jobs
         numbers = range(first, self.programs if self.programs is not None else 2**62, self.jobs)
         seconds = self.deadline - time.monotonic()
@@ -60,13 +60,14 @@ class Pool:
         hands = {lane: self.start(lane) for lane in range(self.jobs)}
         while hands:
             for lane, hand in list(hands.items()):
+                ended = not hand.process.is_alive()  # asked first: what it said last is then in the pipe
                 done = yield from self.listen(hand)
                 if done:
                     hand.process.join()
                     del hands[lane]
-                elif not hand.process.is_alive() or self.hangs(hand):
-                    yield self.lost(hand)
-                    hands[lane] = self.start(lane, hand.current.value)
+                elif ended or self.hangs(hand):
+                    yield from self.lost(hand)
+                    hands[lane] = self.start(lane, hand.current[0])
             time.sleep(0.1)
 
     def listen(self, hand: Hand) -> Generator[Finding, None, bool]:
@@ -74,31 +75,36 @@ class Pool:
         try:
             while hand.pipe.poll():
                 message = hand.pipe.recv()
-                if not isinstance(message, Finding):
-                    for total, part in zip((self.counts, self.seen, self.reasons), message):
-                        total.update(part)
+                if isinstance(message, Finding):
+                    yield message
+                    continue
+                for total, part in zip((self.counts, self.reasons), message[1:]):
+                    total.update(part)
+                if message[0]:
                     return True
-                yield message
         except EOFError:
             pass
         return False
 
     def hangs(self, hand: Hand) -> bool:
         """Whether a worker has been at one program for too long; it is killed then."""
-        if hand.current.value != hand.seen:
-            hand.seen, hand.since = hand.current.value, time.monotonic()
+        if hand.current[0] != hand.seen:
+            hand.seen, hand.since = hand.current[0], time.monotonic()
         if time.monotonic() - hand.since < SILENCE:
             return False
         hand.process.kill()
         hand.process.join()
         return True
 
-    def lost(self, hand: Hand) -> Finding:
-        """The finding that a dead process makes."""
-        number = hand.current.value
+    def lost(self, hand: Hand) -> Iterator[Finding]:
+        """The finding that a dead process makes, unless it died of the reference."""
+        number, subject = hand.current[:]
+        if not subject and hand.process.exitcode != -signal.SIGKILL:
+            self.reasons["the reference ends the process"] += 1
+            return
         name = self.kinds[number % len(self.kinds)]
         how = f"the process ended with code {hand.process.exitcode} while it ran this program"
-        return Finding(name, f"{name}:{self.seed}:{number}", [], [how], "crash or hang", f"crash {number}")
+        yield Finding(name, f"{name}:{self.seed}:{number}", [], [how], "crash or hang", f"crash {number}")
 
 
 def jobs() -> int:

@@ -22,6 +22,7 @@ DOUBTFUL = (
     "Could this error message be improved",
     "materialize_grads cannot be used when the given input is a GradientEdge",
     "Cannot convert a ZeroTensor to numpy",
+    "Batching rule not implemented for aten::",
 )
 
 
@@ -111,6 +112,7 @@ class Writer:
         self.statements: list[str] = []
         self.count = 0
         self.inside = 0
+        self.awaited: set[str] = set()  # tensors that a hook waits for together with others
 
     @property
     def names(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import signal
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -22,6 +22,7 @@ from .report import Finding, finding, signature
 LIMIT = 10.0  # seconds of processor time for one program, shrinking apart
 SHRINKS = 2  # programs that are shrunk for one kind of difference; more are only counted
 TIDY = 200  # programs between collections of garbage
+REPORT = 100  # programs between counts that are sent: one that ends the process takes the rest with it
 
 
 @dataclass
@@ -31,17 +32,26 @@ class Worker:
     counts: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    untidy: int = 0
     shrink_seconds: float = 3.0
+    enters: Callable[[bool], object] = bool  # told whether the subject's side runs a program now, or the reference's
 
     def __post_init__(self) -> None:
         warnings.simplefilter("ignore")
         gc.disable()
 
+    def told(self) -> tuple[Counter[str], Counter[str]]:
+        """The counts of programs and of reasons, which begin anew."""
+        told = self.counts, self.reasons
+        self.counts, self.reasons = Counter(), Counter()
+        return told
+
     def program(self, name: str, seed: str) -> Finding | None:
         """Draw and run one program; the finding that it makes, if it is a new one."""
         kind = kind_named(name)
         self.counts[name] += 1
-        if self.counts[name] % TIDY == 0:
+        self.untidy += 1
+        if self.untidy % TIDY == 0:
             gc.collect()
         try:
             with limited(LIMIT):
@@ -54,7 +64,9 @@ class Worker:
 
     def differences(self, kind: Kind, seed: str) -> tuple[list[str], list[Difference]]:
         """The statements of a program and all differences."""
+        self.enters(False)
         drawn = writer(kind, seed)
+        self.enters(True)
         return drawn.statements, against(drawn.statements, drawn.execution, kind.sides()[1])
 
     def new(self, kind: Kind, seed: str, statements: list[str], first: Difference) -> Finding | None:
@@ -119,8 +131,11 @@ class limited:
 
 
 def work(pipe: Any, current: Any, kinds: list[str], seed: str, numbers: Iterator[int], seconds: float) -> None:
-    """What a worker process does: programs of all kinds in turn until the time is over."""
-    worker = Worker()
+    """What a worker process does: programs of all kinds in turn until the time is over.
+
+    It sends findings, and (whether this is all, counts of programs, counts of reasons) now and then.
+    """
+    worker = Worker(enters=lambda subject: current.__setitem__(1, int(subject)))
     for name in kinds:
         kind_named(name).sides()  # what is imported is no part of the first program
     deadline = time.monotonic() + seconds
@@ -128,9 +143,11 @@ def work(pipe: Any, current: Any, kinds: list[str], seed: str, numbers: Iterator
         if time.monotonic() > deadline:
             break
         name = kinds[number % len(kinds)]
-        current.value = number
+        current[0] = number
         found = worker.program(name, f"{seed}:{number}")
         if found is not None:
             pipe.send(found)
-    current.value = -1
-    pipe.send((worker.counts, worker.seen, worker.reasons))
+        if sum(worker.counts.values()) >= REPORT:
+            pipe.send((False, *worker.told()))
+    current[0] = -1
+    pipe.send((True, *worker.told()))

@@ -117,15 +117,17 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
     return roots
 
 
+def target_key(x: Any, i: int, what: str) -> tuple[Any, int]:
+    """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
+    edge = engine_edge(x)
+    if edge is None:
+        raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")
+    return (edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr)
+
+
 def target_keys(inputs: tuple[Any, ...], what: str) -> list[Any]:
     """The run's key of each input."""
-    keys = []
-    for i, x in enumerate(inputs):
-        edge = engine_edge(x)
-        if edge is None:
-            raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")
-        keys.append((edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr))
-    return keys
+    return [target_key(x, i, what) for i, x in enumerate(inputs)]
 
 
 CYCLE = (
@@ -175,8 +177,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     roots = roots_of(outputs, initial(outputs, given))
     targets: Any = None
     if wanted is not None:
-        targets = {key: [] for key in target_keys(wanted, "backward")}
-        for x in wanted:
+        targets = {}
+        for i, x in enumerate(wanted):
+            targets[target_key(x, i, "backward")] = []
             if isinstance(x, Tensor):
                 retain_grad(x)
     run = Run(keep, create_graph, targets, True)
@@ -235,8 +238,19 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     found = run.execute(roots)
     results = [found.get(key) for key in keys]
     results = [r if r is None or on_tensors else wrap(r) for r in results]
+    if any(g is not None and g._edge is not None for g in given):
+        results = [as_given(r, key, roots) for r, key in zip(results, keys, strict=True)]
     return tuple(finished(r, x, i, allow_unused, materialize_grads, create_graph)
                  for i, (r, x) in enumerate(zip(results, ins, strict=True)))  # fmt: skip
+
+
+def as_given(result: Any, key: tuple[Any, int], roots: list[tuple[Any, Tensor]]) -> Any:
+    """The tensor given for an output that is an input too, with its graph, where it is all of the gradient there."""
+    for edge, g in roots:
+        place = (edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr)
+        if result is not None and place == key and result._array is g._array:
+            return g
+    return result
 
 
 def finished(result: Any, x: Any, i: int, allow_unused: bool, materialize: bool, create: bool) -> Any:

@@ -131,7 +131,7 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
     grad = leaf._grad
     if grad is None:
         leaf._grad = wrap(owned_copy(g, leaf._array))
-    elif grad._edge is None:
+    else:  # in place, also where the gradient before has a graph, which goes on as it is
         if dependents:
             settle(grad._held)
         if grad._bits:
@@ -140,8 +140,6 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
             np.add(grad._array, g, out=grad._array)
         if grad._storage is not None:
             grad._storage.version += 1
-    else:
-        leaf._grad = tensor_functions["add"](grad, wrap(g))
     del g
     if leaf._post_hooks:
         accumulated(leaf)

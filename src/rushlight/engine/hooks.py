@@ -59,7 +59,10 @@ def retain(tensor: Any, g: Any) -> None:
     """Keep a copy of the gradient of a tensor that asked for it."""
     if tensor is None or g is None:
         return
-    g = g.clone() if g._edge is not None else wrap(g._array.copy())
+    batched = getattr(g._held, "interpreted", False)
+    if batched and not getattr(tensor._held, "interpreted", False):
+        return  # one gradient for each sample of a batch, and a tensor of none
+    g = g.clone() if g._edge is not None or batched else wrap(g._array.copy())
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 

@@ -100,6 +100,12 @@ class CopySlices(Node):
         out[...] = g
         return out
 
+    def batch(self, g: Any) -> Any:
+        """As `buffer`, of a tensor that holds one gradient for each sample of a batch."""
+        strides = self.strides or tuple(range(len(self.shape), 0, -1))
+        order = sorted(range(len(strides)), key=lambda i: -abs(strides[i]))
+        return g.permute(order).clone().contiguous().permute([order.index(i) for i in range(len(order))])
+
     def mine(self, g: Any) -> bool:
         """Whether the gradient that `run` got is laid out as the base was, and held by the run alone."""
         laid_out = g.flags.c_contiguous if self.strides is None else g.strides == self.strides
@@ -132,7 +138,7 @@ class CopySlices(Node):
     def run_tensors(self, g: Any, wanted: int) -> Any:
         with Setting("grad", True):
             if getattr(g._held, "interpreted", False):
-                whole = g.clone()
+                whole = self.batch(g)
             else:
                 whole = wrap(self.buffer(np.zeros(g._held.shape, g._held.dtype)))
                 whole.copy_(g)

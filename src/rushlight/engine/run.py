@@ -65,6 +65,8 @@ class Run:
                 for edge, _ in roots:
                     if isinstance(edge, Tensor) and edge in records and records[edge][0] == 0:
                         self.leaf(edge, records[edge])
+                if self.masks is not None and len(roots) == 1:
+                    self.alone(*roots[0])
                 self.loop(ready)
                 if self.callbacks is not None:
                     for callback in self.callbacks:  # which may queue more
@@ -306,6 +308,18 @@ class Run:
             slot = [record[1]]
             self.put(slot, 0, g)
             record[1] = slot[0]
+
+    def alone(self, edge: Any, g: Tensor) -> None:
+        """Run the hooks of the one tensor that the run begins with, where it leads to no target: it has its gradient."""
+        if target_of(edge) in self.records:
+            return
+        if isinstance(edge, Tensor):
+            if edge._hooks:
+                hooked(edge, g)
+            return
+        slots: list[Any] = [None] * edge.node.count
+        slots[edge.nr] = g if self.create else g._array
+        tensor_hooks(self, edge.node, slots if edge.node.count != 1 else slots[0])
 
     def leaf(self, leaf: Tensor, record: list[Any]) -> None:
         """The gradient of a leaf is complete: accumulate or capture it."""

@@ -145,7 +145,9 @@ def base_gradient(g: Any, input: Any, other: Any) -> Any:
             return nothing(g)
         if other == 2:
             return g * conj(input * 2)
-        return g if other == 1 else g * conj(by(pow_op(input, other - 1), other))
+        if other == 1 and not isinstance(g, Tensor):  # a tensor's slope of 1 still depends on `input`, if with slope 0
+            return g
+        return g * conj(by(pow_op(input, other - 1), other))
     return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
 
 

@@ -36,12 +36,19 @@ def options(w: Writer, names: tuple[str, ...]) -> str:
     return "".join(f", {name}={w.one('True', 'True', 'False')}" for name in names if w.maybe(0.35))
 
 
-def seed(w: Writer, name: str) -> str:
-    """A gradient to begin with."""
-    form = w.one(
-        "torch.ones_like({0})", "torch.full_like({0}, 2)", "{0}.detach()", "{0}", "torch.ones_like({0}).unsqueeze(0)"
-    )
-    return form.format(name)
+def seed(w: Writer, name: str, recorded: bool = False) -> str:
+    """A gradient to begin with, of memory of its own.
+
+    recorded: whether it may require grad.  Of one that does, a derivative that is not recorded may show a view, which
+    requires grad without a graph.
+    """
+    forms = [
+        "torch.ones_like({0})",
+        "torch.full_like({0}, 2)",
+        "{0}.detach().clone()",
+        "torch.ones_like({0}).unsqueeze(0)",
+    ]
+    return w.rng.choice([*forms, "{0}.clone()"] if recorded else forms).format(name)
 
 
 def derive(w: Writer) -> None:
@@ -62,15 +69,14 @@ def derive(w: Writer) -> None:
 def grad(w: Writer, outs: list[str], inputs: str) -> None:
     """torch.autograd.grad."""
     given = ", ".join(point(w, name) if len(outs) == 1 else name for name in outs)
-    extra = ""
+    extra = options(w, ("allow_unused", "create_graph", "retain_graph", "materialize_grads"))
     if w.maybe(0.4):
-        batched = w.maybe(0.25)
+        batched, recorded = w.maybe(0.25), "create_graph=True" in extra
         seeds = [
-            f"torch.stack([torch.ones_like({name}), {name}.detach() * 2])" if batched else seed(w, name)
+            f"torch.stack([torch.ones_like({name}), {name}.detach() * 2])" if batched else seed(w, name, recorded)
             for name in outs
         ]
-        extra = f", grad_outputs=[{', '.join(seeds)}]" + (", is_grads_batched=True" if batched else "")
-    extra += options(w, ("allow_unused", "allow_unused", "create_graph", "retain_graph", "materialize_grads")[1:])
+        extra += f", grad_outputs=[{', '.join(seeds)}]" + (", is_grads_batched=True" if batched else "")
     got = w.let(f"torch.autograd.grad([{given}], [{inputs}]{extra})", "g")
     if got is None:
         return
@@ -87,10 +93,14 @@ def backward(w: Writer, outs: list[str], inputs: str) -> None:
     extra = options(w, ("create_graph", "retain_graph"))
     extra += f", inputs=[{inputs}]" if w.maybe(0.4) else ""
     if len(outs) == 1 and w.maybe(0.6):
-        first = f"gradient={seed(w, outs[0])}" if w.maybe(0.3) else ""
+        first = f"gradient={seed(w, outs[0], 'create_graph=True' in extra)}" if w.maybe(0.3) else ""
         w.do(f"{outs[0]}.backward({(first + extra).lstrip(', ')})")
     else:
-        seeds = f", grad_tensors=[{', '.join(seed(w, name) for name in outs)}]" if w.maybe(0.4) else ""
+        seeds = (
+            f", grad_tensors=[{', '.join(seed(w, name, 'create_graph=True' in extra) for name in outs)}]"
+            if w.maybe(0.4)
+            else ""
+        )
         w.do(f"torch.autograd.backward([{', '.join(outs)}]{seeds}{extra})")
 
 

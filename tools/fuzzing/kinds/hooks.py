@@ -9,6 +9,9 @@ from .views import step
 
 SUM = "[None if g is None else g.sum().item() for g in ({0} if isinstance({0}, tuple) else ({0},))]"
 
+# Nodes that are a part of one of rushlight's: they have other inputs.
+COMPOSED = ("Addmm", "UnsafeView", "Squeeze", "AsStrided", "Mean", "Addmv")
+
 
 def draw(w: Writer) -> None:
     """A small graph, hooks on it, backwards and removals."""
@@ -68,7 +71,10 @@ def register(w: Writer, x: str) -> None:
     """One hook of any kind on the tensor or its node."""
     label, has_node = w.fresh("H"), value(w, x).grad_fn is not None
     node = f"{x}.grad_fn"
+    composed = has_node and type(value(w, x).grad_fn).__name__.startswith(COMPOSED)
     kind = w.one("tensor", "tensor", "retain", "pre", "post", "accumulate", "multi", "capture")
+    if kind == "post" and composed:
+        return
     if kind in ("pre", "post") and not has_node:  # a leaf's node lives as long as somebody holds it
         node = w.let(f"torch.autograd.graph.get_gradient_edge({x}).node", "n") or node
     if kind == "tensor":
@@ -88,6 +94,8 @@ def register(w: Writer, x: str) -> None:
     elif kind == "multi":
         names = w.rng.sample(tracked(w), min(len(tracked(w)), 2))
         mode = w.one("all", "any")
+        if mode == "all":
+            w.awaited.update(names)
         w.let(
             f"torch.autograd.graph.register_multi_grad_hook([{', '.join(names)}], lambda g: {body(w, label, 'tuple(g)' if mode == 'all' else 'g', 'None')}, mode={mode!r})",
             "h",
@@ -126,7 +134,9 @@ def modules(w: Writer) -> bool:
 
 
 def run(w: Writer, top: str) -> None:
-    """A backward or a grad."""
+    """A backward or a grad; of what a hook awaits with others, which PyTorch does not count, none."""
+    if top in w.awaited:
+        return
     names = tracked(w)
     some = ", ".join(w.rng.sample(names, min(len(names), w.rng.randint(1, 2))))
     choice = w.rng.random()

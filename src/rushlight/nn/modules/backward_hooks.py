@@ -49,7 +49,7 @@ class BackwardHook:
         return args
 
     def on_outputs(self, result: Any) -> Any:
-        """Pass the outputs through a node whose beginning notes their gradients."""
+        """Pass the outputs through a node that notes their gradients."""
         is_tensor = isinstance(result, Tensor)
         if not is_tensor and not isinstance(result, tuple):
             caller.warn(
@@ -60,13 +60,13 @@ class BackwardHook:
         outputs, node, places = _through_node((result,) if is_tensor else result)
         if node is not None:
             self.n_outputs, self.output_places = len(outputs), places
-            node.register_prehook(self._outputs_known)
+            node.register_hook(self._outputs_known)
         if is_tensor:
             return outputs[0]
         return type(result)(*outputs) if hasattr(result, "_fields") else outputs
 
-    def _outputs_known(self, grads: tuple[Any, ...]) -> Any:
-        """The gradients of the outputs have arrived: run pre-hooks; without inputs, the hooks too."""
+    def _outputs_known(self, _: Any, grads: tuple[Any, ...]) -> Any:
+        """The gradients of the outputs have passed: run pre-hooks; without inputs, the hooks too."""
         grad_outputs = _spread(grads, self.output_places, self.n_outputs)
         replaced = self._run_pre_hooks(grad_outputs)
         self.grad_outputs = replaced
