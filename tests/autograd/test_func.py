@@ -106,6 +106,12 @@ def test_results_are_in_no_graph_that_nobody_asked_for():
     aux[1].sum().backward()
 
 
+def test_derivatives_that_do_not_depend_on_what_requires_grad_require_none():
+    x = vector().requires_grad_()
+    assert not func.hessian(lambda a: (a * a).sum())(x).requires_grad
+    assert func.hessian(lambda a: (a * a * a).sum())(x).requires_grad
+
+
 def test_auxiliary_results_keep_their_graph():
     w = vector().requires_grad_()
 

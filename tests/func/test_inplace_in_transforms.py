@@ -98,6 +98,36 @@ def test_a_captured_tensor_made_outside_keeps_its_graph():
     assert z.grad.tolist() == [4.0, 4.0]
 
 
+IN_PLACE = {  # and the same without changes in place
+    "mul": (lambda x, y: x.clone().mul_(y), lambda x, y: x * y),
+    "mul by itself": (lambda x, y: (x * 1).mul_(x), lambda x, y: x * x),
+    "div": (lambda x, y: x.clone().div_(y), lambda x, y: x / y),
+    "pow": (lambda x, y: x.clone().pow_(y), lambda x, y: x**y),
+    "addcmul": (lambda x, y: x.clone().addcmul_(x, y), lambda x, y: x + x * y),
+    "lerp": (lambda x, y: x.clone().lerp_(y, x), lambda x, y: torch.lerp(x, y, x)),
+    "one row": (lambda x, y: torch.stack([x, y])[0].mul_(y), lambda x, y: x * y),
+    "softmax after": (lambda x, y: (x * y).mul_(y).softmax(0), lambda x, y: (x * y * y).softmax(0)),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
+def test_derivatives_of_tangents_do_not_see_what_is_written_later(name, argnums):
+    x, y = point(), torch.tensor([0.5, 1.5])
+
+    def of_tangents(f):
+        def inner(x, y):
+            return (jvp(f, (x, y), (y, x))[1] * y).sum()
+
+        def outer(x, y):
+            return jvp(inner, (x, y), (x, y))[1]
+
+        return grad(inner, argnums)(x, y), grad(outer, argnums)(x, y)
+
+    changed, plain = map(of_tangents, IN_PLACE[name])
+    torch.testing.assert_close(changed, plain)
+
+
 def into(x, y):
     y.copy_(x * 2)
     return y * x

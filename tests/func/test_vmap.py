@@ -144,6 +144,34 @@ def test_chunks(chunk: Any) -> None:
     assert sizes == [7] if chunk == "auto" else max(sizes) <= chunk and sum(sizes) == 7
 
 
+@pytest.mark.parametrize("out_dim", [0, 1, -1, 2])
+def test_what_is_the_same_for_all_samples_has_them_where_out_dims_says(out_dim: int) -> None:
+    x = randn(3, 4)
+    got = vmap(lambda a, b: a, (None, 0), out_dim)(x, randn(2))
+    same(got, x.unsqueeze(out_dim).expand([2 if d == out_dim % 3 else -1 for d in range(3)]))
+    zero = vmap(torch.func.grad(lambda a, b: a.sum(), argnums=1), (0, None), out_dim)(randn(2), x)
+    same(zero, torch.zeros_like(got))
+
+
+def test_no_sample_grows_in_place() -> None:
+    with pytest.raises(RuntimeError, match=r"output with shape \[\] doesn't match the broadcast shape \[1\]"):
+        vmap(lambda a, b: a.clone().mul_(b), (0, None))(randn(1), randn(1))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 9, "auto"])
+def test_results_of_chunks_share_no_memory_with_arguments_however_many_there_are(chunk: Any) -> None:
+    x = randn(5, 2)
+    before = x.clone()
+    whole, part, inside = vmap(lambda a: (a, a[:1], vmap(lambda b: b, chunk_size=chunk)(a)), chunk_size=chunk)(x)
+    for t in (whole, part, inside):
+        t.zero_()
+    same(x, before)
+
+
+def test_chunks_of_no_samples() -> None:
+    assert vmap(lambda a: a * 2, chunk_size=2)(torch.zeros(0, 3)).shape == (0, 3)
+
+
 def test_automatic_chunks_keep_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

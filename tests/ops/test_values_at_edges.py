@@ -32,6 +32,26 @@ def test_products_in_a_dtype_have_that_dtype(data, dtype, want):
         assert found.item() == want
 
 
+@pytest.mark.filterwarnings("ignore:var")
+@pytest.mark.parametrize(("data", "correction", "want"), [([1.0], 1, [nan]), ([1.0], 3, [nan]), ([1.0, 2.0], 2, [inf, inf]),
+                                                          ([1.0, 2.0], 3, [inf, inf])])  # fmt: skip
+def test_a_variance_without_degrees_of_freedom_has_the_slope_of_a_constant_beyond_all_numbers(data, correction, want):
+    x = torch.tensor(data, dtype=torch.float64)
+
+    def f(x):
+        return x.var(correction=correction)
+
+    same(torch.func.grad(f)(x), want)
+    same(torch.func.jvp(f, (x,), (torch.ones_like(x),))[1], want[0])
+    same(torch.func.jacfwd(torch.func.grad(f))(x), np.zeros((len(data), len(data))))
+
+
+def test_a_deviation_of_zero_has_a_tangent_of_zero():
+    x = torch.ones(3, dtype=torch.float64)
+    same(torch.func.jvp(torch.std, (x,), (torch.arange(3.0).double(),))[1], 0)
+    same(torch.func.hessian(torch.std)(x), np.zeros((3, 3)))
+
+
 def test_nan_is_left_out_before_a_sum_turns_to_integers():
     assert torch.nansum(torch.tensor([2.5, nan]), dtype=torch.int32).item() == 2
 

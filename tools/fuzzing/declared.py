@@ -70,8 +70,25 @@ def view_name(difference: Difference) -> bool:
 
 
 def linearized(difference: Difference) -> bool:
-    """Whether gradients of func.linearize differ."""
+    """Whether gradients of func.linearize differ, or PyTorch refuses to change what it folded into a constant."""
+    if difference.step is not None:
+        folded = refused_by(difference, "a leaf Variable that requires grad", by="reference")
+        return folded and "linearize(" in statement(difference)
     return "linearize(" in text(difference) and difference.what in ("value", "grad", "requires_grad", "is_leaf")
+
+
+def independent(difference: Difference) -> bool:
+    """Whether a derivative that does not depend on what requires grad requires none here.
+
+    That it does not depend is seen from the gradients, which are compared.
+    """
+    told = difference.what in ("requires_grad", "is_leaf") and re.search(r"torch\.func\.|unpack_dual", text(difference))
+    return bool(told) and difference.subject is (difference.what == "is_leaf")
+
+
+def more_than_a_sample(difference: Difference) -> bool:
+    """Whether an operator in place inside of vmap is refused, as a loop would refuse it."""
+    return "vmap(" in statement(difference) and refused_by(difference, "doesn't match the broadcast shape")
 
 
 def values_after_resize(difference: Difference) -> bool:
@@ -99,6 +116,8 @@ DECLARED: tuple[Declared, ...] = (
     Declared("saved-tensor hooks around a checkpoint or `allow_mutation_on_saved_tensors`", packed_by_checkpoint),
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
+    Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
+    Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),
     Declared("elements that `resize_` adds", values_after_resize),
     Declared("names in the graph of views that are changed afterwards", view_name),
     Declared("names in the graph", node_name),

@@ -49,18 +49,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "results of torch.func that do not depend on what requires grad",
-        r"torch\.func\.",
-        r"does not require grad and",
-        ("outcome",),
-    ),
-    Known(
-        "results of torch.func and tangents that do not depend on what requires grad",
-        r"torch\.func\.|unpack_dual",
-        what=("requires_grad", "is_leaf"),
-    ),
-    Known("clone().mul_() inside grad of jvp", r"torch\.func\.", r"modified by an inplace operation.*CloneBackward0"),
-    Known(
         "dtypes that an operator has no result for, named as such",
         message=r"expected? (a )?(tensor of |dtype )?floating.point|Expected a floating point|must have a floating-point dtype",
     ),

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
+from rushlight.levels.batch import BatchedArray
 from rushlight.ops.batched import BatchedLevel
 from rushlight.ops.batching.given import in_front
 from rushlight.ops.join import cat_op
@@ -47,7 +50,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         call = Call(func, in_dims, out_dims, randomness)
         dims, size = call.inputs(args)
         chunk = automatic(call.leaves, dims, size) if chunk_size == "auto" else chunk_size
-        if chunk is None or chunk >= size:
+        if chunk is None:
             return call.run(call.leaves, dims, size, kwargs)
         return call.in_chunks(dims, size, chunk, kwargs)
 
@@ -165,17 +168,39 @@ class Call:
         """Run the function on some samples at a time and join the results."""
         parts = []
         repetition = Repetition() if self.randomness == "same" else None
-        for start in range(0, size, chunk):
+        for start in range(0, max(size, 1), chunk):  # one of no samples where there are none
             end = min(start + chunk, size)
-            leaves = [x if d is None else slice_op(x, (*[slice(None)] * d, slice(start, end), ...))
-                      for x, d in zip(self.leaves, dims, strict=True)]  # fmt: skip
+            leaves = self.leaves if end - start == size else self.sliced(dims, start, end)
             with repetition.run() if repetition is not None else nullcontext():
                 parts.append(self.results(leaves, dims, end - start, kwargs))
         _, spec, out_dims = parts[0]
         joined = []
         for column, d in zip(zip(*(found for found, _, _ in parts), strict=True), out_dims, strict=True):
-            joined.append(column[0] if d is None else placed(cat_op(tuple(column), 0), d))
+            joined.append(column[0] if d is None else placed(self.together(column), d))
         return tree_unflatten(joined, spec)
+
+    def sliced(self, dims: list[Any], start: int, end: int) -> list[Any]:
+        """The leaves of the arguments, with these samples alone."""
+        return [x if d is None else slice_op(x, (*[slice(None)] * d, slice(start, end), ...))
+                for x, d in zip(self.leaves, dims, strict=True)]  # fmt: skip
+
+    def together(self, parts: tuple[Any, ...]) -> Any:
+        """The results of all chunks as one tensor, which shares no memory with the arguments however many chunks there are."""
+        if len(parts) > 1 or any(memory_is_shared(parts[0], x) for x in self.leaves):
+            return cat_op(tuple(parts), 0)
+        return parts[0]
+
+
+def memory_is_shared(a: Any, b: Any) -> bool:
+    """Whether the memory of two tensors may overlap, inside of other vmaps too."""
+    return isinstance(b, Tensor) and np.may_share_memory(memory_of(a), memory_of(b))
+
+
+def memory_of(x: Any) -> Any:
+    """The array that a tensor lies in; of a sample, that of all samples."""
+    while type(x._held) is BatchedArray:
+        x = x._held.tensor
+    return x._held
 
 
 def placed(t: Any, d: int) -> Any:

@@ -101,12 +101,9 @@ class DualLevel(Level):
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op` on the values, and replace the target's tangent."""
         target = flat[0]
-        if modes.grad and op.formulas:  # what is saved for backward is the value before the change
-            mask, _ = call.edges_of(op, flat)
-            inside = type(target._held) is BatchedArray  # the graphs around a batched tensor are not seen from here
-            if (inside and op.tensors) or (mask and 0 in op.plan(mask, len(flat)).save_inputs):
-                original = clone(target)
-                flat = tuple(original if x is target else x for x in flat)
+        if modes.grad and op.formulas and self.saves_target(op, flat):
+            original = clone(target)
+            flat = tuple(original if x is target else x for x in flat)
         result = self.apply(op, flat, statics)
         if result._array.shape != target._array.shape:
             raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
@@ -114,6 +111,18 @@ class DualLevel(Level):
         if op.name != "copy_into":
             call.check_cast(op.name, result._array, target._array)
         return self.replace(target, result)
+
+    def saves_target(self, op: Any, flat: tuple[Any, ...]) -> bool:
+        """Whether a graph, of the values or of the tangents, keeps the value that the first input has before its change."""
+        if type(flat[0]._held) is BatchedArray:  # the graphs around a batched tensor are not seen from here
+            return bool(op.tensors)
+        mask, _ = call.edges_of(op, flat)
+        if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+            return True
+        if not any(t is not None and t.requires_grad for t in self.tangents(flat)):
+            return False
+        asked = op.jvp is not None and not set(op.tensors[:1]).isdisjoint(op.jvp[1])
+        return asked or 0 in op.plan((1 << len(flat)) - 1, len(flat)).save_inputs
 
     def replace(self, target: Tensor, result: Tensor) -> Tensor:
         """Give `target` the values, history and tangents of `result`."""

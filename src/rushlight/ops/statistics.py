@@ -60,6 +60,8 @@ def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
 
 
 def _var_raw(be: Any, g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    if undefined(input.shape, dim, correction):
+        return var_grad(g, input, dim, correction, keepdim)
     off = np.asarray(input - mean_op(input, dim, True))
     with np.errstate(invalid="ignore"):
         return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
@@ -69,6 +71,11 @@ def slope(shape: Any, dim: Any, correction: float) -> float:
     """2 / (N - correction), infinite where no degrees of freedom are left."""
     free = count(shape, dim) - correction
     return 2.0 / free if free else math.inf
+
+
+def undefined(shape: Any, dim: Any, correction: float) -> bool:
+    """Whether the variance of all elements has no degrees of freedom: infinite or NaN, whatever the elements are."""
+    return dim is None and count(shape, dim) <= correction
 
 
 def times(off: Any, by: Any) -> Any:
@@ -84,9 +91,16 @@ def _(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
 def var_grad(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     """The gradient of the variance.  The result is not saved for it, and may change."""
     shape = raw(input).shape
-    by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
     with np.errstate(invalid="ignore"):
+        if undefined(shape, dim, correction):
+            return unsqueezed(g, shape, dim, keepdim) * limits(plain(input), raw(g).dtype)
+        by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
         return (input - mean_op(input, dim, True)) * by
+
+
+def limits(x: Any, dtype: Any) -> Any:
+    """The slope of a variance without degrees of freedom: infinite, NaN at the mean; a constant, as the variance is."""
+    return cast(x != mean_op(x, None, True), dtype) * math.inf
 
 
 @op(ns=None, name="std")
@@ -98,7 +112,8 @@ def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
 @std_op.grad("input")
 def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     # Half the gradient of the root, zero where the deviation is zero.
-    half = keep(g / (out * 2), raw(out) != 0)
+    zero = plain(out) == 0
+    half = keep(g / (out * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
     return var_grad(half, input, dim, correction, keepdim)
 
 

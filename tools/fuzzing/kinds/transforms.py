@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import operator
+from collections.abc import Callable
 
 from ..program import Writer
 from .base import Kind, with_torch
 from .pieces import literal
 
+Piece = Callable[[Writer, int], str]  # given the rank of the inputs, an expression
 BODIES = (
     "x.sin()",
     "x * y",
@@ -37,7 +40,7 @@ BODIES = (
     "x.flip(0) if x.dim() else x",
     "x.var()",
     "x.max()",
-    "x.sort(-1)[0] if x.dim() else x",
+    "x.sort(dim=-1, stable=True)[0] if x.dim() else x",
     "torch.zeros_like(x).copy_(x * 2)",
     "x.view_as(x).add_(0) if False else x * x.sum()",
     "x.logsumexp(-1) if x.dim() else x",
@@ -46,6 +49,15 @@ BODIES = (
     "torch.no_grad()(lambda: x * 2)() * x",
 )
 SHAPES = ((2, 3), (3,), (2, 2), (2, 2, 2), (1,))
+# PyTorch reads sizes beyond a result's own where it is to put samples elsewhere than in front, and the result is no sample's.
+OF_SAMPLES = """\
+def of_samples(f):
+    def g(x, y):
+        zero = (x.sum() + y.sum()).detach() * 0
+        def add(r):
+            return tuple(map(add, r)) if isinstance(r, tuple) else r + zero
+        return add(f(x, y))
+    return g"""
 
 
 def draw(w: Writer) -> None:
@@ -73,39 +85,54 @@ def transform(w: Writer, rank: int) -> None:
 
 def call(w: Writer, rank: int) -> str:
     """A transformed function, called with x and y."""
-    argnums = w.one("", ", argnums=1", ", argnums=(0, 1)")
-    simple = {
-        "grad": f"torch.func.grad(s{argnums})(x, y)",
-        "value": f"torch.func.grad_and_value(s{argnums})(x, y)",
-        "jacrev": f"torch.func.jacrev(f{argnums}{w.one('', ', chunk_size=1')})(x, y)",
-        "jacfwd": f"torch.func.jacfwd(f{argnums})(x, y)",
-        "hessian": f"torch.func.hessian({w.one('s', 's', 'f')}{argnums})(x, y)",
-        "jvp": "torch.func.jvp(f, (x, y), (y, x))",
-        "vjp": "(lambda out, pull: (out, pull(torch.ones_like(out))))(*torch.func.vjp(f, x, y))",
-        "vmap": f"torch.func.vmap(f{dims(w, rank)})(x, y)",
-        "linearize": "torch.func.linearize(f, x, y)[1](y, x)",
-        "functional": f"torch.autograd.functional.{w.one('jacobian', 'hessian')}({w.one('f', 's')}, (x, y){w.one('', ', create_graph=True', ', vectorize=True')})",
-        "vector": f"torch.autograd.functional.{w.one('vjp', 'jvp', 'vhp', 'hvp')}(s, (x, y){w.one('', ', v=(y, x)')})",
-    }
-    nested = {
-        "vmap grad": f"torch.func.vmap(torch.func.grad(s{argnums}){dims(w, rank)})(x, y)",
-        "vmap jacrev": f"torch.func.vmap(torch.func.{w.one('jacrev', 'jacfwd')}(f){dims(w, rank)})(x, y)",
-        "grad vmap": "torch.func.grad(lambda x, y: torch.func.vmap(f)(x, y).sum())(x, y)",
-        "vmap vmap": f"torch.func.vmap(torch.func.vmap(f){dims(w, rank)})(x, y)",
-        "grad grad": "torch.func.grad(lambda x, y: (torch.func.grad(s)(x, y) * y).sum())(x, y)",
-        "jvp grad": "torch.func.jvp(torch.func.grad(s), (x, y), (y, x))",
-        "jvp vmap": "torch.func.jvp(torch.func.vmap(f), (x, y), (y, x))",
-        "vmap jvp": f"torch.func.vmap(lambda x, y: torch.func.jvp(f, (x, y), (y, x)){dims(w, rank, pair=True)})(x, y)",
-        "grad jvp": "torch.func.grad(lambda x, y: torch.func.jvp(s, (x, y), (y, x))[1])(x, y)",
-        "jacrev jacfwd": f"torch.func.{w.one('jacrev', 'jacfwd')}(torch.func.{w.one('jacrev', 'jacfwd')}(f))(x, y)",
-        "vmap vjp": "torch.func.vmap(lambda g: torch.func.vjp(s, x, y)[1](g))(torch.tensor([1., 2.], dtype=torch.float64))",
-    }
-    table = simple if w.maybe(0.5) else nested
-    return w.rng.choice(list(table.values()))
+    table = SIMPLE if w.maybe(0.5) else NESTED
+    return w.rng.choice(list(table.values()))(w, rank)
 
 
-def dims(w: Writer, rank: int, pair: bool = False) -> str:
-    """in_dims, out_dims and chunk_size of a vmap."""
+def argnums(w: Writer) -> str:
+    """Which arguments are differentiated by."""
+    return w.one("", ", argnums=1", ", argnums=(0, 1)")
+
+
+func = "torch.func."
+both_ways = ("torch.func.jacrev", "torch.func.jacfwd")
+SIMPLE: dict[str, Piece] = {
+    "grad": lambda w, rank: f"{func}grad(s{argnums(w)})(x, y)",
+    "value": lambda w, rank: f"{func}grad_and_value(s{argnums(w)})(x, y)",
+    "jacrev": lambda w, rank: f"{func}jacrev(f{argnums(w)}{w.one('', ', chunk_size=1')})(x, y)",
+    "jacfwd": lambda w, rank: f"{func}jacfwd(f{argnums(w)})(x, y)",
+    "hessian": lambda w, rank: f"{func}hessian({w.one('s', 's', 'f')}{argnums(w)})(x, y)",
+    "jvp": lambda w, rank: f"{func}jvp(f, (x, y), (y, x))",
+    "vjp": lambda w, rank: f"(lambda out, pull: (out, pull(torch.ones_like(out))))(*{func}vjp(f, x, y))",
+    "vmap": lambda w, rank: vmap(w, "f", rank),
+    "linearize": lambda w, rank: f"{func}linearize(f, x, y)[1](y, x)",
+    "functional": lambda w, rank: (
+        f"torch.autograd.functional.{w.one('jacobian', 'hessian')}({w.one('f', 's')}, (x, y)"
+        f"{w.one('', ', create_graph=True', ', vectorize=True')})"
+    ),
+    "vector": lambda w, rank: (
+        f"torch.autograd.functional.{w.one('vjp', 'jvp', 'vhp', 'hvp')}(s, (x, y){w.one('', ', v=(y, x)')})"
+    ),
+}
+NESTED: dict[str, Piece] = {
+    "vmap grad": lambda w, rank: vmap(w, f"{func}grad(s{argnums(w)})", rank),
+    "vmap jacobian": lambda w, rank: vmap(w, f"{w.one(*both_ways)}(f)", rank),
+    "grad vmap": lambda w, rank: f"{func}grad(lambda x, y: {func}vmap(f)(x, y).sum())(x, y)",
+    "vmap vmap": lambda w, rank: vmap(w, f"{func}vmap(f)", rank),
+    "grad grad": lambda w, rank: f"{func}grad(lambda x, y: ({func}grad(s)(x, y) * y).sum())(x, y)",
+    "jvp grad": lambda w, rank: f"{func}jvp({func}grad(s), (x, y), (y, x))",
+    "jvp vmap": lambda w, rank: f"{func}jvp({func}vmap(f), (x, y), (y, x))",
+    "vmap jvp": lambda w, rank: vmap(w, f"lambda x, y: {func}jvp(f, (x, y), (y, x))", rank),
+    "grad jvp": lambda w, rank: f"{func}grad(lambda x, y: {func}jvp(s, (x, y), (y, x))[1])(x, y)",
+    "jacobian of jacobian": lambda w, rank: f"{w.one(*both_ways)}({w.one(*both_ways)}(f))(x, y)",
+    "vmap vjp": lambda w, rank: (
+        f"{func}vmap(lambda g: {func}vjp(s, x, y)[1](g))(torch.tensor([1., 2.], dtype=torch.float64))"
+    ),
+}
+
+
+def vmap(w: Writer, f: str, rank: int) -> str:
+    """A call of the function on samples, with in_dims, out_dims and chunk_size."""
     low = range(-rank, rank)
     one, other = w.rng.choice(low), w.rng.choice(low)
     text = w.one(
@@ -116,8 +143,12 @@ def dims(w: Writer, rank: int, pair: bool = False) -> str:
         f", in_dims=({one}, None)",
         f", in_dims=(None, {other})",
     )
-    text += w.one("", "", "" if pair else f", out_dims={w.one('0', '-1', '1')}", ", chunk_size=1")
-    return text
+    place = w.one("", "", ", out_dims=0", ", out_dims=-1", ", out_dims=1")
+    if place.endswith("1"):
+        f = f"of_samples({f})"
+        if "of_samples" not in w.names:
+            w.do(OF_SAMPLES)
+    return f"torch.func.vmap({f}{text}{place}{w.one('', '', ', chunk_size=1')})(x, y)"
 
 
 def forward(w: Writer) -> None:
@@ -136,7 +167,7 @@ def forward(w: Writer) -> None:
         "    e = d[0]\n    d.mul_(y)\n    d = d + e\n",
         "    e = y.clone()\n    e[0] = d[0]\n    d = e\n",
         "    with torch.no_grad():\n        d = d * 2\n",
-        "    d.zero_()\n",
+        "    d.zero_()\n    d.add_(2)\n",  # at 0, what several functions give has no one derivative
     )
     tangent = w.one("y * 1", "y.detach().clone()", "torch.ones_like(x)", "x * 2")
     start = w.one("x", "x.detach()", "x.clone()", "x.detach().clone()", "(x * 1)")
@@ -148,9 +179,7 @@ def forward(w: Writer) -> None:
 
 
 def chained(w: Writer) -> None:
-    """Ordinary backward through what a transformation gave."""
-    import operator
-
+    """Ordinary backward through what a transformation gave, and through the inputs themselves."""
     tops = [name for name in w.names if name[0] == "t" and name[1:].isdigit()]
     if not tops:
         return
@@ -160,7 +189,7 @@ def chained(w: Writer) -> None:
     while isinstance(value, tuple) and value:
         value, path = value[0], f"{path}[0]"
     if getattr(value, "requires_grad", False):
-        w.do(f"({path} * {path}).sum().backward()")
+        w.do(f"(({path} * {path}).sum() + x.sum() + y.sum()).backward()")
 
 
 RESULTS_ONLY = ("grad_fn", "version", "storage", "offset", "output_nr", "stride")
