@@ -179,3 +179,12 @@ def test_batched_gradients_of_a_diagonal_of_memory_in_columns():
     y.diagonal().zero_()
     (g,) = torch.autograd.grad(y.sum(), x, torch.ones(2), is_grads_batched=True)
     assert g.tolist() == [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]] * 2
+
+
+def test_a_gradient_that_was_saved_and_is_then_added_to_is_noticed():
+    x, weight = leaf(2), leaf(2)
+    x.sum().backward()
+    loss = (weight * x.grad).sum()
+    x.sum().backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.handles import Hooks
 from rushlight.signs import to_hold
-from rushlight.storage import dependents, settle
+from rushlight.storage import bump, dependents, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -138,8 +138,7 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
             grad._held[...] = to_hold(grad, grad._array + g)
         else:
             np.add(grad._array, g, out=grad._array)
-        if grad._storage is not None:
-            grad._storage.version += 1
+        bump(grad)  # an operator may have saved it
     del g
     if leaf._post_hooks:
         accumulated(leaf)
