@@ -34,7 +34,7 @@ def test_a_report_of_nothing_asks_for_a_file_alone(capsys: pytest.CaptureFixture
         cli.main(["memory", "report"])
     assert stop.value.code == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("the following arguments are required: FILE|SCRIPT.py")
+    assert "what shall be reported? Give a snapshot, a script" in last
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +59,21 @@ def test_wrong_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["dema"])
     assert stop.value.code == 2
     assert "dema" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = f"{sys.executable} -m rushlight doctor --no-measure --json | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stderr == "" and done.returncode == 141
+
+
+def test_ctrl_c_ends_a_command_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(argv: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rushlight.cli.info.main", stopped)
+    assert cli.main(["info"]) == 130
+    assert capsys.readouterr().err == "rushlight: interrupted\n"
 
 
 def test_runs_as_a_module() -> None:

@@ -271,5 +271,12 @@ def test_a_memory_budget(tmp_path: Path) -> None:
     assert done.returncode == 0 and "peak, measured" in done.stderr and "optimizer_state" in done.stderr
     tight = subprocess.run([*command, "900kB", str(script)], capture_output=True, text=True)
     assert tight.returncode == 1 and "are too few: at least" in tight.stderr
+    assert not [line for line in tight.stderr.splitlines() if "File" in line and "budget.py" in line]
     wrong = subprocess.run([*command, "lots", str(script)], capture_output=True, text=True)
     assert wrong.returncode == 2 and "expected bytes" in wrong.stderr
+    for words, message in (
+        (["0"], "leaves room for nothing"),
+        (["2G", "--spill", "nowhere"], "--spill expects a folder"),
+    ):
+        wrong = subprocess.run([*command, *words, str(script)], capture_output=True, text=True)
+        assert wrong.returncode == 2 and message in wrong.stderr and "Traceback" not in wrong.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -67,21 +68,9 @@ def test_report_on_a_file(snapshots: Path, capsys: pytest.CaptureFixture[str], o
     options = ["-o", "page.html", "--compare", "fused.pickle"]
     words = [*options, "plain.pickle"] if order == "before" else ["plain.pickle", *options]
     assert main(["memory", "report", *words]) == 0
-    assert "page.html" in capsys.readouterr().out
+    assert "page.html" in capsys.readouterr().err
     text = (snapshots / "page.html").read_text(encoding="utf-8")
     assert "plain.pickle" in text and "fused.pickle" in text
-
-
-@pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
-def test_report_on_a_script_whose_arguments_are_its_own(snapshots: Path) -> None:
-    (snapshots / "train.py").write_text("import sys, torch\nprint(sys.argv[1:])\nx = torch.ones(1000, 1000)\n")
-    words = ["report", "train.py", "--epochs", "1", "-o", "page.html", "--", "-o", "mine"]
-    path = os.pathsep.join(p for p in sys.path if p)
-    command, env = [sys.executable, "-m", "rushlight", "memory", *words], {**os.environ, "PYTHONPATH": path}
-    out = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
-    assert "['--epochs', '1', '-o', 'mine']" in out and "page.html: " in out
-    assert "train.py" in (snapshots / "page.html").read_text(encoding="utf-8")
-    assert not (snapshots / "report.html").exists()
 
 
 def test_show_and_text(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +79,29 @@ def test_show_and_text(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "plain.pickle: peak 1.58 GB" in shown and "\x1b" not in shown
     assert main(["memory", "report", "--text", "plain.pickle", "--width", "90"]) == 0
     assert capsys.readouterr().out == shown
+
+
+def test_a_terminal_of_ascii_gets_ascii(snapshots: Path) -> None:
+    command = [sys.executable, "-m", "rushlight", "memory", "show", "plain.pickle"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
+    assert done.stdout.decode("ascii").splitlines()[5].count("#") > 3 and not done.stderr
+
+
+def test_colours_are_for_terminals_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for term, coloured in (("xterm", True), ("dumb", False)):
+        monkeypatch.setenv("TERM", term)
+        assert ("\x1b" in memory.text_report(synthetic.training(), file=Terminal())) is coloured
+
+
+def test_a_damaged_file_is_said_to_be_damaged(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (snapshots / "bad.pickle").write_bytes(b"\x80\x04h\x07.")
+    assert main(["memory", "report", "bad.pickle"]) == 1
+    assert "it is damaged at byte 2: a value is asked for that is not there" in capsys.readouterr().err
 
 
 def test_check_and_convert(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:

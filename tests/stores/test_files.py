@@ -362,6 +362,10 @@ def test_a_destructor_never_waits(tmp_path: Path) -> None:
 
 
 def test_bytes_as_text() -> None:
+    spelled = {"2G": 2 << 30, "2g": 2 << 30, "2Gi": 2 << 30, "2gib": 2 << 30, "2GB": 2 * 10**9, "500M": 500 << 20,
+               "1_000_000": 10**6, "1,000,000": 10**6, "1e9": 10**9, "1.5 GiB": 3 << 29, ".5k": 512, "7 bytes": 7, "1P": 1 << 50,
+               "12b": 12}  # fmt: skip
+    assert {text: bytes_of(text) for text in spelled} == spelled
     assert [bytes_of(x) for x in (5, "5", "64 KiB", "1.5MB", "2 GiB")] == [5, 5, 65536, 1_500_000, 2 << 30]
     for wrong in ("many", -1, "1 XB", None, True):
         with pytest.raises(ValueError, match="expected bytes"):

@@ -4,9 +4,13 @@ Each command is a module of its own, imported when it is asked for, with ``main(
 """
 
 import argparse
+import contextlib
 import importlib
+import io
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rushlight.version import __version__
 
@@ -50,5 +54,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     module = importlib.import_module(f"rushlight.cli.{known.command.replace('-', '_')}")
-    status: int = module.main(arguments[1:]) or 0
+    if known.command in ("run", "memory"):  # what a script prints fails or not as it does under Python
+        return int(module.main(arguments[1:]) or 0)
+    return _printing(module.main, arguments[1:])
+
+
+def _printing(command: Callable[[list[str]], int | None], arguments: list[str]) -> int:
+    """Run a command that prints: on any terminal, and into a pipe that its reader closes."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = command(arguments) or 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return closed_pipe()
+    except KeyboardInterrupt:
+        print("rushlight: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     return status
+
+
+def closed_pipe() -> int:
+    """Let nothing more be written to standard output, whose reader is gone; the exit status that this has in a shell."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE

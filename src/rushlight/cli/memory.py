@@ -8,12 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.cli import closed_pipe, run
+from rushlight.cli.record import recorded, unwritable, written
+
 __all__ = ["main"]
 
 EPILOG = """examples:
   rushlight memory report train.py --epochs 1        run a script under the recorder; report.html
-  rushlight memory report train.py -o report.html    the page's name may stand behind the script
-  rushlight memory report -o vit.html snapshot.pickle
+  rushlight memory report -o vit.html train.py       options stand before the script: what stands behind is its own
+  rushlight memory report -m package.train --lr 0.1
+  rushlight memory report --memory-budget 2GiB train.py
+  rushlight memory report snapshot.pickle -o vit.html
   rushlight memory report plain.pickle --compare fused.pickle
   rushlight memory report --text snapshot.pickle     on the terminal instead
   rushlight memory show snapshot.pickle              the same as report --text
@@ -21,27 +26,46 @@ EPILOG = """examples:
   rushlight memory check snapshot.pickle             whether a viewer can read it
 
 FILE is a snapshot: of `memory.dump`, or of PyTorch's torch.cuda.memory._snapshot(). Reading one executes nothing.
-What stands behind a script goes to the script, but for -o PATH; what stands behind -- does in any case.
+What stands behind a script goes to the script. Ctrl-C and SIGTERM end it, and what it did until then is reported.
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Do what `argv` asks for and return the exit status."""
     parser = _parser()
-    options = parser.parse_args(list(argv))
+    words = list(argv)
+    if words[:1] == ["report"]:
+        options, job = _of_report(words[1:], parser)
+    else:
+        options, job = parser.parse_args(words), None
     if options.command is None:
         parser.print_help()
         return 2
     from rushlight.memory.snapshots import SnapshotError
 
     try:
-        status: int = options.run(options)
+        status: int = options.run(options) if job is None else _report(options, job)
         return status
+    except BrokenPipeError:
+        return closed_pipe()
     except SnapshotError as error:
         print(f"rushlight memory: {error}", file=sys.stderr)
     except OSError as error:
         print(f"rushlight memory: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
     return 1
+
+
+def _of_report(words: list[str], parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, run.Job]:
+    """The options of `report` and what it is on.  A snapshot has no arguments: what stands behind it is for us too."""
+    (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    report = commands.choices["report"]
+    own, job = run.split(words, report)
+    snapshot = job.mode == "script" and job.target is not None and not _is_script(job.target)
+    options = report.parse_args([*own, *job.arguments] if snapshot else own)
+    if job.target is None:
+        report.error("what shall be reported? Give a snapshot, a script, - for standard input, -m MODULE or -c CODE")
+    options.command = "report"
+    return options, job._replace(mode="snapshot") if snapshot else job
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _report))
+    _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _show))
     show = _command(commands, "show", "print a report on a snapshot", _show)
     show.add_argument("file", metavar="FILE", help="the snapshot")
     _common(show)
@@ -65,14 +89,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, text: str, do: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
     """The parser of a command that does what `text` says."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=do)
     return parser
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "rushlight memory report [OPTION ...] (FILE | SCRIPT.py | - | -m MODULE | -c CODE) [ARGUMENT ...]"
     parser.add_argument("-o", "--output", metavar="PATH", default="report.html", help="the page (default: report.html)")
     parser.add_argument("--text", action="store_true", help="print the report instead")
     parser.add_argument("--save", metavar="PATH", help="of a script: write the snapshot too")
@@ -80,11 +105,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         "--max-entries", metavar="N", type=int, default=1 << 20, help="events that are kept (default: 2**20)"
     )
     _common(parser)
-    parser.add_argument("source", metavar="FILE|SCRIPT.py", help="a snapshot, or a script to run")
-    rest = parser.add_argument(
-        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the script; or -o, --compare FILE"
-    )
-    rest.required = False  # or Python 3.11 says that it is, where the script is missing
+    run.add_options(parser)
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -93,83 +114,58 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="N", help="of a file with several: a number, or host")
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report(options: argparse.Namespace, job: run.Job) -> int:
     """Write or print a report on a snapshot or a script."""
     from rushlight.memory import load, report
 
-    status = 0
-    if _is_script(options.source):
-        options = _output(options)
-        recording, status = _record(options)
-        if recording is None:
-            return status
-    else:
-        options = _late(options)
-        recording = load(options.source, options.device)
+    refused = _refusal(options, job)
+    if refused is not None:
+        print(f"rushlight memory report: {refused}", file=sys.stderr)
+        return 2
+    target = job.target or ""
     other = load(options.compare) if options.compare else None
-    names = os.path.basename(options.source), os.path.basename(options.compare or "")
+    if job.mode == "snapshot":
+        recording, status = load(target, options.device), 0
+    else:
+        recording, status = _record(options, job)
+    names = "a command" if job.mode == "-c" else os.path.basename(target), os.path.basename(options.compare or "")
     if options.text:
         return _print(recording, other, names, options.width) or status
-    path = report(recording, options.output, other, *names)
-    size = os.path.getsize(path)
-    print(f"{path}: {size / 1e6:.1f} MB; open it in a browser")
+    path = written(lambda path: report(recording, path, other, *names), options.output)
+    print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)
     return status
 
 
-def _late(options: argparse.Namespace) -> argparse.Namespace:
-    """Options that stand behind a file, which has no arguments of its own."""
-    if options.arguments:
-        parser = argparse.ArgumentParser(prog="rushlight memory report", argument_default=argparse.SUPPRESS)
-        parser.add_argument("-o", "--output")
-        parser.add_argument("--text", action="store_true")
-        parser.add_argument("--compare")
-        parser.add_argument("--width", type=int)
-        parser.add_argument("--device")
-        parser.parse_args(options.arguments, options)
-    return options
-
-
-def _output(options: argparse.Namespace) -> argparse.Namespace:
-    """-o or --output that stands behind a script, which gets all other arguments, and those behind -- as they are."""
-    parser = argparse.ArgumentParser(prog="rushlight memory report", add_help=False, allow_abbrev=False)
-    parser.add_argument("-o", "--output", default=options.output)
-    given = options.arguments
-    end = given.index("--") if "--" in given else len(given)
-    _, left = parser.parse_known_args(given[:end], options)
-    options.arguments = left + given[end + 1 :]
-    return options
+def _refusal(options: argparse.Namespace, job: run.Job) -> str | None:
+    """What is known to go wrong before anything runs."""
+    if job.mode != "snapshot":
+        refused = run.refusal(options, job)
+        if refused is not None:
+            return refused
+    elif options.save or options.weights or options.memory_budget or options.spill:
+        return "--save, --weights, --memory-budget and --spill are for scripts that are run, not for snapshots"
+    return unwritable(None if options.text else options.output) or unwritable(options.save)
 
 
 def _is_script(path: str) -> bool:
-    return path.endswith(".py")
+    return path.endswith((".py", ".pyz")) or os.path.isdir(path)
 
 
-def _record(options: argparse.Namespace) -> tuple[Any, int]:
-    """What a script did, recorded, and its exit status; no recording if there is no such script."""
+def _record(options: argparse.Namespace, job: run.Job) -> tuple[Any, int]:
+    """What a script did, recorded, and its exit status."""
     from rushlight import memory
-    from rushlight.cli import run
 
-    if not os.path.exists(options.source):
-        print(f"rushlight memory report: no such script: {options.source}", file=sys.stderr)
-        return None, 2
-    memory.record_history(max_entries=options.max_entries)
-    try:
-        status = run.main([options.source, *options.arguments])
-    except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    finally:
-        recording = memory.recording()
-        if memory.is_recording():
-            memory.record_history(enabled=None)
+    recording, status = recorded(options, job)
     if options.save:
-        memory.save(recording, options.save)
+        written(lambda path: memory.save(recording, path), options.save)
     return recording, status
 
 
 def _print(recording: Any, other: Any, names: tuple[str, str], width: int | None) -> int:
-    from rushlight.memory import text_report
+    from rushlight.memory.terminal import shown_in, text_report
 
-    print(text_report(recording, width, None, other, *names), end="")
+    encoding = sys.stdout.encoding or "ascii"
+    print(shown_in(text_report(recording, width, None, other, *names), encoding), end="", flush=True)
     return 0
 
 

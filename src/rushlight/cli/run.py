@@ -4,11 +4,13 @@ import argparse
 import builtins
 import os
 import runpy
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
+from typing import NamedTuple
 
 from rushlight.compat import devices, imports, missing
 
@@ -28,32 +30,50 @@ names it and the line that asked for it.
 """
 
 
+class Job(NamedTuple):
+    """What is run: mode "script", "-", "-m" or "-c"; target None where none was given."""
+
+    mode: str
+    target: str | None
+    arguments: list[str]
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the script, module or code in ``argv`` and return its exit status."""
-    own, mode, target, rest = _split(list(argv))
     parser = _parser()
+    own, job = split(list(argv), parser)
     options = parser.parse_args(own)
-    if target is None:
+    if job.target is None:
         parser.error("what shall be run? Give a script, - for standard input, -m MODULE or -c CODE")
-    refusal = _refusal(options.weights, mode, target)
-    if refusal is not None:
-        print(f"rushlight run: {refusal}", file=sys.stderr)
+    refused = refusal(options, job)
+    if refused is not None:
+        print(f"rushlight run: {refused}", file=sys.stderr)
         return 2
+    return execute(options, job)
+
+
+def execute(options: argparse.Namespace, job: Job) -> int:
+    """Run a job with the options of `add_options`; its exit status, unless it raises SystemExit."""
     if options.weights is not None:
         os.environ["RUSHLIGHT_WEIGHTS"] = options.weights
     imports.install()
     devices.stay_on_cpu()
-    start = STARTS[mode]
+    start = STARTS[job.mode]
     if options.memory_budget is not None:
         start = _within(options.memory_budget, options.spill, start)
-    return _guarded(start, target, rest)
+    return _guarded(start, job.target or "", job.arguments)
 
 
-def _refusal(weights: str | None, mode: str, target: str) -> str | None:
+def refusal(options: argparse.Namespace, job: Job) -> str | None:
     """What is known to go wrong before anything runs."""
+    weights, spill, target = options.weights, options.spill, job.target or ""
     if weights is not None and weights != "random" and not os.path.exists(os.path.expanduser(weights)):
         return f"--weights expects a file, a folder of files or the word random, and there is no {weights!r}"
-    if mode != "script":
+    if spill is not None and not (os.path.isdir(spill) and os.access(spill, os.W_OK | os.X_OK)):
+        return f"--spill expects a folder that can be written to, and {spill!r} is none"
+    if spill is not None and options.memory_budget is None:
+        return "--spill says where a budget puts what does not fit: give --memory-budget BYTES too"
+    if job.mode != "script":
         return None
     if not os.path.exists(target):
         return f"no such script: {target}"
@@ -69,7 +89,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Run an unmodified PyTorch script on rushlight: a file, or what standard input holds (-).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
+    add_options(parser)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that runs a script."""
     parser.add_argument(
         "--weights",
         metavar="random|PATH",
@@ -79,19 +106,21 @@ def _parser() -> argparse.ArgumentParser:
         "--memory-budget",
         metavar="BYTES",
         type=_bytes,
-        help='keep all arrays of the process below so many bytes: "2GiB", "500MB"; a report follows the run',
+        help="keep all arrays of the process below so many bytes: 2GiB, 500MB; a report follows the run",
     )
-    parser.add_argument("--spill", metavar="DIR", help="where what does not fit goes: temporary files by default")
-    return parser
+    parser.add_argument("--spill", metavar="DIR", help="folder for what does not fit (default: temporary)")
 
 
 def _bytes(text: str) -> int:
     from rushlight.stores.errors import bytes_of
 
     try:
-        return bytes_of(text)
+        found = bytes_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("memory: ")) from None
+    if not found:
+        raise argparse.ArgumentTypeError("a budget of 0 bytes leaves room for nothing")
+    return found
 
 
 def _within(limit: int, spill: str | None, start: Callable[[str, list[str]], None]) -> Callable[[str, list[str]], None]:
@@ -100,28 +129,31 @@ def _within(limit: int, spill: str | None, start: Callable[[str, list[str]], Non
     def bounded(target: str, rest: list[str]) -> None:
         from rushlight import memory
 
-        with memory.budget(limit, spill) as used:
-            start(target, rest)
-        print(f"\n{used.report()}", file=sys.stderr)
+        used = memory.budget(limit, spill)
+        try:
+            with used:
+                start(target, rest)
+        finally:
+            print(f"\n{used.report()}", file=sys.stderr)
 
     return bounded
 
 
-def _split(argv: list[str]) -> tuple[list[str], str, str | None, list[str]]:
-    """Our own options, how to run, what to run, and its arguments, as ``python`` splits a command line."""
+def split(argv: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], Job]:
+    """Our own options and the job, as ``python`` splits a command line: what stands behind the script is the script's."""
     index = 0
     while index < len(argv):
         word = argv[index]
         if word in ("-m", "-c"):
-            if index + 1 == len(argv):
-                return [*argv[:index]], word, None, []
-            return argv[:index], word, argv[index + 1], argv[index + 2 :]
+            given = argv[index + 1 :]
+            return argv[:index], Job(word, given[0] if given else None, given[1:])
         if word == "-":
-            return argv[:index], word, word, argv[index + 1 :]
+            return argv[:index], Job(word, word, argv[index + 1 :])
         if not word.startswith("-"):
-            return argv[:index], "script", word, argv[index + 1 :]
-        index += 2 if word in ("--weights", "--memory-budget", "--spill") else 1
-    return argv, "script", None, []
+            return argv[:index], Job("script", word, argv[index + 1 :])
+        action = parser._option_string_actions.get(word)
+        index += 2 if action is not None and action.nargs is None else 1  # "--name=value" is one word
+    return argv, Job("script", None, [])
 
 
 def _run_script(path: str, rest: list[str]) -> None:
@@ -188,6 +220,9 @@ def _guarded(start: Callable[[str, list[str]], None], target: str, rest: list[st
     """Run, and report an error as Python does, without this program's frames."""
     try:
         start(target, rest)
+    except KeyboardInterrupt as stop:
+        _report(stop, None)
+        return 128 + signal.SIGINT
     except Exception as error:
         message = missing.explain(error)
         _report(error, message)
@@ -195,23 +230,37 @@ def _guarded(start: Callable[[str, list[str]], None], target: str, rest: list[st
     return 0
 
 
-def _report(error: Exception, message: str | None) -> None:
-    trace = _script_frames(error.__traceback__)
+def _report(error: BaseException, message: str | None) -> None:
+    _trim(error)
+    trace = error.__traceback__
     if message is not None:
         kind = type(error).__name__
         print("Traceback (most recent call last):", file=sys.stderr)
         traceback.print_list(missing.script_frames(trace))
         print(f"{kind}: {message}", file=sys.stderr)
         return
-    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    sys.excepthook(type(error), error, trace)
+
+
+def _trim(error: BaseException | None) -> None:
+    """Take this program's frames from an error, and from those that led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = _script_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _script_frames(trace: TracebackType | None) -> TracebackType | None:
-    """``trace`` from the script's first frame on; None if the script never began."""
-    while trace is not None and _belongs_to_runner(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    return trace
+    """``trace`` from the script's first frame on; None if the script never began, or had ended."""
+    first = trace
+    while first is not None and _belongs_to_runner(first.tb_frame.f_code.co_filename):
+        first = first.tb_next
+    return first
 
 
 def _belongs_to_runner(filename: str) -> bool:
-    return filename == __file__ or filename == runpy.__file__ or filename == "<frozen runpy>"
+    return filename in (__file__, BUDGET, runpy.__file__, "<frozen runpy>")
+
+
+BUDGET = os.path.join(os.path.dirname(os.path.dirname(__file__)), "memory", "budget.py")  # which ends around the script

@@ -60,7 +60,8 @@ def unpack(text: str) -> Recording:
     except ColumnsError:
         raise
     except (binascii.Error, zlib.error, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ColumnsError(f"the recording in it is damaged ({type(error).__name__}: {error})") from None
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise ColumnsError(f"the recording in it is damaged: {what}") from None
     except RecursionError:
         raise ColumnsError("the recording in it is damaged (its header is nested too deep)") from None
 

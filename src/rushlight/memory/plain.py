@@ -68,7 +68,8 @@ class Machine:
         except struct.error:
             raise PlainError(f"it ends early, after {len(self.data):,} bytes") from None
         except (LookupError, ValueError, TypeError) as error:
-            raise PlainError(f"it is damaged at byte {self.at:,} ({type(error).__name__}: {error})") from None
+            what = "a value is asked for that is not there" if isinstance(error, LookupError) else str(error)
+            raise PlainError(f"it is damaged at byte {self.at:,}: {what}") from None
 
     def weigh(self) -> None:
         """Refuse what is little else than instructions that make containers: a byte would become a hundred."""

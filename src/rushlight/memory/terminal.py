@@ -20,6 +20,11 @@ __all__ = ["text_report"]
 
 ROWS = 12  # of the chart
 EIGHTHS = " ▁▂▃▄▅▆▇█"
+IN_ASCII = {
+    **{ord(sign): ascii for sign, ascii in zip(EIGHTHS, " __..==##", strict=True)},
+    **dict.fromkeys(map(ord, "▏▎▍▌"), "-"), **dict.fromkeys(map(ord, "▋▊▉█"), "#"),
+    ord("µ"): "u", ord("·"): "|", ord("…"): "~", ord("−"): "-",
+}  # fmt: skip
 STACKED = list(COLORS)  # from the floor up
 
 
@@ -38,7 +43,7 @@ def text_report(
     Args:
         recording: a `Recording`, or the path of a snapshot.
         width: columns; by default the terminal's, at most 120.
-        color: whether to colour; by default when `file` is a terminal and NO_COLOR is not set.
+        color: whether to colour; by default when `file` is a terminal that can, and NO_COLOR is not set.
         compare: another recording, whose figures stand beside the first's.
         title, other_title: names of the two; by default those of the files.
         file: where the text will go, to know whether it is a terminal; standard output by default.
@@ -54,7 +59,7 @@ def text_report(
     one, name = named(recording, title)
     wide = width or min(shutil.get_terminal_size((100, 24)).columns, 120)
     stream = file or sys.stdout
-    paint = Paint(color if color is not None else stream.isatty() and not os.environ.get("NO_COLOR"))
+    paint = Paint(colourful(stream) if color is None else color)
     two, other = named(compare, other_title, "the other") if compare is not None else (None, "")
     advised = suggestions(one, wide, paint)
     one = settled(one)
@@ -69,6 +74,20 @@ def text_report(
         advised,
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def colourful(stream: IO[str]) -> bool:
+    """Whether to colour what is written to a stream, where nobody said."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+def shown_in(text: str, encoding: str) -> str:
+    """The text for a terminal of an encoding: with signs of ASCII for those that it has not."""
+    try:
+        text.encode(encoding)
+        return text
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(IN_ASCII).encode("ascii", "backslashreplace").decode()
 
 
 class Paint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 
@@ -23,20 +24,25 @@ def size(count: float) -> str:
     raise AssertionError
 
 
+_BYTES = re.compile(r"(\d{1,3}(?:,\d{3})+|\d[\d_]*\.?\d*(?:e[+-]?\d+)?|\.\d+)([kmgtp]?)(i?)(b|bytes?)?", re.ASCII)
+
+
 def bytes_of(limit: int | str, name: str = "memory") -> int:
-    """A number of bytes given as one or as text: 1024, "64 MiB", "2GB".  Raises ValueError for anything else."""
+    """A number of bytes given as one or as text: 1024, "64 MiB", "2GB", "1.5g", "2e9".  Raises ValueError for anything else.
+
+    KB, MB, GB, TB, PB are powers of 1,000; KiB, MiB ... and the bare letters k, m, g, t, p of 1,024, as for `head -c`,
+    Docker and systemd.
+
+    >>> bytes_of("2 GB"), bytes_of("2GiB"), bytes_of("2g"), bytes_of("1,000,000")
+    (2000000000, 2147483648, 2147483648, 1000000)
+    """
     if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
         return limit
-    units = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-             "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # fmt: skip
-    text = str(limit).strip().lower().replace(" ", "").removesuffix("bytes")
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    try:
-        count = int(float(digits) * units[text[len(digits) :]])
-    except (KeyError, ValueError, OverflowError):
-        count = -1
-    if count < 0:
-        raise ValueError(f'{name}: expected bytes, as 1048576 or "64 MiB", got {limit!r}')
+    found = _BYTES.fullmatch(re.sub(r"\s", "", str(limit)).lower())
+    if found is None or (found[3] and not found[2]) or (len(found[4] or "") > 1 and found[2]):
+        raise ValueError(f'{name}: expected bytes, as 1048576, "64 MiB", "2GB" or "2g", got {limit!r}')
+    thousand = 1000 if found[4] and not found[3] else 1024
+    count: int = round(float(found[1].replace(",", "").replace("_", "")) * thousand ** " kmgtp".index(found[2] or " "))
     return count
 
 
