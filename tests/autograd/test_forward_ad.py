@@ -448,3 +448,14 @@ def test_materializing_and_marking(level: Any) -> None:
     found = function(forward, jvp).apply(dual([2.0], [1.0]), T(1.0))
     assert [tangent(t) for t in found] == [[1.0], None]
     assert seen == [None]
+
+
+@pytest.mark.parametrize("shapes", [((1, 1), (1,)), ((1, 4), (3, 1)), ((2, 3), (3,))])
+def test_a_loss_of_operands_that_broadcast_either_way(shapes: Any) -> None:
+    given, other = (torch.full(shape, 0.25, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    loss = torch.nn.functional.kl_div(given, other, reduction="sum")
+    want = sum(g.sum() for g in torch.autograd.grad(loss, [given, other]))
+    with fwd.dual_level():
+        duals = [fwd.make_dual(x.detach(), torch.ones_like(x)) for x in (given, other)]
+        found = fwd.unpack_dual(torch.nn.functional.kl_div(*duals, reduction="sum")).tangent
+    assert found.item() == pytest.approx(want.item())

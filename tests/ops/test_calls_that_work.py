@@ -75,3 +75,56 @@ def test_a_logit_whose_bounds_cross():
 
 def test_repeated_positions_have_the_dtype_of_the_counts():
     assert torch.repeat_interleave(torch.tensor([1, 2], dtype=torch.int32)).dtype == torch.int32
+
+
+@pytest.mark.parametrize("fn", [torch.atleast_1d, torch.atleast_2d, torch.conj_physical])
+def test_nothing_to_do_gives_the_tensor_itself(fn):
+    x = torch.ones(2, 3, requires_grad=True)
+    assert fn(x) is x
+    assert torch.broadcast_tensors(x)[0] is x
+    assert not x.detach().conj_physical_()._is_view()
+
+
+def test_differences_of_order_zero_leave_out_what_would_be_put_at_the_ends():
+    x = torch.ones(1, 5)
+    assert torch.diff(x, 0, 0, x).shape == (1, 5)
+
+
+def test_out_of_functions_that_take_it():
+    x, out = torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2)
+    assert torch.nn.functional.avg_pool2d(3 * x, 1, out=out) is out
+    assert out.sum() == 12
+    torch.nn.functional.softshrink(x, out=out)
+    assert out.sum() == 2
+    assert torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3), out=torch.zeros(2, 4)).sum() == 24
+
+
+def test_the_smooth_loss_of_complex_numbers_without_a_smooth_part():
+    x = torch.tensor([3 + 4j, 0j])
+    assert torch.nn.functional.smooth_l1_loss(x, torch.zeros_like(x), beta=0) == 2.5
+
+
+def test_a_bag_of_embeddings_given_in_the_order_of_long_ago():
+    weight, indices = torch.arange(6.0).view(3, 2), torch.tensor([[0, 2]])
+    with pytest.warns(UserWarning, match=r"expected \(input, weight\)"):
+        found = torch.nn.functional.embedding_bag(weight, indices)
+    assert found.tolist() == [[2, 3]]
+
+
+def test_the_exponential_of_matrices_of_16_bits():
+    found = torch.matrix_exp(torch.zeros(2, 2, dtype=torch.bfloat16))
+    assert (found.dtype, found.tolist()) == (torch.bfloat16, [[1, 0], [0, 1]])
+
+
+def test_no_reflections_give_a_copy():
+    x = torch.ones(5, 2)
+    assert torch.ormqr(torch.zeros(5, 0), torch.zeros(0), x).data_ptr() != x.data_ptr()
+
+
+def test_histograms_have_no_gradient():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert not torch.histc(x).requires_grad
+    counts, edges = torch.histogram(x, 2)
+    assert counts.requires_grad
+    with pytest.raises(NotImplementedError, match="histogram"):
+        edges.sum().backward()

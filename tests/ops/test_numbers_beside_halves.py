@@ -58,3 +58,16 @@ def test_a_weight_beyond_the_dtype():
 def test_renorm_of_large_elements():
     x = half(6e4, -6e4, 1.0).reshape(1, 3)
     assert torch.renorm(x, 2, 0, 1.0).tolist() == [pytest.approx([0.5**0.5, -(0.5**0.5), 1.18e-5], rel=0.01)]
+
+
+@pytest.mark.parametrize("rounding", ["floor", "trunc"])
+def test_rounded_division_of_a_tensor_without_dimensions_keeps_its_dtype(rounding):
+    x = torch.tensor(5.0, dtype=torch.float16)
+    for found in (
+        x // 2.0,
+        torch.floor_divide(x, 2.0),
+        torch.div(x, 2.0, rounding_mode=rounding),
+        torch.div(x, x, rounding_mode=rounding),
+    ):
+        assert found.dtype == torch.float16
+    assert (x // torch.tensor(2.0, dtype=torch.bfloat16)).dtype == torch.float32

@@ -166,3 +166,14 @@ def test_zeros_that_are_a_gradient_have_no_graph(fn):
     x = torch.tensor([1.4, -2.6], requires_grad=True)
     (g,) = torch.autograd.grad((fn(x) * x.detach()).sin().sum(), x, create_graph=True)
     assert g.tolist() == [0.0, 0.0] and not g.requires_grad
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge", "greater"])
+def test_what_a_comparison_overwrote_has_no_gradient(name):
+    x, y = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([2.0, 2.0], requires_grad=True)
+    c = x * 3
+    getattr(c, f"{name}_")(y)
+    for grad in torch.autograd.grad(c.sum(), [x, y]):
+        assert grad.tolist() == [0, 0]
+    d = torch.zeros(2)
+    assert getattr(d, f"{name}_")(x).requires_grad

@@ -48,18 +48,6 @@ class Known:
 
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "dtypes that an operator has no result for, named as such",
-        message=r"expected? (a )?(tensor of |dtype )?floating.point|Expected a floating point|must have a floating-point dtype",
-    ),
-    Known("functional.embedding_bag of (weight, input)", r"embedding_bag", "were swapped"),
-    Known(
-        "conjugates of real numbers, their versions and layouts",
-        r"\.(conj|H|mH|adjoint)\b",
-        what=("storage", "version", "grad_fn"),
-    ),
-    Known("conj_physical() of real numbers is a copy", r"conj_physical", what=SHARED),
-    Known("unsafe_chunk and unsafe_split give copies", r"unsafe_(chunk|split)", what=SHARED),
     Known("set_, .data = and resize_ as changes, and of tensors with a graph", r"\.set_\(|\.data = |\.resize_(as_)?\("),
     Known("view(dtype) keeps the gradient where PyTorch drops it", r"\.view\(torch\.\w+\)"),
     Known(
@@ -69,17 +57,6 @@ KNOWN: tuple[Known, ...] = (
         ("outcome", "leniency", "is_leaf", "requires_grad", "grad"),
     ),
     Known("names and numbers of outputs in the graph", what=NAMED),
-    Known(
-        "unflatten, mT of 0-dimensional tensors",
-        r"\.(unflatten|mT|T|H|mH|adjoint)\b",
-        r"unflatten|only supported on matrices",
-    ),
-    Known("cat of empty tensors", r"torch\.(cat|stack)\(", what=("requires_grad", "is_leaf")),
-    Known("strides of results in another order", what=("stride",)),
-    Known("clamp of complex numbers", r"clamp_?\(", "clamp is not supported for complex"),
-    Known(
-        "index operators of 0-dimensional and empty tensors", r"index_|put_|masked_fill_", what=("outcome", "leniency")
-    ),
 )
 
 

@@ -53,6 +53,7 @@ class Worker:
         self.untidy += 1
         if self.untidy % TIDY == 0:
             gc.collect()
+            gc.freeze()  # what is left is there for good: the next collection need not look at it
         try:
             with limited(LIMIT):
                 statements, found = self.differences(kind, seed)

@@ -12,7 +12,7 @@ from rushlight.ops import call
 from rushlight.ops.compute import cast, fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
-from rushlight.ops.registry import elementwise, function, publish, publish_inplace
+from rushlight.ops.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ def conj(x: Any) -> Any:
     if x.__class__ is np.ndarray or isinstance(x, np.generic):
         return x.conj() if x.dtype.kind == "c" else x
     if isinstance(x, Tensor):
-        return conj_physical(x) if x._array.dtype.kind == "c" else x
+        return conj_op(x) if x._array.dtype.kind == "c" else x
     return x.conjugate() if isinstance(x, complex) else x
 
 
@@ -35,13 +35,22 @@ def _conjugated(be: Any, x: Any) -> None:
         be.conjugate(x, out=x)
 
 
-@elementwise(promote="arith", half=None, grads={"input": lambda g: conj(g)})
-def conj_physical(be: Any, input: Array) -> Array:
-    """Complex conjugate of each element, computed.  input: (*) -> (*); real tensors are copied."""
+@elementwise(promote="arith", half=None, ns=None, name="conj_physical",
+             grads={"input": lambda g: conj(g)})  # fmt: skip
+def conj_op(be: Any, input: Array) -> Array:
+    """Complex conjugate of each element, computed.  input: (*) -> (*)"""
     return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
 
 
-conj_physical.op.into = _conjugated
+conj_op.op.into = _conjugated
+publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
+
+
+@function(method=True, out=True)
+def conj_physical(input: Any) -> Any:
+    """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
+    require_tensors("conj_physical", input=input)
+    return conj_op(input) if raw(input).dtype.kind == "c" else input
 
 
 @elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,

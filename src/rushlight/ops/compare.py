@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.declare import Array
-from rushlight.ops.pieces import raw, require_tensors, tensor_first
-from rushlight.ops.registry import elementwise, function
+from rushlight.ops.pieces import nothing, raw, require_tensors, tensor_first
+from rushlight.ops.registry import elementwise, function, inplace_of, publish_inplace
 
 ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
 
 
-@elementwise(promote="compare", ufunc="equal")
+@elementwise(promote="compare", inplace=False, ufunc="equal")
 def eq(input: Array, other: Array) -> Array:
     """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
 
@@ -23,29 +23,44 @@ def eq(input: Array, other: Array) -> Array:
     """
 
 
-@elementwise(promote="compare", ufunc="not_equal", aliases=("not_equal",))
+@elementwise(promote="compare", inplace=False, ufunc="not_equal", aliases=("not_equal",))
 def ne(input: Array, other: Array) -> Array:
     """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", ufunc="less", aliases=("less",), refuse="c")
+@elementwise(promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c")
 def lt(input: Array, other: Array) -> Array:
     """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", ufunc="less_equal", aliases=("less_equal",), refuse="c")
+@elementwise(promote="compare", inplace=False, ufunc="less_equal", aliases=("less_equal",), refuse="c")
 def le(input: Array, other: Array) -> Array:
     """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", ufunc="greater", aliases=("greater",), refuse="c")
+@elementwise(promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c")
 def gt(input: Array, other: Array) -> Array:
     """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
+@elementwise(promote="compare", inplace=False, ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
 def ge(input: Array, other: Array) -> Array:
     """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+def _overwriting(of: Any) -> None:
+    """Publish the in-place form of a comparison: it gives numbers, which depend on neither operand's slope."""
+
+    @elementwise(promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name, inplace=False,
+                 grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+    def overwriting(input: Array, other: Array) -> Array:
+        """The comparison, for its in-place form alone."""
+
+    publish_inplace(inplace_of(overwriting.op), of.op.name, "", (ALIASES[of.op.name],) if of.op.name in ALIASES else ())
+
+
+for _comparison in (eq, ne, lt, le, gt, ge):
+    _overwriting(_comparison)
 
 
 # Questions about each element ------------------------------------------------------------------------

@@ -23,7 +23,8 @@ def promoted(op: Any, arrays: list[Any]) -> list[Any]:
         target = dtypes.get_default_dtype()
     wanted = target.numpy
     if op.exact and wanted in HALVES:
-        return [x if x is None else cast(x, FLOAT32 if is_number(x, True) else wanted) for x in arrays]
+        dimensions = any(x.__class__ is ndarray and x.ndim for x in arrays)
+        return [x if x is None else cast(x, FLOAT32 if is_number(x, dimensions) else wanted) for x in arrays]
     return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
 
 

@@ -20,17 +20,20 @@ from rushlight.tensor import Tensor
 
 @function(method=True, out=True)
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)"""
+    """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)
+
+    n=0 is a copy of `input` alone, as in PyTorch.
+    """
     array = raw(input)
     if array.ndim < 1:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, array.ndim)
+    if n == 0:
+        return named.zeros_like(input) + input
     pieces = [x for x in (prepend, input, append) if x is not None]
     x = cat(pieces, dim) if len(pieces) > 1 else input
-    if n == 0:
-        return named.zeros_like(input) + x if len(pieces) == 1 else x
     length = raw(x).shape[dim]
     for _ in range(min(n, length)):
         length = raw(x).shape[dim]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import caller
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
 from rushlight.ops.embedding import (
@@ -192,7 +193,9 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
     """
     if isinstance(weight, Tensor) and isinstance(input, Tensor) and weight.dtype.category <= 1 and \
             input.dtype.is_floating_point:  # fmt: skip
-        raise RuntimeError("embedding_bag: arguments `weight` and `input` were swapped: input are the indices")
+        caller.warn("embedding_bag: got (weight, input), the order of long ago; expected (input, weight), where `input` "
+                    "are the indices")  # fmt: skip
+        input, weight = weight, input
     refuse_sparse("embedding_bag", sparse)
     check_table("embedding_bag", weight, input)
     check_offsets(input, offsets, include_last_offset)

@@ -49,7 +49,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     inside = flat[(flat >= low) & (flat <= high)]
     place = ((inside - low) * (bins / (high - low))).astype(np.int64)
     np.minimum(place, bins - 1, out=place)
-    return computed("histc", input, np.bincount(place, minlength=bins).astype(array.dtype))
+    return made(np.bincount(place, minlength=bins).astype(array.dtype))
 
 
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
@@ -109,6 +109,11 @@ def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> An
     return w
 
 
+def followed(*operands: Any) -> Any:
+    """The first operand that requires grad, or the first: whose lack of a derivative the results tell."""
+    return next((x for x in operands if isinstance(x, Tensor) and x.requires_grad), operands[0])
+
+
 @function(method=True, out=True)
 @per_sample
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
@@ -122,7 +127,8 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         raise RuntimeError(f"torch.histogram: range should have 2 elements, got {len(range)}")
     edges = edges_of("torch.histogram", array, bins, range)
     hist = binned(array.reshape(-1, 1), [edges], w, density)
-    return _histogram(computed("histogram", input, hist), made(edges.copy()))
+    source = followed(input, bins, weight)
+    return _histogram(computed("histogram", source, hist), computed("histogram", source, edges.copy()))
 
 
 @function(method=False)
@@ -149,6 +155,6 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     edges = [
         edges_of("torch.histogramdd", points[:, d], b, s) for d, (b, s) in enumerate(zip(each, spans, strict=True))
     ]
-    return _histogramdd(
-        computed("histogramdd", input, binned(points, edges, w, density)), tuple(made(e.copy()) for e in edges)
-    )
+    source = followed(input, *each, weight)
+    hist = computed("histogramdd", source, binned(points, edges, w, density))
+    return _histogramdd(hist, tuple(computed("histogramdd", source, e.copy()) for e in edges))

@@ -367,6 +367,8 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 @per_sample
 def matrix_exp(A: Any) -> Any:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
+    if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
+        return matrix_exp(A.float()).to(A.dtype)
     base.matrix("matrix_exp", A, True)
     if 0 in A.shape:
         return A.clone()

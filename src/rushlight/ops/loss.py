@@ -18,6 +18,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.floats import widened
 from rushlight.ops.named import named as ops
 from rushlight.ops.registry import function, op
+from rushlight.ops.shape import broadcast
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -232,7 +233,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     check_tensors("smooth_l1_loss", input=input, target=target)
     warn_sizes("smooth_l1_loss", input, target)
     if beta == 0:
-        return l1_op(input, target, reduction)
+        return l1_loss(input, target, reduction=reduction)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
     return smooth_l1_op(input, target, reduction, float(beta))
@@ -289,7 +290,9 @@ def _divergence(be: Any, x: Any, t: Any, log_target: bool) -> Any:
 @kl_op.grad("input")
 def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) -> Any:
     p = ops.exp(target) if log_target else target
-    return p * (g * -_share_of(reduction, target.shape, input_shape))
+    slope = p * (g * -_share_of(reduction, target.shape, input_shape))
+    whole = np.broadcast_shapes(tuple(slope.shape), tuple(input_shape))
+    return slope if whole in (tuple(slope.shape), tuple(input_shape)) else broadcast(slope, whole)
 
 
 @kl_op.grad("target")

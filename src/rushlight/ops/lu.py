@@ -283,7 +283,7 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     check_ormqr(input, tau, other, left)
     m = input.shape[-2]
     forward = left == transpose  # whether the first reflection is applied first
-    found = other
+    found = other if tau.shape[-1] else other.clone()
     for i in range(tau.shape[-1]) if forward else reversed(range(tau.shape[-1])):
         column = input[..., i] * like(np.arange(m) > i, input) + like(np.arange(m) == i, input)
         v, factor = column[..., None], tau[..., i][..., None, None]

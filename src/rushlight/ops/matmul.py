@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops import call
 from rushlight.ops.arith import conj
 from rushlight.ops.compute import HALVES
 from rushlight.ops.declare import Array
@@ -303,11 +304,13 @@ def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
 
 
 @function(ns="nn.functional")
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
     """input @ weight^T + bias, as one matrix product over all leading dimensions.
 
     input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
     """
+    if out is not None:
+        return call.write_out("linear", out, linear(input, weight, bias))
     try:
         x, w, b = input._array, weight._array, None if bias is None else bias._array
         usual = w.ndim == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype

@@ -16,7 +16,7 @@ from rushlight.ops import call, randomness
 from rushlight.ops.batching.variants import with_auxiliaries
 from rushlight.ops.convolution import batched, spread
 from rushlight.ops.declare import Array
-from rushlight.ops.registry import function, op
+from rushlight.ops.registry import function, op, with_out
 from rushlight.ops.shape import reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -454,7 +454,10 @@ def _publish_avg(n: int) -> None:
         return (mean.sign() * mean.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
 
     doc = f"Averages of windows in {n} dimensions.  input: (N, C, *S) or (C, *S) -> (N, C, *L)"
-    _add(average, f"avg_pool{n}d", doc, BOTH if n == 1 else ONLY)
+    if n == 1:
+        _add(average, "avg_pool1d", doc, BOTH)
+    else:
+        _add(with_out(average, f"avg_pool{n}d"), f"avg_pool{n}d", doc, ONLY)
     doc = f"Power averages (sum x^p)^(1/p) of windows in {n} dimensions.  input: (N, C, *S) -> (N, C, *L)"
     _add(power, f"lp_pool{n}d", doc, ONLY)
 

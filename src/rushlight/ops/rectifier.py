@@ -432,7 +432,7 @@ def softshrink_op(be: Any, input: Array, lambd: float) -> Array:
     return np.subtract(input, out, out=out)
 
 
-@function(ns=F)
+@function(ns=F, out=True)
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
     dtype = raw(input).dtype

@@ -229,7 +229,11 @@ def in_level(t: Tensor, others: tuple[Any, ...]) -> Tensor:
 
 
 def conformed(t: Tensor, like: Tensor) -> Tensor:
-    """A tangent broadcast to the shape of what it is the tangent of, and of its dtype."""
-    if t._array.shape != like._array.shape:
-        t = tensor_functions["expand"](t, like._array.shape)
+    """A tangent in the shape of what it is the tangent of, and of its dtype: broadcast to it, and summed where `like` is a
+    gradient that is still to be broadcast."""
+    shape = like._array.shape
+    if t._array.shape != shape:
+        t = tensor_functions["expand"](t, np.broadcast_shapes(t._array.shape, shape))
+    if t._array.shape != shape:
+        t = tensor_functions["sum_to_size"](t, shape)
     return t if t._array.dtype == like._array.dtype else tensor_functions["cast"](t, like._array.dtype)

@@ -141,21 +141,24 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 @function()
 def broadcast_tensors(*tensors: Any) -> Any:
-    """The tensors, each broadcast to their common shape without copying.  (*), ... -> [(*), ...]"""
+    """The tensors, each broadcast to their common shape without copying; those that have it are returned as they are.
+
+    (*), ... -> [(*), ...]
+    """
     found = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     try:
         shape = broadcast_shapes(*[raw(x).shape for x in found])
     except RuntimeError:
         check_broadcast("broadcast_tensors", found)
         raise
-    return tuple(broadcast(x, tuple(shape)) for x in found)
+    return tuple(x if held(x).shape == tuple(shape) else broadcast(x, tuple(shape)) for x in found)
 
 
 def atleast(input: Any, ndim: int) -> Any:
-    """A tensor with dimensions of size 1 added until there are `ndim`."""
+    """A tensor with dimensions of size 1 added until there are `ndim`; `input` itself where it has as many."""
     shape = held(input).shape
     if len(shape) >= ndim:
-        return reshape_op(input, shape)
+        return input
     if ndim == 3 and len(shape) == 2:
         return reshape_op(input, (*shape, 1))
     if ndim == 3 and len(shape) == 1:

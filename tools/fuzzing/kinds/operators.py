@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .samples import Sample, sample, spelled
+from .samples import Sample, sample, spelled, tied
 
 FLOATS = ("float64", "float64", "float32", "float16", "bfloat16", "complex128", "complex64")
 WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -65,13 +66,21 @@ def own(w: Writer) -> Sample:
             other = dtype if w.maybe(0.7) else w.rng.choice(FLOATS + WHOLE)
             second = "b"
             inputs.append(f"b = {tensor(w, broadcastable(w, shape), other, other in FLOATS and w.maybe(0.5))}")
-        return Sample(w.rng.choice(binary), inputs, ["a", second] if w.maybe(0.9) else [second, "a"], {})
+        name = w.rng.choice(binary)
+        if name in ("torch.searchsorted", "torch.bucketize"):
+            inputs[0] = f"a = torch.tensor({sorted(w.rng.sample(range(100), 4))}, dtype=torch.{dtype})"
+            return Sample(name, inputs, ["a", second] if name == "torch.searchsorted" else [second, "a"], {})
+        return Sample(name, inputs, ["a", second] if w.maybe(0.9) else [second, "a"], {})
     keywords = {"dim": str(w.rng.randrange(-len(shape), len(shape)) if shape else 0)} if w.maybe(0.6) else {}
     if keywords and w.maybe(0.3):
         keywords["keepdim"] = "True"
     if w.maybe(0.1):
         keywords["dtype"] = f"torch.{w.rng.choice(FLOATS + WHOLE)}"
-    return Sample(w.rng.choice(reductions), inputs, ["a"], keywords)
+    name = w.rng.choice(reductions)
+    if tied(name):
+        dtype = dtype if dtype != "bool" else "uint8"
+        inputs = [f"a = torch.tensor({apart(w, shape, dtype)}, dtype=torch.{dtype}){'.requires_grad_()' * grad}"]
+    return Sample(name, inputs, ["a"], keywords)
 
 
 def broadcastable(w: Writer, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -124,6 +133,23 @@ def nested(w: Writer, shape: tuple[int, ...], choices: tuple[str, ...]) -> str:
     return f"[{', '.join(nested(w, shape[1:], choices) for _ in range(shape[0]))}]"
 
 
+def apart(w: Writer, shape: tuple[int, ...], dtype: str) -> str:
+    """Nested lists of elements of which no two are equal."""
+    size = math.prod(shape)
+    texts = [
+        str(number) if dtype in WHOLE else str(number / 2)
+        for number in range(0 if dtype == "uint8" else -size, 2 * size)
+    ]
+    if dtype in FLOATS and not dtype.startswith("complex") and w.maybe(0.3):
+        texts[:3] = ["float('nan')", "float('inf')", "-float('inf')"]
+    chosen = iter(w.rng.sample(texts, size))
+
+    def lists(rest: tuple[int, ...]) -> str:
+        return f"[{', '.join(lists(rest[1:]) for _ in range(rest[0]))}]" if rest else next(chosen)
+
+    return lists(shape)
+
+
 def variant(w: Writer, chosen: Sample) -> None:
     """The method, the in-place form, or ``out=``."""
     name = chosen.name.rsplit(".", 1)[-1]
@@ -154,8 +180,8 @@ def out(w: Writer, chosen: Sample) -> None:
         f"torch.zeros({shape[::-1]}, dtype={dtype}).permute({tuple(reversed(range(len(shape))))})",
         f"torch.zeros({(1, *shape)}, dtype={dtype})",
         f"torch.zeros((1,), dtype={dtype}).expand({shape})",
-        f"torch.zeros({shape}, dtype={dtype}, requires_grad=True)",
-        "a.detach()",
+        f"torch.zeros({shape}, dtype={dtype}, requires_grad={bool(chosen.inputs)})",
+        "a.detach()" if chosen.name in ELEMENT_BY_ELEMENT else f"torch.ones({shape}, dtype={dtype})",
     )
     name = w.let(target, "o")
     if name is not None:
@@ -257,6 +283,13 @@ REDUCTIONS = names(
     "cummin logcumsumexp median nanmedian nansum nanmean mode sort argsort softmax log_softmax nn.functional.softmin aminmax "
     "quantile nanquantile topk kthvalue linalg.vector_norm linalg.norm unique_consecutive histc bincount renorm trapezoid "
     "nn.functional.normalize nn.functional.layer_norm count_nonzero flip roll unbind squeeze cumulative_trapezoid"
+)
+# What may write over its own input.
+ELEMENT_BY_ELEMENT = frozenset(UNARY + BINARY) - frozenset(
+    names(
+        "matmul dot mv mm outer inner vdot kron cross bmm tensordot masked_select take gather index_select searchsorted bucketize "
+        "trace diagonal diag diff unique nonzero argwhere fliplr flip tril triu square cdist dist"
+    )
 )
 # What dtypes and sizes an operator refuses is held against PyTorch by its own tests: here rushlight may take more.
 FACTS = ("grad_fn", "version", "output_nr", "storage", "offset", "leniency")

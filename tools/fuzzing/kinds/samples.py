@@ -12,8 +12,10 @@ from typing import Any
 from ..program import Writer
 
 RANDOM = ("dropout", "rand", "bernoulli", "multinomial", "normal", "poisson", "uniform", "exponential", "geometric",
-          "cauchy", "empty", "rrelu", "gumbel", "svd_lowrank", "pca_lowrank", "fractional")  # fmt: skip
+          "cauchy", "empty", "rrelu", "gumbel", "multi_head_attention", "svd_lowrank", "pca_lowrank", "fractional")  # fmt: skip
 MANY_ANSWERS = ("eig", "svd", "lobpcg", "geqrf", "ldl")  # vectors up to sign, or what only a library reads
+# What these answer of equal elements, and which of them gets the gradient, is any of several.
+TIED = frozenset("sort argsort msort median nanmedian mode topk kthvalue quantile nanquantile".split())
 LARGEST = 64  # elements of one input
 PER_OPERATOR = 40
 
@@ -37,6 +39,11 @@ def spelled(name: str, arguments: Sequence[str], keywords: Mapping[str, str]) ->
     """A call as text."""
     given = [*arguments, *(f"{key}={text}" for key, text in keywords.items())]
     return f"{name}({', '.join(given)})"
+
+
+def tied(name: str) -> bool:
+    """Whether an operator has no one answer where elements are equal."""
+    return name.rsplit(".", 1)[-1] in TIED
 
 
 @cache
@@ -92,13 +99,16 @@ def sample(w: Writer) -> Sample | None:
     if not samples:
         return None
     chosen = w.rng.choice(samples)
-    made = Made(w.rng, w.rng.choice(("float64",) * 5 + ("float32", "complex128", "float16", "bfloat16")))
+    name = operators[index][0]
+    made = Made(w.rng, tied(name), w.rng.choice(("float64",) * 5 + ("float32", "complex128", "float16", "bfloat16")))
     try:
         arguments = [made.text(chosen.input), *(made.text(value) for value in chosen.args)]
         keywords = {key: made.text(value) for key, value in chosen.kwargs.items()}
     except TypeError:
         return None
-    return Sample(operators[index][0], made.inputs, arguments, keywords)
+    if keywords.get("dropout_p", "0.0") != "0.0":
+        return None
+    return Sample(name, made.inputs, arguments, keywords)
 
 
 @dataclass
@@ -106,6 +116,7 @@ class Made:
     """Turns the arguments of a sample into text; the tensors get lines and names of their own."""
 
     rng: random.Random
+    distinct: bool
     dtype: str
 
     def __post_init__(self) -> None:
@@ -128,6 +139,8 @@ class Made:
         kind = str(value.dtype).removeprefix("torch.")
         floating = value.dtype.is_floating_point
         kind = self.dtype if floating else kind
+        if floating and self.distinct and value.numel() > 1:
+            value = value.flatten().argsort().argsort().sub(value.numel() // 2).reshape(value.shape) * 0.5
         text = f"torch.tensor({rounded(value.tolist())}, dtype=torch.{kind})"
         text += f".reshape({tuple(value.shape)})" if 0 in value.shape else ""
         if value.dim() > 1 and self.rng.random() < 0.15:

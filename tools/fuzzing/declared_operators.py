@@ -1,0 +1,147 @@
+"""Declared differences of single operators: values at the edge of what is defined, dtypes, strides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from .comparing import Difference
+from .declaring import Declared, refused_by, text
+from .observing import Seen
+
+NUMBERS = ("value", "grad")
+# Operators whose slope is constant in pieces: PyTorch's formulas for it take the input, and are zero in it.
+IN_PIECES = (
+    r"relu|hardsigmoid|hardtanh|hardswish|hardshrink|softshrink|elu|threshold|clamp|max_pool|avg_pool|max_unpool|pool\d?d|"
+    r"prod|pinv|conv\dd|conv_transpose|pad\b|unfold|fold|l1_loss|margin|hinge|triplet|dist\b|norm\b|renorm|interpolate|"
+    r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin"
+)
+# What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
+NO_KERNEL = ("not implemented for", "xpected a floating point", "expected a tensor of", "must have a floating-point dtype",
+             "only supported for float32 and float64", "expected both inputs to be float32")  # fmt: skip
+
+
+def of(pattern: str, what: tuple[str, ...] = NUMBERS) -> Callable[[Difference], bool]:
+    """Whether those facts differ in a program that calls one of these operators."""
+    return lambda difference: difference.what in what and re.search(rf"\b({pattern})_?\(", text(difference)) is not None
+
+
+def nearly(relative: float, pattern: str, difference: Difference) -> bool:
+    """Whether values of these operators differ by no more than that."""
+    a, b = difference.reference, difference.subject
+    return of(pattern)(difference) and bool(np.allclose(a, b, rtol=relative, atol=relative, equal_nan=True))
+
+
+def beyond(pattern: str, difference: Difference) -> bool:
+    """Whether values of these operators differ only where PyTorch has NaN."""
+    a, b = difference.reference, difference.subject
+    if not of(pattern)(difference) or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return False
+    known = ~np.isnan(a)
+    return bool(np.allclose(b[known], a[known], rtol=4e-3))
+
+
+def zero_slope(difference: Difference) -> bool:
+    """Whether a second derivative that is zero is a graph of zeros in PyTorch, and none here."""
+    if re.search(IN_PIECES, text(difference)) is None or "create_graph=True" not in text(difference):
+        return False
+    if difference.what in ("requires_grad", "is_leaf"):
+        return difference.where.startswith("g") and difference.subject is (difference.what == "is_leaf")
+    return refused_by(difference, "does not require grad and does not have a grad_fn", "have been used in the graph")
+
+
+def without_kernel(difference: Difference) -> bool:
+    """Whether a dtype is refused of which PyTorch looks at no element."""
+    nothing = re.search(r"\[\]|\(0,|, 0[,)]|tensor\([^\[]", text(difference)) is not None
+    return nothing and refused_by(difference, *NO_KERNEL)
+
+
+def without_elements(difference: Difference) -> bool:
+    """Whether it is of tensors without elements whether they require grad, or whether gradients without elements exist."""
+    if re.search(r"\[\]|\(0,|, 0[,)]", text(difference)) is None:
+        return False
+    sides = (difference.reference, difference.subject)
+    if difference.what in ("value", "grad") and any(side is None for side in sides):
+        return any(isinstance(side, Seen) and 0 in side.facts["shape"] for side in sides)
+    unused = refused_by(
+        difference, "does not require grad and does not have", "appears to not have been used in the graph"
+    )
+    return difference.what in ("requires_grad", "is_leaf") or unused
+
+
+def complex32(difference: Difference) -> bool:
+    """Whether a complex number of two float16 would be the result, for which there is no dtype."""
+    if refused_by(difference, "float32 and float64", "float32 or float64"):
+        return re.search(r"(view_as_complex|complex|polar)\(.*", text(difference)) is not None
+    return "complex32" in str(difference.reference)
+
+
+def dense(strides: object) -> bool:
+    """Whether strides are those of elements that fill their memory, in any order of dimensions."""
+    order = sorted(strides) if isinstance(strides, tuple) else [0]
+    return not order or (order[0] == 1 and all(more % less == 0 for less, more in pairwise(order)))
+
+
+def laid_out(difference: Difference) -> bool:
+    """Whether a result fills its memory in another order of dimensions, where operands were not contiguous or PyTorch's
+    result is not: results of contiguous operands are contiguous wherever PyTorch's are."""
+    if difference.what != "stride":
+        return False
+    if re.fullmatch(r"[gt]\d.*", difference.where):
+        return True  # of gradients and tangents no order is promised, and equal numbers may be one in memory
+    if not dense(difference.subject):
+        return False
+    there = difference.reference
+    contiguous = dense(there) and list(there) == sorted(there, reverse=True)
+    operands = re.search(
+        r"\.(mT|T|H|mH)\b|\.(transpose|permute|expand|adjoint|conj)\(|\[\.\.\., ::2\]", text(difference)
+    )
+    return not contiguous or operands is not None
+
+
+OPERATORS: tuple[Declared, ...] = (
+    Declared("whether tensors without elements require grad", without_elements),
+    Declared(
+        "what rectifiers (`elu`",
+        lambda d: refused_by(d, "backward through the graph a second time") and re.search("elu", text(d)) is not None,
+    ),
+    Declared("`embedding(sparse=True)`", lambda d: refused_by(d, "sparse=True is not supported")),
+    Declared(
+        "`masked_fill_`, `index_put_` of expanded tensors",
+        lambda d: ").expand(" in text(d) and refused_by(d, "single memory location"),
+    ),
+    Declared("forward mode of `fmax` and `fmin` where both are equal", of("fmax|fmin")),
+    Declared("gradient of `hardsigmoid`", partial(nearly, 1e-7, "hardsigmoid")),
+    Declared(
+        "gradient of `digamma` at its poles",
+        lambda d: of("digamma|psi|polygamma")(d) and bool(np.isinf(d.subject).any()),
+    ),
+    Declared("`special.*` functions without a derivative", lambda d: refused_by(d, "the derivative of special.")),
+    Declared("`special.bessel_j0`", partial(nearly, 1e-6, r"special\.(bessel_[jy][01]|airy_ai)")),
+    Declared("`i0`, `i1` of infinity", partial(beyond, r"i0|i0e|i1|i1e|gelu")),
+    Declared("`trapezoid` between infinities", partial(beyond, "trapezoid|cumulative_trapezoid|var_mean|std_mean")),
+    Declared("`trapezoid` and `cumulative_trapezoid` of small integers", of("trapezoid|cumulative_trapezoid")),
+    Declared(
+        "`searchsorted` and `bucketize` with NaN",
+        lambda d: "nan" in text(d) and of("searchsorted|bucketize")(d),
+    ),
+    Declared("gradient of `as_strided_scatter`", of("as_strided_scatter")),
+    Declared("gradient of what is linear in pieces", zero_slope),
+    Declared(
+        "`resize_` and `out=` that need more memory",
+        lambda d: refused_by(d, "Trying to resize storage that is not resizable"),
+    ),
+    Declared("dtypes that an operator does not compute with", without_kernel),
+    Declared("`complex32`", complex32),
+    Declared("strides of results", laid_out),
+    Declared("`softsign` of integers", of("softsign")),
+    Declared("`softsign` of integers; `gcd` of the most negative", of("gcd")),
+    Declared("`special.zeta` of large exponents", partial(beyond, r"special\.zeta")),
+    Declared("gradient of `acosh` below 1", lambda d: of("acosh|arccosh")(d) and bool(np.isnan(d.subject).any())),
+    Declared("gradients of `binary_cross_entropy` by its target", of("binary_cross_entropy")),
+    Declared("second result of `triangular_solve`", of("triangular_solve", ("requires_grad", "is_leaf", "value"))),
+)

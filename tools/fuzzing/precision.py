@@ -1,0 +1,88 @@
+"""Who is right where numbers of few digits differ: both sides are held against the reference's answer in float64."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .observing import Plain, Seen, observe
+from .program import Execution, Side, run
+
+LOW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+TIMES = 4.0  # how many times the reference's own error is no finding
+
+Array = np.ndarray[Any, Any]
+
+
+def truth(statements: list[str], reference: Side) -> dict[str, Array]:
+    """Arrays that the program leaves on the reference's side when it computes in float64, by their expressions."""
+    library = reference.library
+    default = library.get_default_dtype()
+    library.set_default_dtype(library.float64)
+    try:
+        with reference.around():
+            return dict(arrays_of(run([widened(text) for text in statements], reference)))
+    finally:
+        library.set_default_dtype(default)
+
+
+def widened(text: str) -> str:
+    """The statement in double precision; the numbers it begins with stay what the smaller dtype makes of them."""
+    low = "|".join(LOW)
+
+    def after(match: re.Match[str]) -> str:
+        return f"{match[0]}.to(torch.{LOW[match[2]]})"
+
+    text = re.sub(rf"(torch\.tensor\([^()]*(?:\('-?(?:nan|inf)'\)[^()]*)*), dtype=torch\.({low})\)", after, text)
+    text = re.sub(rf"dtype=torch\.({low})\b(?!\)\.to\()", lambda match: f"dtype=torch.{LOW[match[1]]}", text)
+    return re.sub(r"\.(float|half|bfloat16)\(\)", ".double()", text)
+
+
+def arrays_of(execution: Execution) -> Iterator[tuple[str, Array]]:
+    """Every array that is observed, by the expression that comparing names it with."""
+    for name, value in observe(execution).items():
+        yield from arrays_in(name, value)
+
+
+def arrays_in(where: str, value: Plain) -> Iterator[tuple[str, Array]]:
+    """The arrays in one observation."""
+    if isinstance(value, np.ndarray):
+        yield where, value
+    elif isinstance(value, Seen):
+        yield from arrays_in(where, value.facts.get("value"))
+        yield from arrays_in(f"{where}.grad", value.facts.get("grad"))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from arrays_in(f"{where}[{key!r}]", item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from arrays_in(f"{where}[{index}]", item)
+
+
+def as_good(right: Array, reference: Array, subject: Array, tolerance: float) -> bool:
+    """Whether the subject's numbers are about as near the right ones as the reference's.
+
+    tolerance: a part of the largest number that is no finding whatever the reference's error.
+    """
+    if right.shape != subject.shape or right.dtype.kind not in "fc":
+        return False
+    if right.dtype.kind == "c":
+        parts = ((a.real, b.real, c.real) for a, b, c in ((right, reference, subject),))
+        others = ((a.imag, b.imag, c.imag) for a, b, c in ((right, reference, subject),))
+        return all(as_good(*part, tolerance) for part in (*parts, *others))
+    with np.errstate(all="ignore"):
+        errors, allowed = away(right, subject), away(right, reference)
+        largest = max(1.0, float(np.max(np.abs(right), where=np.isfinite(right), initial=0.0)))
+        common = float(np.max(allowed, where=np.isfinite(allowed), initial=0.0))
+        alike = away(reference.astype(np.float64), subject) <= tolerance * largest
+        return bool(np.all(alike | (errors <= TIMES * common + tolerance * largest)))
+
+
+def away(right: Array, got: Array) -> Array:
+    """Distances; 0 where both are the same infinity or NaN, infinity where one alone is finite."""
+    distance = np.abs(got.astype(np.float64) - right)
+    alike = (got == right) | (np.isnan(got) & np.isnan(right))
+    return np.where(alike, 0.0, np.where(np.isnan(distance), np.inf, distance))
