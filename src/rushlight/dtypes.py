@@ -43,17 +43,18 @@ class dtype:
 
     def to_real(self) -> dtype:
         """The dtype of this one's real part."""
-        return {complex64: float32, complex128: float64}.get(self, self)
+        return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts are of this one."""
-        return {float32: complex64, float64: complex128, float16: complex64, bfloat16: complex64}.get(self, self)
+        return {float32: complex64, float64: complex128, float16: complex32, bfloat16: complex64}.get(self, self)
 
 
 float16 = half = dtype("float16", np.float16, FLOAT)
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
 float32 = float = dtype("float32", np.float32, FLOAT)
 float64 = double = dtype("float64", np.float64, FLOAT)
+complex32 = chalf = dtype("complex32", ml_dtypes.complex32, COMPLEX)
 complex64 = cfloat = dtype("complex64", np.complex64, COMPLEX)
 complex128 = cdouble = dtype("complex128", np.complex128, COMPLEX)
 uint8 = dtype("uint8", np.uint8, INTEGER)
@@ -66,11 +67,12 @@ uint32 = dtype("uint32", np.uint32, INTEGER)
 uint64 = dtype("uint64", np.uint64, INTEGER)
 bool = dtype("bool", np.bool_, BOOL)
 
-ALL = (float16, bfloat16, float32, float64, complex64, complex128, uint8, int8, int16, int32, int64, uint16, uint32,
-       uint64, bool)  # fmt: skip
-ALIASES = {"half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
+ALL = (float16, bfloat16, float32, float64, complex32, complex64, complex128, uint8, int8, int16, int32, int64, uint16,
+       uint32, uint64, bool)  # fmt: skip
+ALIASES = {"half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
            "short": int16, "int": int32, "long": int64}  # fmt: skip
 HALVES = (float16.numpy, bfloat16.numpy)
+COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
 _BY_NUM = {d.numpy.num: d for d in ALL}
 _BY_NUM[np.dtype(np.longlong).num] = int64
 _BY_NUM[np.dtype(np.ulonglong).num] = uint64
@@ -86,6 +88,21 @@ def of(numpy_dtype: Any) -> dtype:
         raise TypeError(
             f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {names}."
         ) from None
+
+
+def is_complex(numpy_dtype: Any) -> Any:
+    """Whether a NumPy dtype is one of complex numbers."""
+    return numpy_dtype.kind in COMPLEX_KINDS
+
+
+def real_of(array: Any) -> Any:
+    """The real part of an array, a view; real arrays themselves.  (*) -> (*)"""
+    return array[..., None].view(float16.numpy)[..., 0] if array.dtype.kind == "W" else array.real
+
+
+def imag_of(array: Any) -> Any:
+    """The imaginary part of a complex array, a view.  (*) -> (*)"""
+    return array[..., None].view(float16.numpy)[..., 1] if array.dtype.kind == "W" else array.imag
 
 
 def as_numpy(value: Any) -> Any:
@@ -122,9 +139,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if type1 is type2:
         return type1
     low, high = sorted((type1, type2), key=lambda d: d.category)
+    if high.category == COMPLEX and low.category >= FLOAT:
+        return promote_types(low.to_real(), high.to_real()).to_complex()
     if low.category != high.category:
-        if low.category == FLOAT:  # with a complex one
-            return of(np.promote_types(high.numpy, low.to_complex().numpy))
         return high
     if {type1, type2} == {float16, bfloat16}:
         return float32

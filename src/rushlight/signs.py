@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import is_complex
+
 CONJ, NEG = 1, 2  # bits of `Tensor._bits`
 _set_class: Any = object.__dict__["__class__"].__set__
 
 
 def turned(array: Any, bits: int) -> Any:
     """What a tensor with these bits shows of `array`, as an array of its own; the reverse too.  (*) -> (*)"""
-    if not bits & CONJ or array.dtype.kind != "c":
+    if not bits & CONJ or not is_complex(array.dtype):
         return np.asarray(np.negative(array)) if bits & NEG else array.copy()
     out = np.asarray(np.conjugate(array))
     return np.negative(out, out=out) if bits & NEG else out

@@ -94,7 +94,7 @@ def test_numbers_do_not_raise_dtypes_of_their_kind() -> None:
     assert (half + 1).dtype is (half * 2.5).dtype is (1 - half).dtype is torch.float16
     assert (small + 100).dtype is torch.int8
     assert (small + 1.5).dtype is torch.float32
-    assert (half * 1j).dtype is torch.complex64
+    assert (half * 1j).dtype is torch.complex32
     assert (torch.tensor([True]) + 1).dtype is torch.int64
     assert (torch.ones(2) + torch.tensor(1.0, dtype=torch.float64)).dtype is torch.float32
     assert (torch.ones(2, dtype=torch.int64) + torch.tensor(1.0, dtype=torch.float64)).dtype is torch.float64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from rushlight.dtypes import is_complex
 from rushlight.engine.conform import fits
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
@@ -49,7 +50,7 @@ def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
             f"Function {name} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible "
             f"with {list(shape)}"
         )
-    if r._array.dtype.kind == "c" and like.dtype.kind != "c":
+    if is_complex(r._array.dtype) and not is_complex(like.dtype):
         raise RuntimeError(
             f"Function {name} returned an invalid gradient at index {i} - got {r.dtype} but the argument is real: return "
             "its real part"

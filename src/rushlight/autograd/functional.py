@@ -26,6 +26,7 @@ from rushlight.autograd.functional_parts import (
     prepared,
     vector_for,
 )
+from rushlight.dtypes import is_complex
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.join import stack
 from rushlight.state import Setting
@@ -131,7 +132,7 @@ def arranged(parts: Any, outs_tuple: bool, ins_tuple: bool, create_graph: bool) 
 def rows(out: Tensor, at: tuple[Tensor, ...], i: int, create: bool, strict: bool) -> list[Tensor]:
     """The Jacobian of one output with respect to every input, one row after another."""
     shapes = [(*out._array.shape, *x._array.shape) for x in at]
-    if out._array.dtype.kind == "c":
+    if is_complex(out._array.dtype):
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}: take the "
                            "Jacobians of the real and the imaginary part")  # fmt: skip
     if create or any(type(x._array) is BatchedArray for x in (out, *at)):

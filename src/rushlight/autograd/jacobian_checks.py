@@ -17,6 +17,7 @@ from rushlight import dtypes
 from rushlight.autograd import forward_ad
 from rushlight.autograd.gradcheck import GradcheckError, Options
 from rushlight.autograd.run import grad
+from rushlight.dtypes import is_complex
 from rushlight.signs import to_hold
 from rushlight.size import Size
 from rushlight.tensor import Tensor, wrap
@@ -31,12 +32,12 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 def parts_of(array: Any) -> tuple[str, ...]:
     """The real outputs that an output consists of."""
-    return ("imaginary", "real") if array.dtype.kind == "c" else ("",)
+    return ("imaginary", "real") if is_complex(array.dtype) else ("",)
 
 
 def directions(array: Any) -> tuple[complex, ...]:
     """The axes along which an element of an input can be moved."""
-    return (1.0, 1j) if array.dtype.kind == "c" else (1.0,)
+    return (1.0, 1j) if is_complex(array.dtype) else (1.0,)
 
 
 def positions(array: Any) -> Iterator[tuple[int, ...]]:
@@ -209,7 +210,7 @@ class Check:
     def random_like(self, array: Any) -> Any:
         """Random numbers between 0 and 1, of both parts where complex."""
         made = self.random.random(array.shape)
-        if array.dtype.kind == "c":
+        if is_complex(array.dtype):
             made = made + 1j * self.random.random(array.shape)
         return np.asarray(made).astype(array.dtype)
 
@@ -434,7 +435,7 @@ def random_gradients(outs: list[Any], apart: bool) -> tuple[Tensor, ...]:
     for out in outs:
         array = out._array
         v = random.uniform(-1, 1, (*array.shape, 2))
-        v = v[..., 0] + 1j * v[..., 1] if array.dtype.kind == "c" else v[..., 0]
+        v = v[..., 0] + 1j * v[..., 1] if is_complex(array.dtype) else v[..., 0]
         v = np.array(v).astype(array.dtype)
         if apart and v.size and v.ndim:
             v = np.stack([v, v], -1)[..., 0]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight import caller, dtypes
+from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
@@ -84,7 +85,7 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return None
     if math.prod(shape) != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    if dtype.kind == "c":
+    if is_complex(dtype):
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
     return wrap(np.array(1, dtype, ndmin=len(shape)))
 
@@ -96,7 +97,7 @@ def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any, i: int) -> Non
             f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape!r} and output[{i}] has a shape of "
             f"{Size(shape)!r}."
         )
-    if (g._array.dtype.kind == "c") != (dtype.kind == "c"):
+    if is_complex(g._array.dtype) != is_complex(dtype):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
                            f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
                            f"{dtypes.of(dtype)}.")  # fmt: skip

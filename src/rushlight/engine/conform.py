@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import is_complex, real_of
 from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor
@@ -66,6 +67,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
     if g.shape != shape:
         if fits(g.shape, shape):
             total = np.float32 if g.dtype.itemsize == 2 else None
+            g = g.astype(np.complex64) if g.dtype.kind == "W" else g
             g = add_up(g, tuple(reduce_axes(g.shape, shape)), True, total)
             g = g.reshape(shape)
         elif expands(g.shape, shape):
@@ -79,8 +81,8 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
 
 def cast_array(a: Any, dtype: Any) -> Any:
     """`a` in `dtype`: of complex numbers, the real part where `dtype` is real."""
-    if a.dtype.kind == "c" and dtype.kind not in "cb":
-        a = a.real
+    if is_complex(a.dtype) and not is_complex(dtype) and dtype.kind != "b":
+        a = real_of(a)
     return a.astype(dtype, copy=False)
 
 

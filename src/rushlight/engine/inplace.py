@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import is_complex, real_of
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
@@ -121,7 +122,7 @@ class CopySlices(Node):
         if grads[0] is None:
             part[...] = 0
         else:
-            part[...] = grads[0].real if part.dtype.kind != "c" else grads[0]
+            part[...] = grads[0] if is_complex(part.dtype) else real_of(grads[0])
         grads[0] = whole
         return grads
 
@@ -131,7 +132,7 @@ class CopySlices(Node):
             part = replay(self.chain, wrap(whole))
         grads = list(self.fn.run(self.of_output(turned(part._held, part._bits)), wanted | 1))
         region = part._held.dtype.type(0) if grads[0] is None else grads[0]
-        part._held[...] = to_hold(part, np.asarray(region if part._held.dtype.kind == "c" else region.real))
+        part._held[...] = to_hold(part, np.asarray(region if is_complex(part._held.dtype) else real_of(region)))
         grads[0] = whole
         return grads
 

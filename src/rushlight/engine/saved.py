@@ -274,6 +274,6 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
 def kind_of(dtype: Any) -> str:
     """What PyTorch calls tensors of a NumPy dtype: FloatTensor."""
     names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
-             "complex128": "ComplexDouble"}  # fmt: skip
+             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+             "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
     return f"{names.get(dtype.name, dtype.name)}Tensor"

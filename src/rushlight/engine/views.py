@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Severed
 from rushlight.state import Setting
@@ -59,7 +60,7 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
 def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
     """The steps to a view by strides straight from a base, whose bits and dtype it may not share."""
     turns, held, steps = view._bits ^ base._bits, base._held, []
-    if held.dtype.kind == "c" and view._held.dtype.kind == "f":
+    if is_complex(held.dtype) and view._held.dtype.kind == "f":
         parts = tensor_functions["view_as_real"]
         steps, held = [Step(parts, (), None)], parts.forward(None, held)
     steps.append(tensor_functions["restride"](view._held, held))

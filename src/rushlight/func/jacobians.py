@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import tree
+from rushlight.dtypes import is_complex
 from rushlight.func.forward import pushed
 from rushlight.func.reverse import chosen, replaced, vjp_over, zeros_like
 from rushlight.func.vmap import vmap
@@ -88,7 +89,7 @@ def check_real(name: str, what: str, leaves: list[Any]) -> None:
     for i, x in enumerate(leaves):
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-        if x._array.dtype.kind == "c":
+        if is_complex(x._array.dtype):
             raise RuntimeError(
                 f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {i}"
             )

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.dtypes import is_complex
 from rushlight.state import modes
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
@@ -88,7 +89,7 @@ class BatchedArray:
         """Of complex samples, the array of their real parts."""
         from rushlight.tensor import wrap
 
-        return self if self.dtype.kind != "c" else wrap(self).real._array
+        return wrap(self).real._array if is_complex(self.dtype) else self
 
     def operate(self, name: str, *others: Any) -> Any:
         """The operator `name` of this and other operands, as a tensor."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dtypes import COMPLEX_KINDS
 from rushlight.kernels.rows import add_large
 from rushlight.ops import call
 from rushlight.ops.compute import cast, fitted
@@ -19,9 +20,9 @@ from rushlight.tensor import Tensor
 def conj(x: Any) -> Any:
     """Complex conjugate of an array, tensor or number; of anything real, itself."""
     if x.__class__ is np.ndarray or isinstance(x, np.generic):
-        return x.conj() if x.dtype.kind == "c" else x
+        return x.conj() if x.dtype.kind == "c" else np.conjugate(x) if x.dtype.kind == "W" else x
     if isinstance(x, Tensor):
-        return conj_op(x) if x._array.dtype.kind == "c" else x
+        return conj_op(x) if x._array.dtype.kind in COMPLEX_KINDS else x
     return x.conjugate() if isinstance(x, complex) else x
 
 
@@ -36,7 +37,7 @@ def _conjugated(be: Any, x: Any) -> None:
 
 
 @elementwise(promote="arith", half=None, ns=None, name="conj_physical",
-             grads={"input": lambda g: conj(g)})  # fmt: skip
+             grads={"input": lambda g: conj(g)}, complex_half="widens")  # fmt: skip
 def conj_op(be: Any, input: Array) -> Array:
     """Complex conjugate of each element, computed.  input: (*) -> (*)"""
     return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
@@ -50,11 +51,11 @@ publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 def conj_physical(input: Any) -> Any:
     """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
     require_tensors("conj_physical", input=input)
-    return conj_op(input) if raw(input).dtype.kind == "c" else input
+    return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
 
 
 @elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
-             grads={"input": lambda g: -g})  # fmt: skip
+             grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
 def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
 
@@ -76,7 +77,9 @@ def by(g: Any, x: Any) -> Any:
 # Addition --------------------------------------------------------------------------------------------
 
 
-@elementwise(ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g})
+@elementwise(
+    ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g}, complex_half="widens"
+)
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
 
@@ -85,7 +88,7 @@ add.op.large = add_large
 
 
 @elementwise(name="add_scaled", promote="arith", ns=None,
-             grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))})  # fmt: skip
+             grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
     scaled = be.multiply(other, cast(alpha, other.dtype))
@@ -160,12 +163,25 @@ def refuse_bools(operands: Any) -> None:
                            "invert a mask, use the `~` or `logical_not()` operator instead.")  # fmt: skip
 
 
-@elementwise(ufunc="subtract", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: -g})
+@elementwise(
+    ufunc="subtract",
+    promote="arith",
+    ns=None,
+    grads={"input": lambda g: g, "other": lambda g: -g},
+    complex_half="widens",
+)
 def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
 
 
-@elementwise(name="rsub", half=None, promote="arith", ns=None, grads={"input": lambda g: -g, "other": lambda g: g})
+@elementwise(
+    name="rsub",
+    half=None,
+    promote="arith",
+    ns=None,
+    grads={"input": lambda g: -g, "other": lambda g: g},
+    complex_half="widens",
+)
 def subtracted(be: Any, input: Array, other: Array) -> Array:
     """other - input, broadcast.  (*), (*) -> (*)"""
     return np.subtract(other, input)
@@ -212,6 +228,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     promote="arith",
     aliases=("multiply",),
     grads={"input": lambda g, other: by(g, conj(other)), "other": lambda g, input: by(g, conj(input))},
+    complex_half="widens",
 )
 def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)
@@ -233,7 +250,7 @@ mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
 @elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True,
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
-                    "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))})  # fmt: skip
+                    "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
 def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     product = np.asarray(be.multiply(tensor1, tensor2))

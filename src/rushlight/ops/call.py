@@ -311,7 +311,8 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
         if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
             getattr(op.backend, op.ufunc)(*arrays, out=target)
             return ()
-    if op.into is not None and (op.half is None or target.dtype is F32 or target.dtype is F64):
+    direct = op.half is None and target.dtype.kind != "W"
+    if op.into is not None and (direct or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
         made = op.into(op.backend, target, *others, *statics)
         return made if made.__class__ is tuple else ()

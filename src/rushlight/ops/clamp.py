@@ -249,7 +249,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 
 @elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
-                    "other": lambda g, condition: keep(g, ~condition)})  # fmt: skip
+                    "other": lambda g, condition: keep(g, ~condition)}, complex_half="moves")  # fmt: skip
 def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:
     """`input` where `condition` is true, else `other`; both of one dtype.  (*), (*), (*) -> (*)"""
     return np.where(condition, input, other)

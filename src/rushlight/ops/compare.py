@@ -13,7 +13,7 @@ from rushlight.ops.registry import elementwise, function, inplace_of, publish_in
 ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
 
 
-@elementwise(promote="compare", inplace=False, ufunc="equal")
+@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="equal")
 def eq(input: Array, other: Array) -> Array:
     """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
 
@@ -23,7 +23,7 @@ def eq(input: Array, other: Array) -> Array:
     """
 
 
-@elementwise(promote="compare", inplace=False, ufunc="not_equal", aliases=("not_equal",))
+@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="not_equal", aliases=("not_equal",))
 def ne(input: Array, other: Array) -> Array:
     """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
 
@@ -70,19 +70,19 @@ def _never(x: Any) -> Any:
     return np.zeros(x.shape, bool)
 
 
-@elementwise(promote="arith", half=None, inplace=False)
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
 def isnan(be: Any, input: Array) -> Array:
     """Whether each element is NaN.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
 
 
-@elementwise(promote="arith", half=None, inplace=False)
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
 def isinf(be: Any, input: Array) -> Array:
     """Whether each element is infinite.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
 
 
-@elementwise(promote="arith", half=None, inplace=False)
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
 def isfinite(be: Any, input: Array) -> Array:
     """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
     return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
@@ -100,7 +100,7 @@ def isneginf(be: Any, input: Array) -> Array:
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
 
 
-@elementwise(promote="arith", half=None, inplace=False)
+@elementwise(promote="arith", half=None, inplace=False, complex_half="widens")
 def isreal(be: Any, input: Array) -> Array:
     """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
     return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)
@@ -118,7 +118,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
             raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
 
 
-@elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose")
+@elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose", complex_half="widens")
 def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
     close = np.asarray(np.equal(input, other))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.ops import call
 from rushlight.ops.arith import conj, conj_physical
@@ -20,7 +21,11 @@ from rushlight.ops.views import held
 from rushlight.signs import CONJ, NEG
 from rushlight.tensor import Tensor
 
-PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+PARTS = {
+    dtypes.complex32.numpy: np.dtype(np.float16),
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
 WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
@@ -30,27 +35,27 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
 def real_part(be: Any, input: Array) -> Array:
     """The real part, a view.  (*) complex -> (*) real"""
-    return input.real
+    return dtypes.real_of(input)
 
 
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
 def imag_part(be: Any, input: Array) -> Array:
     """The imaginary part, a view.  (*) complex -> (*) real"""
-    return input.imag
+    return dtypes.imag_of(input)
 
 
 @function()
 def real(input: Any) -> Any:
     """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
     require_tensors("real", input=input)
-    return real_part(input) if held(input).dtype.kind == "c" else input
+    return real_part(input) if is_complex(held(input).dtype) else input
 
 
 @function()
 def imag(input: Any) -> Any:
     """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
     require_tensors("imag", input=input)
-    if held(input).dtype.kind != "c":
+    if not is_complex(held(input).dtype):
         raise RuntimeError(f"imag is not implemented for tensors with non-complex dtypes, got {input.dtype}")
     return imag_part(input)
 
@@ -77,20 +82,20 @@ def view_as_real(be: Any, input: Array) -> Array:
 
     Raises RuntimeError for real tensors and for conjugates that are views.
     """
-    if input.dtype.kind != "c":
+    if not is_complex(input.dtype):
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtypes.of(input.dtype)}")
-    return input[..., None].view(input.real.dtype)
+    return input[..., None].view(PARTS[input.dtype])
 
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
 def view_as_complex(be: Any, input: Array) -> Array:
-    """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float32 or float64 -> (*) complex
+    """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float16, float32 or float64 -> (*) complex
 
     Raises RuntimeError for other dtypes, sizes, and where the strides do not allow it.
     """
     if input.dtype not in WHOLES:
-        raise RuntimeError("view_as_complex is only supported for float32 and float64 tensors, but got a tensor of "
-                           f"{dtypes.of(input.dtype)}")  # fmt: skip
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor "
+                           f"of {dtypes.of(input.dtype)}")  # fmt: skip
     if input.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
@@ -106,13 +111,15 @@ def view_as_complex(be: Any, input: Array) -> Array:
 # Making complex numbers ------------------------------------------------------------------------------
 
 
-def _same_floats(name: str) -> Any:
+def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
+    wanted = " or ".join(taken)
+
     def check(operands: Any) -> None:
         a, b = operands
-        known = all(getattr(x, "dtype", None) in WHOLES for x in operands)
+        known = all(str(getattr(x, "dtype", "")) in taken for x in operands)
         if not known or a.dtype != b.dtype:
             got = " and ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
-            raise RuntimeError(f"{name}(): expected both inputs to be float32 or float64 tensors alike, got {got}")
+            raise RuntimeError(f"{name}(): expected both inputs to be {wanted} tensors alike, got {got}")
 
     return check
 
@@ -127,7 +134,7 @@ def _whole(a: Any, b: Any) -> Any:
 def complex_op(be: Any, real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
     out = _whole(real, imag)
-    out.real, out.imag = real, imag
+    dtypes.real_of(out)[...], dtypes.imag_of(out)[...] = real, imag
     return out
 
 
@@ -156,7 +163,8 @@ def polar(be: Any, abs: Array, angle: Array) -> Array:
     return out
 
 
-complex_op.op.check, polar.op.check = _same_floats("complex"), _same_floats("polar")
+complex_op.op.check = _same_floats("complex", ("float16", "float32", "float64"))
+polar.op.check = _same_floats("polar", ("float32", "float64"))
 
 
 @polar.grad("abs")
@@ -186,7 +194,7 @@ def angle(be: Any, input: Array) -> Array:
 
 @angle.grad("input")
 def _(g: Any, input: Any) -> Any:
-    if held(input).dtype.kind != "c":
+    if not is_complex(held(input).dtype):
         return nothing(g)
     size = real(input) * real(input) + imag(input) * imag(input)
     zero = size == 0
@@ -202,7 +210,7 @@ def _as_number(mask: Any) -> Any:
 @op(ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)})
 def conj_view(be: Any, input: Array) -> Array:
     """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
-    return input.conj()
+    return np.conjugate(input)
 
 
 @op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g})
@@ -241,14 +249,14 @@ def conj_public(input: Any) -> Any:
     (tensor([2.-1.j]), True)
     """
     require_tensors("conj", input=input)
-    return conj_view.op.call(input) if held(input).dtype.kind == "c" else input
+    return conj_view.op.call(input) if is_complex(held(input).dtype) else input
 
 
 @function(name="_conj")
 def conj_of_complex(input: Any) -> Any:
     """As `conj`.  Raises RuntimeError for real tensors."""
     require_tensors("_conj", input=input)
-    if held(input).dtype.kind != "c":
+    if not is_complex(held(input).dtype):
         raise RuntimeError(f"_conj: expected a complex tensor, got {input.dtype}")
     return conj_view.op.call(input)
 

@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dtypes import is_complex, real_of
 from rushlight.kernels.dispatch import BLOCK, in_float32_blocks
 
 ndarray = np.ndarray
 HALVES = dtypes.HALVES
-FLOAT32 = np.dtype(np.float32)
+FLOAT32, COMPLEX64, COMPLEX32 = np.dtype(np.float32), np.dtype(np.complex64), dtypes.complex32.numpy
 
 
 def promoted(op: Any, arrays: list[Any]) -> list[Any]:
@@ -22,6 +23,8 @@ def promoted(op: Any, arrays: list[Any]) -> list[Any]:
     if op.promote == "float" and target.category < dtypes.FLOAT:
         target = dtypes.get_default_dtype()
     wanted = target.numpy
+    if target is dtypes.complex32:
+        return [x if x is None else cast(x, wanted if x.__class__ is ndarray else COMPLEX64) for x in arrays]
     if op.exact and wanted in HALVES:
         dimensions = any(x.__class__ is ndarray and x.ndim for x in arrays)
         return [x if x is None else cast(x, FLOAT32 if is_number(x, dimensions) else wanted) for x in arrays]
@@ -31,8 +34,8 @@ def promoted(op: Any, arrays: list[Any]) -> list[Any]:
 def cast(x: Any, dtype: Any) -> Any:
     """An array or Python number as an array of `dtype`; integers wrap around as in C."""
     if isinstance(x, (ndarray, np.generic)):
-        if x.dtype.kind == "c" and dtype.kind not in "cb":
-            x = x.real
+        if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
+            x = real_of(x)
         return np.asarray(x).astype(dtype, copy=False)
     if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
         bits = 8 * dtype.itemsize
@@ -47,7 +50,7 @@ def fitted(name: str, value: Any, dtype: Any, halves: bool = False) -> Any:
     """
     if dtype.kind in "iu":
         return _fitted_integer(name, value, dtype)
-    if isinstance(value, (complex, np.complexfloating)) and dtype.kind not in "cb":
+    if isinstance(value, (complex, np.complexfloating)) and not is_complex(dtype) and dtype.kind != "b":
         if value.imag:
             refuse_overflow(name, dtype)
         value = value.real
@@ -93,6 +96,9 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
         arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
     if op.refuse:
         check_kind(op, arrays)
+    for x in arrays:
+        if x.__class__ is ndarray and x.dtype.kind == "W" and op.complex_half != "moves":
+            return in_complex64(op, arrays, statics)
     half = None
     if op.half is not None:
         for x in arrays:
@@ -119,6 +125,29 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     if half is not None and op.promote != "compare":
         outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
     return outs, aux
+
+
+def in_complex64(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """As `compute`, of complex32 arrays: in complex64, the results rounded.
+
+    Raises NotImplementedError for operators that are not declared to be right for them: NumPy does not know that the
+    elements are complex, so that a formula would take them for real numbers.
+    """
+    if not op.complex_half:
+        refuse_complex32(op.shown)
+    wide = [x.astype(COMPLEX64) if x.__class__ is ndarray and x.dtype.kind == "W" else x for x in arrays]
+    outs, aux = compute(op, wide, statics)
+    narrow = {COMPLEX64: COMPLEX32, FLOAT32: dtypes.float16.numpy}
+    with np.errstate(over="ignore"):
+        return tuple(x.astype(narrow[x.dtype]) if x.dtype in narrow else x for x in outs), aux
+
+
+def refuse_complex32(name: str) -> NoReturn:
+    """Raise NotImplementedError for what is not computed of complex32."""
+    raise NotImplementedError(
+        f"\"{name}\" not implemented for 'ComplexHalf': compute in complex64 with x.cfloat(), and convert the result with "
+        "chalf()"
+    )
 
 
 def beside_number(fn: Any, a: Any, b: Any) -> Any:

@@ -24,7 +24,7 @@ from rushlight.state import special
 from rushlight.tensor import Tensor, alias, wrap
 
 
-@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g})
+@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
 def copy(be: Any, input: Array, format: Any = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
@@ -37,7 +37,7 @@ def copy(be: Any, input: Array, format: Any = None) -> Array:
     return out
 
 
-@op(ns=None, name="_to_copy", half=None, linear=True, grads={"input": lambda g: g})
+@op(ns=None, name="_to_copy", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
 def cast(be: Any, input: Array, dtype: Any) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
     return converted(input, dtype) if dtype != input.dtype else input.copy()
@@ -45,6 +45,8 @@ def cast(be: Any, input: Array, dtype: Any) -> Array:
 
 def converted(array: Any, dtype: Any) -> Any:
     """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
+    if array.dtype.kind == "W" or dtype.kind == "W":
+        return through_complex64(array, dtype)
     if array.dtype.kind == "V" and dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype.kind == "f" and dtype.kind == "u" and dtype.itemsize < 8:
@@ -55,7 +57,20 @@ def converted(array: Any, dtype: Any) -> Any:
     return made.copy() if made.base is not None and array.dtype.kind == "c" else made  # the real part is a view
 
 
-@op(ns=None, half=None, linear=True)
+def through_complex64(array: Any, dtype: Any) -> Any:
+    """As `converted`, of complex32 to another dtype or the reverse: ml_dtypes has few of these casts."""
+    if array.dtype == dtype:
+        return array.copy()
+    if dtype.kind == "W":
+        with np.errstate(over="ignore"):
+            return converted(array, COMPLEX64).astype(dtype)
+    return array.astype(dtype) if dtype.kind == "b" else converted(array.astype(COMPLEX64), dtype)
+
+
+COMPLEX64 = np.dtype(np.complex64)
+
+
+@op(ns=None, half=None, linear=True, complex_half="moves")
 def copy_into(be: Any, input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)
@@ -196,7 +211,7 @@ def _shorthand(name: str, dtype: Any) -> Any:
 
 SHORTHANDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
               "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
-              "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64,
+              "byte": dtypes.uint8, "bool": dtypes.bool, "chalf": dtypes.complex32, "cfloat": dtypes.complex64,
               "cdouble": dtypes.complex128}  # fmt: skip
 for _name, _dtype in SHORTHANDS.items():
     setattr(Tensor, _name, _shorthand(_name, _dtype))

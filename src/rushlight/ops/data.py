@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dtypes import is_complex, real_of
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -41,10 +42,10 @@ def checked(array: Any, dtype: Any, data: Any) -> Any:
     if array.dtype == dtype:
         return array
     if array.dtype.kind == "O":
-        if dtype.kind in "fcVb":
+        if dtype.kind in "fcWVb":
             return array.astype(np.bool_ if dtype.kind == "b" else np.float64).astype(dtype)
         raise ValueError("Overflow when unpacking long long")
-    if array.dtype.kind == "c" and dtype.kind != "c":
+    if is_complex(array.dtype) and not is_complex(dtype):
         raise TypeError("must be real number, not complex")
     if dtype.kind in "iu" and array.size:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -62,8 +63,8 @@ def convert(array: Any, dtype: Any) -> Any:
     """`array` in `dtype`, as C converts."""
     if array.dtype == dtype:
         return array
-    if array.dtype.kind == "c" and dtype.kind not in "cb":
-        array = array.real
+    if is_complex(array.dtype) and not is_complex(dtype) and dtype.kind != "b":
+        array = real_of(array)
     with np.errstate(all="ignore"):
         return array.astype(dtype)
 
@@ -77,7 +78,7 @@ def nested_array(data: Any, dtype: Any, name: str) -> Any:
         array = slow_nested(data, name)
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
-    large = array.dtype.kind == "O" and dtype is not None and dtype.kind in "fcVb"  # integers beyond int64 fit there
+    large = array.dtype.kind == "O" and dtype is not None and dtype.kind in "fcWVb"  # integers beyond int64 fit there
     if array.dtype.kind in "OUS" and not (large and all(isinstance(x, (int, float, complex)) for x in array.flat)):
         array = slow_nested(data, name)
     if isinstance(leaf, ndarray):

@@ -45,7 +45,8 @@ class Op:
                  view: bool = False, promote: str | None = None, half: str | None = "float32",
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
-                 strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = ()):  # fmt: skip
+                 strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
+                 complex_half: str = ""):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -54,6 +55,8 @@ class Op:
         masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
         the tensors that are broadcast together, in the order in which the error for sizes that differ names them;
         all of them, of an elementwise operator.
+        complex_half: what becomes of complex32. "moves": the forward takes it, since it only moves elements; "widens": it
+        is computed in complex64 and rounded; "": refused, except by views.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.signature(fn, ufunc is None)
@@ -67,6 +70,7 @@ class Op:
         )
         self.free = sum(1 << self.tensors.index(name) for name in masks)  # a bit for each
         self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
+        self.complex_half = complex_half or ("moves" if view else "")
         self.formulas: list[Formula] = []
         self.targets: frozenset[int] = frozenset()
         self.target_mask = 0  # the same as bits

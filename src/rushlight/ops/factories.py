@@ -205,7 +205,7 @@ def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> t
             kind = default.to_complex().numpy
     else:
         kind = numpy_dtype(name, dtype)
-        if kind.kind != "c" and (isinstance(lo, complex) or isinstance(hi, complex)):
+        if not dtypes.is_complex(kind) and (isinstance(lo, complex) or isinstance(hi, complex)):
             raise RuntimeError(f"{name}: inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}")
     return lo, hi, count, kind
 
@@ -223,8 +223,8 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
         wide = np.float64 if dtype.itemsize == 4 else np.longdouble
         values = from_both_ends(wide(lo), wide(hi), wide((hi - lo) / dtype.type(count - 1)), count)
     else:
-        lo, hi = (x if dtype.kind == "c" else float(x) for x in (lo, hi))
-        values = np.linspace(lo, hi, count, dtype=np.complex128 if dtype.kind == "c" else np.float64)
+        lo, hi = (x if dtypes.is_complex(dtype) else float(x) for x in (lo, hi))
+        values = np.linspace(lo, hi, count, dtype=np.complex128 if dtypes.is_complex(dtype) else np.float64)
     with np.errstate(all="ignore"):
         return values.astype(dtype)
 
@@ -253,7 +253,7 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out
     """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
     check_options("logspace", device, layout)
     lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
-    exact = np.dtype(np.complex128 if kind.kind == "c" else np.float64)
+    exact = np.dtype(np.complex128 if dtypes.is_complex(kind) else np.float64)
     if kind.kind in "iu":
         lo, hi = int(lo), int(hi)
     with np.errstate(all="ignore"):

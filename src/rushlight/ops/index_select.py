@@ -27,7 +27,7 @@ def place(index: Any, dim: int) -> tuple[Any, ...]:
     return (*[slice(None)] * dim, index)
 
 
-@op(ns=None, name="index_select", half=None, linear=True, masks=("index",))
+@op(ns=None, name="index_select", half=None, linear=True, masks=("index",), complex_half="moves")
 def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
     return input.take(index, dim)
@@ -36,7 +36,7 @@ def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
 index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",))
+@op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens")
 def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -52,7 +52,7 @@ def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) 
     accumulate_at(out, place(index, dim), scaled)
 
 
-@op(ns=None, name="index_add", half=None, linear=True, masks=("index",))
+@op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens")
 def index_add_op(be: Any, input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -74,7 +74,7 @@ def _copy_into(be: Any, out: Any, index: Any, source: Any, dim: int) -> None:
     out[place(index, dim)] = source
 
 
-@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",))
+@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves")
 def index_copy_op(be: Any, input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -87,7 +87,7 @@ index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zer
 index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",))
+@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves")
 def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int) -> Array:
     """`input` with slices at `index` filled with `value`.  (*), (N), () -> (*)"""
     out = input.copy()

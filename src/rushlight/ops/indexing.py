@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import is_complex, real_of
 from rushlight.engine import inplace
 from rushlight.ops.call import check_single_writes
 from rushlight.ops.compute import fitted
@@ -165,8 +166,8 @@ def value_array(self: Tensor, value: Any) -> Any:
     """The value to assign as an array; numbers in the dtype of the tensor."""
     if isinstance(value, Tensor):
         array = value._array
-        if array.dtype.kind == "c" and self._held.dtype.kind not in "cb":
-            return array.real
+        if is_complex(array.dtype) and not is_complex(self._held.dtype) and self._held.dtype.kind != "b":
+            return real_of(array)
         return array
     if isinstance(value, np.ndarray):
         return value

@@ -62,7 +62,7 @@ def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, .
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
 
-@op(ns=None, name="index", half=None, linear=True)
+@op(ns=None, name="index", half=None, linear=True, complex_half="moves")
 def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)
@@ -71,7 +71,7 @@ def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
 index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, indices, input_shape, slots))
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, complex_half="widens")
 def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -91,7 +91,7 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
         accumulate_at(out, index, values)
 
 
-@op(ns=None, name="index_put", half=None)
+@op(ns=None, name="index_put", half=None, complex_half="widens")
 def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()

@@ -21,8 +21,9 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
     if self._bits:
         word = "conjugate" if self._bits & CONJ else "negative"
         raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
-    if self._array.dtype.kind == "V":
-        raise BufferError("Can't export bfloat16 tensors: NumPy has no such dtype. Use tensor.float()")
+    if self._array.dtype.kind in "VW":
+        wide = "float" if self._array.dtype.kind == "V" else "cfloat"
+        raise BufferError(f"Can't export {self.dtype.name} tensors: NumPy has no such dtype. Use tensor.{wide}()")
     if stream not in (None, -1, 1):
         raise TypeError("stream: tensors on the CPU have no streams")
     options = {

@@ -18,7 +18,7 @@ from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="cat", half=None, linear=True)
+@op(ns=None, name="cat", half=None, linear=True, complex_half="moves")
 def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
@@ -37,7 +37,7 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
     return tuple(parts)
 
 
-@op(ns=None, name="stack", half=None, linear=True)
+@op(ns=None, name="stack", half=None, linear=True, complex_half="moves")
 def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     return np.stack(tensors, dim)

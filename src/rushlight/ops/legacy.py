@@ -23,7 +23,7 @@ from rushlight.tensor import Tensor
 
 PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
           "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool",
-          "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+          "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
 BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in PREFIX.items()}
 
 

@@ -50,7 +50,7 @@ def real_part(x: Any) -> Any:
 
 def is_complex(x: Any) -> bool:
     """Whether x is complex."""
-    return bool((x._array.dtype if isinstance(x, Tensor) else x.dtype).kind == "c")
+    return bool((x._array.dtype if isinstance(x, Tensor) else x.dtype).kind in dtypes.COMPLEX_KINDS)
 
 
 def diagonal(x: Any) -> Any:
@@ -97,7 +97,7 @@ def matrix(name: str, A: Any, square: bool = False) -> Any:
 
 def floating(name: str, A: Any) -> None:
     """Raise RuntimeError unless A is of a dtype that LAPACK knows."""
-    if A.dtype.category < dtypes.FLOAT or A.dtype.itemsize == 2:
+    if A.dtype.category < dtypes.FLOAT or A.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
         raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input (float32, float64, "
                            f"complex64, complex128). Got {A.dtype}")  # fmt: skip
 

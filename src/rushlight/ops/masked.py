@@ -34,7 +34,7 @@ def _fill_into(be: Any, out: Any, mask: Any, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
-@op(ns=None, name="masked_fill", half=None, masks=("mask",))
+@op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves")
 def masked_fill_op(be: Any, input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
     return _filled(be, input, mask, value)
@@ -44,7 +44,7 @@ masked_fill_op.op.into = _fill_into
 masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 
-@op(ns=None, name="masked_fill_tensor", half=None, linear=True, masks=("mask",))
+@op(ns=None, name="masked_fill_tensor", half=None, linear=True, masks=("mask",), complex_half="moves")
 def masked_fill_tensor(be: Any, input: Array, mask: Array, value: Array) -> Array:
     """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
     return _filled(be, input, mask, value)
@@ -60,7 +60,7 @@ def expanded(mask: Any, like: Any) -> Any:
     return mask if raw(mask).shape == raw(like).shape else broadcast(mask, raw(like).shape)
 
 
-@op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",))
+@op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",), complex_half="moves")
 def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
     """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
     return input[mask]
@@ -69,7 +69,14 @@ def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
 masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, input_shape))
 
 
-@op(ns=None, half=None, linear=True, masks=("mask",), grads={"input": lambda g, mask: masked_select_op(g, mask)})
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    masks=("mask",),
+    grads={"input": lambda g, mask: masked_select_op(g, mask)},
+    complex_half="moves",
+)
 def masked_put(be: Any, input: Array, mask: Array, size: Any) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -95,7 +102,7 @@ masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, complex_half="moves")
 def first_of(be: Any, input: Array, size: Any) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)

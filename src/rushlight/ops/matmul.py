@@ -71,7 +71,7 @@ def dot_op(be: Any, input: Array, other: Array) -> Array:
 
 
 @op(ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
-                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))})  # fmt: skip
+                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens")  # fmt: skip
 def outer_op(be: Any, input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.multiply(input[:, None], vec2[None, :])

@@ -58,7 +58,7 @@ def squares(a: Any) -> Any:
     return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
 
 
-@op(ns=None, name="linalg_vector_norm")
+@op(ns=None, name="linalg_vector_norm", complex_half="widens")
 def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
     return norm_of(input, p, dim, keepdim)

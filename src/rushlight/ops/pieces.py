@@ -32,13 +32,22 @@ def over(g: Any, t: Any) -> Any:
     return g / t
 
 
-@op(ns=None, half=None, linear=True)  # without a formula: zeros depend on nothing, and have no graph
+@op(
+    ns=None, half=None, linear=True, complex_half="moves"
+)  # without a formula: zeros depend on nothing, and have no graph
 def nothing(be: Any, input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
     return np.zeros(input.shape, input.dtype)
 
 
-@op(ns=None, half=None, linear=True, masks=("mask",), grads={"grad": lambda g, mask: keep(g, mask)})
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    masks=("mask",),
+    grads={"grad": lambda g, mask: keep(g, mask)},
+    complex_half="moves",
+)
 def keep(be: Any, grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""
     if grad.dtype.kind == "f" and grad.itemsize > 2:

@@ -126,6 +126,8 @@ def body(array: Any, indent: int) -> str:
     """The elements of an array of at least one element."""
     if array.dtype.kind == "V" or array.dtype == np.float16:
         array = array.astype(np.float32)
+    if array.dtype.kind == "W":
+        array = array.astype(np.complex64)
     summarize = array.size > options.threshold
     shown = edges(array) if summarize else array
     write = Pairs(shown) if array.dtype.kind == "c" else Numbers(shown)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.engine.node import edge_of
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.formats import contiguous_format, has_format, is_format
@@ -64,7 +65,7 @@ def is_floating_point(input: Tensor) -> bool:
 @function(method=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return bool(input._held.dtype.kind == "c")
+    return bool(dtypes.is_complex(input._held.dtype))
 
 
 @function(method=True)
@@ -174,7 +175,7 @@ for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__",
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor as a NumPy array on the same memory.
 
-    Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16.
+    Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
     """
     if not force and modes.grad and edge_of(self) is not None:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -184,6 +185,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
                            f"Use tensor.resolve_{word}().numpy() instead.")  # fmt: skip
     if self._held.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Use tensor.float().numpy().")
+    if self._held.dtype.kind == "W":
+        raise TypeError("Got unsupported ScalarType ComplexHalf: NumPy has no such dtype. Use tensor.cfloat().numpy().")
     return turned(self._held, self._bits) if self._bits else expose(self._array).view()
 
 

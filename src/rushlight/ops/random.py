@@ -44,6 +44,8 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
         return (rng.integers(0, 1 << bits, shape, np.uint16).astype(F32) * F32.type(2.0**-bits)).astype(dtype)
     if dtype.kind == "c":
         return pairs(rng.random((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64), dtype)
+    if dtype.kind == "W":
+        return pairs(uniform_array((*shape, 2), dtypes.float16.numpy, generator), dtype)
     raise RuntimeError(f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
 
 
@@ -58,6 +60,8 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
         both = rng.standard_normal((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64)
         both *= both.dtype.type(0.5**0.5)
         return pairs(both, dtype)
+    if dtype.kind == "W":
+        return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
     raise RuntimeError(f"\"normal\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
 
 

@@ -22,7 +22,7 @@ from rushlight.ops.registry import function, op
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)})
+@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves")
 def drawn(be: Any, input: Array, draw: Any) -> Array:
     """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)
@@ -33,7 +33,7 @@ def drawn(be: Any, input: Array, draw: Any) -> Array:
 drawn.op.into = lambda be, x, draw: draw(x)
 
 
-def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVc") -> Tensor:
+def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVcW") -> Tensor:
     """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
     if not isinstance(self, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
@@ -53,8 +53,8 @@ def shaped(fill: Any, generic: Any, x: Any, generator: Any) -> None:
 
 def put_uniform(x: Any, low: float, high: float, generator: Any) -> None:
     """Numbers evenly from [low, high), for both parts of complex numbers."""
-    if x.dtype.kind == "c":
-        for part in (x.real, x.imag):
+    if dtypes.is_complex(x.dtype):
+        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
             put_uniform(part, low, high, generator)
         return
     shaped(lambda rng, out: rng.random(out=out, dtype=out.dtype), uniform_array, x, generator)
@@ -65,8 +65,8 @@ def put_uniform(x: Any, low: float, high: float, generator: Any) -> None:
 
 def put_normal(x: Any, mean: float, std: float, generator: Any) -> None:
     """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
-    if x.dtype.kind == "c":
-        for part in (x.real, x.imag):
+    if dtypes.is_complex(x.dtype):
+        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
             put_normal(part, mean, std * 0.5**0.5, generator)
         return
     shaped(lambda rng, out: rng.standard_normal(out=out, dtype=out.dtype), normal_array, x, generator)

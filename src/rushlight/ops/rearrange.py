@@ -17,7 +17,7 @@ from rushlight.ops.views import raw, transpose
 from rushlight.tensor import wrap
 
 
-@op(ns=None, name="repeat", half=None, linear=True)
+@op(ns=None, name="repeat", half=None, linear=True, complex_half="moves")
 def repeat_op(be: Any, input: Array, repeats: Any) -> Array:
     """`input` several times along each dimension.  (*) -> (*)"""
     lead = len(repeats) - input.ndim
@@ -60,7 +60,14 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     return repeat(input, (*[1] * (raw(input).ndim - len(times)), *times))
 
 
-@op(ns=None, name="flip", half=None, linear=True, grads={"input": lambda g, dims: flip_op(g, dims)})
+@op(
+    ns=None,
+    name="flip",
+    half=None,
+    linear=True,
+    grads={"input": lambda g, dims: flip_op(g, dims)},
+    complex_half="moves",
+)
 def flip_op(be: Any, input: Array, dims: Any) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
     return np.flip(input, dims).copy()
@@ -97,7 +104,7 @@ def flipud(input: Any) -> Any:
     return flip_op(input, (0,))
 
 
-@op(ns=None, name="roll", half=None, linear=True)
+@op(ns=None, name="roll", half=None, linear=True, complex_half="moves")
 def roll_op(be: Any, input: Array, shifts: Any, dims: Any) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)

@@ -258,7 +258,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 # Truth ---------------------------------------------------------------------------------------------
 
 
-@op(ns=None, half=None)
+@op(ns=None, half=None, complex_half="moves")
 def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
@@ -288,7 +288,7 @@ def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
-@op(ns=None, half=None)
+@op(ns=None, half=None, complex_half="moves")
 def count_op(be: Any, input: Array, dim: Any) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return np.asarray(np.count_nonzero(input, axis=dim), np.int64)

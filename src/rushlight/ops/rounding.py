@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dtypes import is_complex
 from rushlight.ops import call
 from rushlight.ops.arith import conj
+from rushlight.ops.compute import refuse_complex32
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import keep, nothing, raw, require_tensors, tensor_first, times
@@ -20,7 +22,7 @@ from rushlight.tensor import Tensor
 # Magnitude and sign ----------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False)
+@elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens")
 def abs(be: Any, input: Array) -> Array:
     """Absolute value; of complex tensors, real.  input: (*) -> (*)
 
@@ -36,6 +38,8 @@ abs.grad("input", raw=lambda be, g, input: times(g, _sign(input)))(lambda g, inp
 
 def _sign(x: Any) -> Any:
     """The sign of real numbers (0 for NaN), x / |x| of complex ones, 0 for 0; bools as they are."""
+    if x.dtype.kind == "W":
+        return _sign(x.astype(np.complex64))
     if x.dtype.kind == "c":
         size = np.asarray(np.absolute(x))
         out = np.asarray(np.true_divide(x, size, where=size != 0, out=np.zeros(size.shape, x.dtype)))
@@ -49,7 +53,7 @@ def _sign(x: Any) -> Any:
 
 
 def _abs_inplace(input: Any) -> Any:
-    if isinstance(input, Tensor) and input._array.dtype.kind == "c":
+    if isinstance(input, Tensor) and is_complex(input._array.dtype):
         raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real")
     return call.apply_inplace(abs.op, (input,), ())
 
@@ -64,7 +68,7 @@ def sign(be: Any, input: Array) -> Array:
     return _sign(input)
 
 
-@elementwise(promote="arith", half="float32")
+@elementwise(promote="arith", half="float32", complex_half="widens")
 def sgn(be: Any, input: Array) -> Array:
     """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
     return _sign(input)
@@ -72,7 +76,10 @@ def sgn(be: Any, input: Array) -> Array:
 
 @sgn.grad("input")
 def _(g: Any, input: Any, out: Any) -> Any:
-    if (input._array if isinstance(input, Tensor) else input).dtype.kind != "c":
+    kind = raw(input).dtype.kind
+    if kind == "W":
+        refuse_complex32("sgn_backward")
+    if kind != "c":
         return nothing(g)
     along = (g * conj(out)).real
     return keep((g - out * along) / abs(input), input != 0)

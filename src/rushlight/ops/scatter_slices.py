@@ -14,7 +14,7 @@ from rushlight.ops.shape import slice_op
 from rushlight.ops.views import raw
 
 
-@op(ns=None, name="slice_scatter", half=None, linear=True)
+@op(ns=None, name="slice_scatter", half=None, linear=True, complex_half="moves")
 def slice_scatter_op(be: Any, input: Array, src: Array, index: Any) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
     out = input.copy()
@@ -28,7 +28,7 @@ slice_scatter_op.grad("input")(
 slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
-@op(ns=None, name="diagonal_scatter", half=None, linear=True)
+@op(ns=None, name="diagonal_scatter", half=None, linear=True, complex_half="moves")
 def diagonal_scatter_op(be: Any, input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """`input` with `src` on a diagonal.  (*), (*, N) -> (*)"""
     out = input.copy()

@@ -32,7 +32,7 @@ def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     return out
 
 
-@op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)})
+@op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)}, complex_half="widens")
 def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
     if not fits(input.shape, tuple(size)):
@@ -188,7 +188,7 @@ slice_op.grad("input", raw=_slice_raw)(_slice_grad)
 select_op.grad("input", raw=_slice_raw)(_slice_grad)
 
 
-@op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)})
+@op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)}, complex_half="moves")
 def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)

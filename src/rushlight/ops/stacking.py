@@ -187,7 +187,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 Tensor.combinations = combinations  # type: ignore[attr-defined]
 
 
-@op(ns=None, name="block_diag", half=None, linear=True)
+@op(ns=None, name="block_diag", half=None, linear=True, complex_half="moves")
 def block_diag_op(be: Any, tensors: Arrays) -> Array:
     """The matrices on the diagonal of zeros.  [(M, N), ...] -> (*, *)"""
     out = np.zeros((sum(a.shape[0] for a in tensors), sum(a.shape[1] for a in tensors)), tensors[0].dtype)

@@ -295,7 +295,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 def _floating(x: Any) -> Any:
-    return x if raw(x).dtype.kind in "fcV" else cast(x, dtypes.get_default_dtype().numpy)
+    return x if raw(x).dtype.kind not in "biu" else cast(x, dtypes.get_default_dtype().numpy)
 
 
 @function(method=True)

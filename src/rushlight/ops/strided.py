@@ -84,7 +84,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, complex_half="widens")
 def as_strided_adjoint(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
 
@@ -106,7 +106,7 @@ def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, complex_half="moves")
 def as_strided_read(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What as_strided gives of an input that lies in memory with strides `own`, as a copy: the adjoint's adjoint."""
     at, there = positions(size, stride, offset), positions(shape, own, 0)
@@ -172,7 +172,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[attr-defined]
 
 
-@op(ns=None, name="as_strided_scatter", half=None, linear=True)
+@op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves")
 def as_strided_scatter_op(be: Any, input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """`input` with `src` at memory locations.  (*), size -> (*)"""
     at, there = positions(size, stride, offset), positions(input.shape, own, 0)
@@ -209,7 +209,7 @@ def unfold_op(be: Any, input: Array, dim: int, size: int, step: int) -> Array:
 unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g, input_shape, dim, size, step))
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, complex_half="widens")
 def unfold_adjoint(be: Any, input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
@@ -98,7 +99,7 @@ class Derivative:
 
     def real(self) -> bool:
         """Whether all numbers are real."""
-        return all(getattr(x, "_array", x).dtype.kind != "c" if hasattr(x, "dtype") else not isinstance(x, complex)
+        return all(not dtypes.is_complex(getattr(x, "_array", x).dtype) if hasattr(x, "dtype") else not isinstance(x, complex)
                    for x in (*self.values, *self.outs))  # fmt: skip
 
     # The rules -----------------------------------------------------------------------------------------------------

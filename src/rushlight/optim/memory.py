@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import is_complex, real_of
+
 
 def as_real(array: Any) -> Any:
     """A complex array as the reals that it consists of, in a last dimension of size 2; a real array as it is."""
-    if array.dtype.kind != "c":
+    if not is_complex(array.dtype):
         return array
-    real = array.real
+    real = real_of(array)
     return np.lib.stride_tricks.as_strided(real, (*array.shape, 2), (*array.strides, real.itemsize))
 
 

@@ -189,7 +189,7 @@ def wide(array: Any) -> Any:
 def raw(t: Tensor) -> Any:
     """The array of a tensor, complex numbers as pairs of reals."""
     array = t._array
-    return as_real(array) if array.dtype.kind == "c" else array
+    return as_real(array)
 
 
 def number(value: Any) -> Any:

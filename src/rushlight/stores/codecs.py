@@ -8,6 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from rushlight.dtypes import is_complex, real_of
+
 BLOCK = 256  # elements that share a scale
 CHUNK = 1 << 18  # elements worked on at a time, so that temporaries stay in the cache
 SAMPLE = 1 << 14  # elements that are tried before a lossless form is chosen
@@ -23,7 +25,7 @@ def chunks(count: int) -> Any:
 
 def real_parts(array: Any) -> Any:
     """Complex numbers as twice as many real ones."""
-    return array.view(np.float32 if array.dtype == np.complex64 else np.float64) if array.dtype.kind == "c" else array
+    return array.view(real_of(array[:0]).dtype) if is_complex(array.dtype) else array
 
 
 # bool and integers: exact -------------------------------------------------------------------------------
