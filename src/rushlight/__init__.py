@@ -77,6 +77,7 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.amp",
 )  # fmt: skip
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
+_FUNCTIONS["_standard_gamma"] = "rushlight.ops.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(

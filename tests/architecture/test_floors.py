@@ -36,6 +36,7 @@ NEIGHBOURS = {
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",
     ("levels", "engine"): "an interpreter runs the engine below itself",
     ("engine", "levels"): "the engine hands over to the active interpreter",
+    ("distributions", "autograd"): "the entropy of an exponential family is a derivative of its normalizer",
     ("autograd", "func"): "the two faces of one machine",
     ("func", "autograd"): "the two faces of one machine",
     ("cuda", "amp"): "torch.cuda.amp is an older name of torch.amp",

@@ -75,6 +75,22 @@ FAMILIES: dict[str, Family] = {
     "TransformedDistribution that broadcasts": (
         lambda d, m, a, b: d.TransformedDistribution(d.Normal(m, 0.5), [d.AffineTransform(a, b), d.SigmoidTransform()]),
         (0.2, [1.0, 2.0], [2.0, -3.0]), None),
+    "ContinuousBernoulli": (plain("ContinuousBernoulli"), ([0.3, 0.8, 0.52],), ([0.5001, 0.6, 0.1],)),
+    "ContinuousBernoulli logits": (logits("ContinuousBernoulli"), ([0.7, -2.0, 12.0],), ([0.5, 0.6, 0.1],)),
+    "FisherSnedecor": (plain("FisherSnedecor"), ([1.5, 3.0, 5.0], [2.0, 3.0, 7.0]), None),
+    "GeneralizedPareto": (
+        plain("GeneralizedPareto"), ([0.0, 1.0, 0.0, 2.0], [1.0, 2.0, 1.0, 3.0], [0.0, 0.3, -0.5, 1.5]), None),
+    "InverseGamma": (plain("InverseGamma"), ([3.0, 1.5, 0.5], [2.0, 1.0, 3.0]), ([2.0, 2.5, 1.0], [1.0, 1.0, 2.0])),
+    "Kumaraswamy": (plain("Kumaraswamy"), ([0.5, 2.0, 3.0], [1.5, 3.0, 0.5]), None),
+    "LKJCholesky": (lambda d, c: d.LKJCholesky(3, c), ([0.5, 1.0, 4.0],), None),
+    "LogisticNormal": (plain("LogisticNormal"), (LOC, SCALE), ([0.1, 0.4], [1.0, 2.0])),
+    "LowRankMultivariateNormal": (
+        plain("LowRankMultivariateNormal"), ([LOC, [1.0, 2.0]], [[1.0], [0.5]], [1.0, 2.0]),
+        ([0.1, 0.2], [[0.3, 1.0], [0.4, -1.0]], [0.5, 1.0])),
+    "VonMises": (plain("VonMises"), ([0.3, -1.0, 3.0], [0.5, 4.0, 30.0]), None),
+    "Wishart": (plain("Wishart"), ([3.0, 4.5], COVARIANCE), None),
+    "Wishart precision": (lambda d, n, p: d.Wishart(n, precision_matrix=p), ([5.0, 4.5], COVARIANCE), None),
+    "Wishart factor": (lambda d, n, f: d.Wishart(n, scale_tril=f), (5.0, FACTOR), None),
     "RelaxedBernoulli": (lambda d, t, p: d.RelaxedBernoulli(t, p), (0.5, [0.3, 0.6]), None),
     "RelaxedOneHotCategorical": (lambda d, t, p: d.RelaxedOneHotCategorical(t, p), (0.7, PROBS), None),
 }  # fmt: skip

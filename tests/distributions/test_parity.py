@@ -14,7 +14,7 @@ import rushlight
 import rushlight.distributions
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore:Singular sample detected")]  # PyTorch's, of draws
 
 
 def sibling(name: str) -> ModuleType:
@@ -32,6 +32,18 @@ LIBRARIES = (rushlight, torch)
 TOLERANCE = {"float32": {"rtol": 2e-4, "atol": 2e-5}, "float64": {"rtol": 1e-8, "atol": 1e-9}}
 # PyTorch's is float32 whatever the dtype; its mode of a Weibull distribution is wrong for concentrations below 1.
 LOOSE = {("Multinomial", "entropy")}
+# PyTorch's are a polynomial of Bessel functions good to 1e-7, and in float32 differences of large numbers; its generalized
+# Pareto raises in float64. tests/distributions/test_new_families.py holds ours against exact values.
+ROUGH = {("VonMises", "float64"): {"rtol": 3e-6, "atol": 1e-7}}
+ROUGH |= {
+    (name, "float32"): {"rtol": 3e-2, "atol": 1e-3} for name in ("ContinuousBernoulli", "ContinuousBernoulli logits")
+}
+BROKEN = {"GeneralizedPareto"}  # where PyTorch's raises of its own accord, in float64
+
+
+def tolerance(name: str, dtype: str) -> dict[str, float]:
+    """How close ours has to be to PyTorch's."""
+    return ROUGH.get((name, dtype), TOLERANCE[dtype])
 
 
 def pair(name: str, dtype: str = "float64", grad: bool = False, other: bool = False) -> list[tuple[Any, list[Any]]]:
@@ -80,8 +92,10 @@ def test_properties(name: str, dtype: str) -> None:
     (ours, _), (theirs, _) = pair(name, dtype)
     assert shown(ours) == shown(theirs)
     for what in ("mean", "mode", "variance", "stddev"):
+        if (name, what) == ("Kumaraswamy", "mode"):
+            continue  # PyTorch's is NaN everywhere
         same(outcome(lambda what=what: getattr(ours, what)), outcome(lambda what=what: getattr(theirs, what)),
-             **TOLERANCE[dtype])  # fmt: skip
+             **tolerance(name, dtype))  # fmt: skip
     for what in ("batch_shape", "event_shape", "has_rsample", "has_enumerate_support"):
         if not (name.startswith("Relaxed") and what == "has_rsample"):
             assert getattr(ours, what) == getattr(theirs, what), what
@@ -94,38 +108,45 @@ def test_properties(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_log_prob_entropy_and_cdf(name: str, dtype: str) -> None:
     (ours, _), (theirs, _) = pair(name, dtype)
+    if name in BROKEN and dtype == "float64":
+        return
     for shape in ((), (4,), (2, 3)):
         x, y = samples(theirs, shape)
-        same(ours.log_prob(x), theirs.log_prob(y), **TOLERANCE[dtype])
+        same(ours.log_prob(x), theirs.log_prob(y), **tolerance(name, dtype))
         if (name, dtype) not in {("StudentT", "float32")}:
-            same(outcome(lambda x=x: ours.cdf(x)), outcome(lambda y=y: theirs.cdf(y)), **TOLERANCE[dtype])
+            same(outcome(lambda x=x: ours.cdf(x)), outcome(lambda y=y: theirs.cdf(y)), **tolerance(name, dtype))
     entropy = outcome(ours.entropy)
-    same(entropy, outcome(theirs.entropy), **TOLERANCE["float32" if (name, "entropy") in LOOSE else dtype])
+    same(
+        entropy,
+        outcome(theirs.entropy),
+        **(TOLERANCE["float32"] if (name, "entropy") in LOOSE else tolerance(name, dtype)),
+    )
     q = np.array([[0.1], [0.45], [0.9]], dtype)
     same(outcome(lambda: ours.icdf(rushlight.tensor(q))), outcome(lambda: theirs.icdf(torch.tensor(q))),
-         **TOLERANCE[dtype])  # fmt: skip
+         **tolerance(name, dtype))  # fmt: skip
     for expand in (False, True):
         same(outcome(lambda e=expand: ours.enumerate_support(e)), outcome(lambda e=expand: theirs.enumerate_support(e)))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_expand(name: str) -> None:
-    (ours, _), (theirs, _) = pair(name)
+    dtype = "float32" if name in BROKEN else "float64"
+    (ours, _), (theirs, _) = pair(name, dtype)
     shape = (3, *theirs.batch_shape)
     x, y = samples(theirs.expand(shape))
     ours, theirs = ours.expand(list(shape)), theirs.expand(list(shape))
     assert ours.batch_shape == theirs.batch_shape and ours.event_shape == theirs.event_shape
     assert type(ours).__name__ == type(theirs).__name__ and shown(ours) == shown(theirs)
-    same(ours.log_prob(x), theirs.log_prob(y), **TOLERANCE["float64"])
-    same(outcome(lambda: ours.mean), outcome(lambda: theirs.mean), **TOLERANCE["float64"])
+    same(ours.log_prob(x), theirs.log_prob(y), **tolerance(name, dtype))
+    same(outcome(lambda: ours.mean), outcome(lambda: theirs.mean), **tolerance(name, dtype))
     if name != "Multinomial":  # of which PyTorch's forgets what it needs
-        same(outcome(ours.entropy), outcome(theirs.entropy), **TOLERANCE["float64"])
+        same(outcome(ours.entropy), outcome(theirs.entropy), **tolerance(name, dtype))
     for method in ("sample", "rsample"):
         shapes = [outcome(lambda d=d: tuple(getattr(d, method)((2,)).shape)) for d in (ours, theirs)]  # noqa: B023
         assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in BROKEN])
 def test_gradients_of_log_prob_and_entropy(name: str) -> None:
     (ours, p), (theirs, q) = pair(name, grad=True)
     x, y = samples(theirs, (3,))
@@ -141,7 +162,10 @@ def test_gradients_of_log_prob_and_entropy(name: str) -> None:
                                       retain_graph=True)  # fmt: skip
         for a, b in zip(got, wanted, strict=True):
             zero = [np.zeros(()) if g is None else g.detach().numpy() for g in (a, b)]
-            np.testing.assert_allclose(zero[0], zero[1], rtol=1e-7, atol=1e-8)
+            if name == "Wishart factor" and zero[0].shape == (2, 2):
+                zero = [np.tril(g) for g in zero]  # above the diagonal PyTorch differentiates by what has to be 0
+            limits = {"rtol": 1e-5, "atol": 1e-6} if name == "VonMises" else {"rtol": 1e-7, "atol": 1e-8}
+            np.testing.assert_allclose(zero[0], zero[1], **limits)
 
 
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family[2] is not None])
@@ -243,6 +267,12 @@ TRANSFORMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "Reshape": (lambda t: t.distributions.ReshapeTransform((2,), (1, 2)), [[0.5, -1.0], [0.1, 2.0]]),
     "inverse": (lambda t: t.distributions.ExpTransform().inv, [[0.5, 1.0], [0.1, 2.0]]),
     "CumulativeDistribution": (lambda t: t.distributions.CumulativeDistributionTransform(t.distributions.Normal(0.0, 1.0)), [[0.5, -1.0], [0.1, 2.0]]),
+    "CorrCholesky": (lambda t: t.distributions.CorrCholeskyTransform(), [[0.5, -1.0, 0.3], [0.1, 2.0, -0.4]]),
+    "Stack": (lambda t: t.distributions.StackTransform([t.distributions.ExpTransform(), t.distributions.AffineTransform(0.0, 2.0)], dim=1), [[0.5, -1.0], [0.1, 2.0]]),
+    "Stack with a cache": (lambda t: t.distributions.StackTransform([t.distributions.ExpTransform(), t.distributions.ExpTransform()], cache_size=1), [[0.5, -1.0], [0.1, 2.0]]),
+    "Cat": (lambda t: t.distributions.CatTransform([t.distributions.ExpTransform(), t.distributions.AffineTransform(0.0, 2.0)], dim=-1, lengths=[1, 2]), [[0.5, -1.0, 0.2], [0.1, 2.0, 0.3]]),
+    "Cat of events": (lambda t: t.distributions.CatTransform([t.distributions.AffineTransform(0.0, 2.0, event_dim=1), t.distributions.ExpTransform()], dim=0), [[0.5, -1.0, 0.2], [0.1, 2.0, 0.3]]),
+    "Cat with a cache": (lambda t: t.distributions.CatTransform([t.distributions.ExpTransform()], lengths=[2]).with_cache(), [[0.5, -1.0, 0.2], [0.1, 2.0, 0.3]]),
     "cached": (lambda t: t.distributions.TanhTransform(cache_size=1), [[0.5, -1.0], [0.1, 20.0]]),
 }  # fmt: skip
 
@@ -255,8 +285,8 @@ def test_transforms(name: str) -> None:
         t, x = make(lib), lib.tensor(point, dtype=lib.float64)
         y = t(x)
         sign = outcome(lambda t=t: int(t.sign))
-        results.append((y, t.inv(y), t.log_abs_det_jacobian(x, y), tuple(t.forward_shape((5, 2))), tuple(t.inverse_shape(y.shape)),
-                        repr(t), sign, t.bijective, repr(t.domain), repr(t.codomain), t == make(lib)))  # fmt: skip
+        results.append((y, t.inv(y), t.log_abs_det_jacobian(x, y), outcome(lambda t=t: tuple(t.forward_shape((5, 2)))), tuple(t.inverse_shape(y.shape)),
+                        repr(t), sign, t.bijective, repr(t.domain), repr(t.codomain), t == (t if name == "CorrCholesky" else make(lib))))  # fmt: skip
     for ours, theirs in zip(*results, strict=True):
         same(ours, theirs, **TOLERANCE["float64"])
 
@@ -275,6 +305,9 @@ DOMAINS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "factor": (lambda c: c.lower_cholesky, [[0.3, -1.0], [0.5, 1.0]]),
     "covariance": (lambda c: c.positive_definite, [[0.3, -1.0], [0.5, 1.0]]),
     "integers": (lambda c: c.nonnegative_integer, [0.3]),
+    "factor of correlations": (lambda c: c.corr_cholesky, [0.3, -1.0, 0.5]),
+    "stretches": (lambda c: c.cat([c.positive, c.real], 0, [1, 2]), [0.3, -1.0, 0.5]),
+    "slices": (lambda c: c.stack([c.positive, c.unit_interval], 0), [[0.3, -1.0], [0.5, 1.0]]),
 }
 
 
@@ -294,3 +327,59 @@ def test_transforms_into_constraints(name: str, registry: str) -> None:
         results.append((t.bijective, y, t.inv(y)))
     for ours, theirs in zip(*results, strict=True):
         same(ours, theirs, **TOLERANCE["float64"])
+
+
+FORMS = {
+    "Exponential": (([1.0, 3.0],), ([0.5, 2.0],)), "Gamma": (([1.5, 3.0], [2.0, 1.0]), ([0.5, 2.0], [1.0, 2.0])),
+    "Normal": (([0.3, -1.0], [1.5, 0.7]), ([0.1, 0.4], [1.0, 2.0])), "Gumbel": (([0.3, -1.0], [1.5, 0.7]), ([0.1, 0.4], [1.0, 2.0])),
+    "Laplace": (([0.3, -1.0], [1.5, 0.7]), ([0.1, 0.4], [1.0, 2.0])), "Beta": (([1.5, 0.5], [2.0, 3.0]), ([1.0, 2.0], [0.7, 2.0])),
+    "ContinuousBernoulli": (([0.3, 0.8],), ([0.5001, 0.6],)), "Pareto": (([1.5, 0.7], [3.0, 0.9]), ([1.0, 0.5], [2.0, 1.0])),
+    "Uniform": (([0.1, -1.0], [0.9, 2.0]), ([-1.0, 0.5], [2.0, 2.5])), "Poisson": (([2.0, 0.5],), ([1.0, 3.0],)),
+    "Bernoulli": (([0.3, 0.8],), ([0.5, 0.6],)), "Binomial": (([3.0, 4.0], [0.3, 0.8]), ([3.0, 4.0], [0.5, 0.6])),
+    "LowRankMultivariateNormal": (([0.3, -1.0], [[1.0], [0.5]], [1.0, 2.0]), ([0.1, 0.2], [[0.3, 1.0], [0.4, -1.0]], [0.5, 1.0])),
+    "MultivariateNormal": (([0.3, -1.0], [[1.0, 0.5], [0.5, 4.25]]), ([0.1, 0.2], [[2.0, 0.1], [0.1, 1.0]])),
+}  # fmt: skip
+MIXED = [(p, q) for p in FORMS for q in FORMS if p != q]
+
+
+@pytest.mark.parametrize(("p", "q"), MIXED)
+def test_divergences_between_families(p: str, q: str) -> None:
+    results, gradients = [], []
+    for lib in LIBRARIES:
+        first = families.tensors(lib, FORMS[p][0], grad=True)
+        second = families.tensors(lib, FORMS[q][1], grad=True)
+        a, b = getattr(lib.distributions, p)(*first), getattr(lib.distributions, q)(*second)
+        results.append(outcome(lambda lib=lib, a=a, b=b: lib.distributions.kl_divergence(a, b)))
+        found = results[-1]
+        if not isinstance(found, type) and bool(lib.isfinite(found).all()):
+            given = lib.autograd.grad(found.sum(), [*first, *second], allow_unused=True)
+            gradients.append([np.zeros(()) if g is None else g.numpy() for g in given])
+    same(*results, **TOLERANCE["float64"])
+    for mine, its in zip(*gradients, strict=True) if gradients else ():
+        np.testing.assert_allclose(mine, its, rtol=1e-7, atol=1e-8)
+
+
+EXPONENTIAL = ["Normal", "Bernoulli", "Beta", "Dirichlet", "Exponential", "Gamma", "ContinuousBernoulli", "Chi2"]
+
+
+@pytest.mark.parametrize("name", EXPONENTIAL)
+def test_exponential_families(name: str) -> None:
+    """The entropy and the divergence by derivatives of the normalizer are those in closed form, with their gradients."""
+    expfam = rushlight.distributions.ExponentialFamily
+    (p, a), (theirs, _) = pair(name, grad=True)
+    (q, b), _ = pair(name, grad=True, other=True)
+    assert isinstance(p, expfam) and isinstance(theirs, torch.distributions.ExponentialFamily)
+    mine, its = p._log_normalizer(*p._natural_params), theirs._log_normalizer(*theirs._natural_params)
+    same(mine, its, **TOLERANCE["float64"])
+    from rushlight.distributions.exp_family import bregman
+
+    pairs = [(bregman(p, q), rushlight.distributions.kl_divergence(p, q), [*a, *b])]
+    if name != "Chi2":
+        pairs.append((expfam.entropy(p), p.entropy(), a))
+    for general, closed, parameters in pairs:
+        np.testing.assert_allclose(general.detach().numpy(), closed.detach().numpy(), rtol=1e-9, atol=1e-12)
+        slopes = [rushlight.autograd.grad(y.sum(), parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
+                  for y in (general, closed)]  # fmt: skip
+        for g, h in zip(*slopes, strict=True):
+            np.testing.assert_allclose(g.numpy(), h.numpy(), rtol=1e-7, atol=1e-10)
+    assert not bregman(pair(name)[0][0], pair(name, other=True)[0][0]).requires_grad

@@ -53,8 +53,8 @@ def test_moments_and_support(name: str) -> None:
     if mean is None or variance is None:
         return
     light = np.isfinite(mean) & np.isfinite(variance)
-    if name in ("Pareto", "StudentT", "LogNormal"):  # the moments of samples vary too much
-        return
+    if name in ("Pareto", "StudentT", "LogNormal", "FisherSnedecor", "GeneralizedPareto", "InverseGamma", "VonMises"):
+        return  # the moments of samples vary too much, or are those of angles
     off = np.abs(x.numpy().mean(0) - mean)[light] / np.sqrt(variance[light] / N)
     assert off.max(initial=0) < 5
     np.testing.assert_allclose(x.numpy().var(0)[light], variance[light], rtol=0.15)
@@ -62,10 +62,11 @@ def test_moments_and_support(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Normal", "Uniform", "Exponential", "Laplace", "LogNormal", "Gamma", "Chi2", "Cauchy",
                                   "HalfNormal", "HalfCauchy", "Gumbel", "Weibull", "Pareto", "MixtureSameFamily",
-                                  "TransformedDistribution"])  # fmt: skip
+                                  "TransformedDistribution", "GeneralizedPareto", "Kumaraswamy", "ContinuousBernoulli",
+                                  "ContinuousBernoulli logits", "InverseGamma"])  # fmt: skip
 def test_samples_follow_the_cdf(name: str) -> None:
     """Kolmogorov and Smirnov's test: the largest distance is over 1.95 / sqrt(n) once in a thousand times."""
-    if name in ("Gamma", "Chi2"):
+    if name in ("Gamma", "Chi2", "InverseGamma"):
         pytest.importorskip("scipy")
     d = distribution(name)
     torch.manual_seed(2)
@@ -233,8 +234,8 @@ def test_subclasses_and_registered_divergences() -> None:
         Unit(0.0).expand([2])
     D.register_kl(Unit, Unit)(lambda p, q: "ours")
     assert D.kl_divergence(Unit(1.0), Unit(0.0)) == "ours"
-    with pytest.raises(TypeError, match="Distribution subclass"):
-        D.register_kl(int, Unit)
+    with pytest.raises(TypeError, match="Expected type_p to be a class"):
+        D.register_kl(3, Unit)  # type: ignore[arg-type]
 
 
 def test_sample_n_warns() -> None:

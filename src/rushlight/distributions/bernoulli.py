@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import ByProbs
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, functional
 from rushlight.engine.modes import no_grad
 from rushlight.ops.named import named
@@ -14,12 +15,13 @@ from rushlight.ops.named import named
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ByProbs):
+class Bernoulli(ByProbs, ExponentialFamily):
     """1 with the probability `probs`, or sigmoid(`logits`), else 0, as floating-point numbers."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
+    _mean_carrier_measure = 0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
@@ -52,6 +54,13 @@ class Bernoulli(ByProbs):
 
     def entropy(self) -> Any:
         return functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return functional.softplus(natural_params[0])
 
     def enumerate_support(self, expand: bool = True) -> Any:
         values = named.arange(2, dtype=self._param.dtype, device=self._param.device)

@@ -7,14 +7,14 @@ from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.dirichlet import Dirichlet
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
 from rushlight.ops.named import named
 
 __all__ = ["Beta"]
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """A probability whose density is proportional to p^(concentration1 - 1) (1 - p)^(concentration0 - 1); they broadcast."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -64,3 +64,17 @@ class Beta(Distribution):
 
     def entropy(self) -> Any:
         return self._dirichlet.entropy()
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        """Minus the expectations of the logarithms of the probabilities, one of each power more than theta has."""
+        a, b = self.concentration1, self.concentration0
+        return 2 * (a + b).digamma() - a.digamma() - b.digamma()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.concentration1, self.concentration0)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        a, b = natural_params
+        return a.lgamma() + b.lgamma() - (a + b).lgamma()

@@ -126,6 +126,25 @@ def _lower_cholesky(constraint: Any) -> Any:
     return transforms.LowerCholeskyTransform()
 
 
+@_both(constraints.corr_cholesky)
+def _corr_cholesky(constraint: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
+
+
+def _enter_joined(registry: ConstraintRegistry) -> None:
+    """Parts side by side: the transforms of the parts, side by side."""
+    registry.register(
+        constraints.cat, lambda c: transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths)
+    )
+    registry.register(
+        constraints.stack, lambda c: transforms.StackTransform([registry(part) for part in c.cseq], c.dim)
+    )
+
+
+_enter_joined(biject_to)
+_enter_joined(transform_to)
+
+
 @transform_to.register(constraints.positive_definite)
 @transform_to.register(constraints.positive_semidefinite)
 def _positive_definite(constraint: Any) -> Any:

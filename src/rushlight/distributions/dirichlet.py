@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import eps_of, functional, tiny_of
 from rushlight.ops.gamma_sample import log_standard_gamma
 from rushlight.ops.named import named
@@ -14,7 +14,7 @@ from rushlight.ops.named import named
 __all__ = ["Dirichlet"]
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Probabilities of K categories.  concentration: (*batch, K), positive; samples: (*sample, *batch, K).
 
     A sample is the softmax of logarithms of gamma variables, and differentiable through them. It is never 0 or 1: what
@@ -67,3 +67,17 @@ class Dirichlet(Distribution):
         a, k = self.concentration, self._event_shape[0]
         total = a.sum(-1)
         return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        """Minus the expectations of the logarithms of the probabilities, one of each power more than theta has."""
+        a = self.concentration
+        return a.shape[-1] * a.sum(-1).digamma() - a.digamma().sum(-1)
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        (a,) = natural_params
+        return a.lgamma().sum(-1) - a.sum(-1).lgamma()

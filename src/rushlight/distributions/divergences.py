@@ -14,7 +14,7 @@ from rushlight.distributions.dirichlet import Dirichlet
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.geometric import Geometric
-from rushlight.distributions.gumbel import EULER, Gumbel
+from rushlight.distributions.gumbel import Gumbel
 from rushlight.distributions.half_normal import HalfNormal
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.kl import kl_divergence, register_kl
@@ -25,7 +25,7 @@ from rushlight.distributions.one_hot_categorical import OneHotCategorical
 from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.uniform import Uniform
-from rushlight.distributions.utils import functional, sum_rightmost
+from rushlight.distributions.utils import euler_constant, functional, sum_rightmost
 from rushlight.ops.named import linalg, named
 
 
@@ -137,7 +137,7 @@ def _laplace(p: Any, q: Any) -> Any:
 def _gumbel(p: Any, q: Any) -> Any:
     """E z + E exp(-z) + log bq - H(p) for z = (x - mq) / bq, which is Gumbel distributed too."""
     ratio, shift = p.scale / q.scale, (p.loc - q.loc) / q.scale
-    return shift + EULER * ratio + ((1 + ratio).lgamma() - shift).exp() - ratio.log() - (1 + EULER)
+    return shift + euler_constant * ratio + ((1 + ratio).lgamma() - shift).exp() - ratio.log() - (1 + euler_constant)
 
 
 @register_kl(Cauchy, Cauchy)

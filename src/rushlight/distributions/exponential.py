@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
 from rushlight.ops.named import named
 
 __all__ = ["Exponential"]
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """Waiting times between events that happen at `rate`."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
         (self.rate,) = broadcast_all(rate)
@@ -61,3 +62,10 @@ class Exponential(Distribution):
 
     def entropy(self) -> Any:
         return 1 - self.rate.log()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (-self.rate,)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return -(-natural_params[0]).log()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, special, tiny_of
 from rushlight.ops.gamma_sample import log_standard_gamma
 from rushlight.ops.named import named
@@ -14,7 +14,7 @@ from rushlight.ops.named import named
 __all__ = ["Gamma"]
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """The gamma distribution of shape `concentration` and inverse scale `rate`, which broadcast.
 
     Samples are differentiable by both, the shape by implicit reparameterisation (Figurnov et al., 2018), once. `cdf`
@@ -24,6 +24,7 @@ class Gamma(Distribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
         self.concentration, self.rate = broadcast_all(concentration, rate)
@@ -62,3 +63,11 @@ class Gamma(Distribution):
     def entropy(self) -> Any:
         a = self.concentration
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.concentration - 1, -self.rate)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        power, rate = natural_params
+        return (power + 1).lgamma() - (power + 1) * (-rate).log()

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.distributions.loc_scale import LocScale
-from rushlight.distributions.utils import tiny_of
+from rushlight.distributions.utils import euler_constant, tiny_of
 
 __all__ = ["Gumbel"]
-
-EULER = 0.57721566490153286061  # Euler's constant
 
 
 class Gumbel(LocScale):
@@ -19,7 +17,7 @@ class Gumbel(LocScale):
 
     @property
     def mean(self) -> Any:
-        return self.loc + self.scale * EULER
+        return self.loc + self.scale * euler_constant
 
     @property
     def stddev(self) -> Any:
@@ -51,4 +49,4 @@ class Gumbel(LocScale):
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Any:
-        return self.scale.log() + (1 + EULER)
+        return self.scale.log() + (1 + euler_constant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,32 +11,40 @@ from rushlight.distributions.distribution import Distribution
 __all__ = ["kl_divergence", "register_kl"]
 
 Formula = Callable[[Any, Any], Any]
-_FORMULAS: dict[tuple[type, type], Formula] = {}
+_KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """A decorator for a function (p, q) -> KL(p || q) of two families; the nearest registered base classes count.
 
-    Raises TypeError for what is no subclass of Distribution.
+    Any classes: one may be a mixin that distributions of several families have. Raises TypeError for what is no class.
     """
     for what, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"Expected {what} to be a Distribution subclass but got {kind}")
+        if not isinstance(kind, type):
+            raise TypeError(f"Expected {what} to be a class, of distributions, but got {kind!r}")
 
     def add(formula: Formula) -> Formula:
-        _FORMULAS[type_p, type_q] = formula
+        _KL_REGISTRY[type_p, type_q] = formula
         return formula
 
     return add
 
 
 def _formula(type_p: type, type_q: type) -> Formula:
-    """The formula whose families are nearest in the order of base classes, those of p first."""
-    for p in type_p.__mro__:
-        for q in type_q.__mro__:
-            if (p, q) in _FORMULAS:
-                return _FORMULAS[p, q]
-    raise NotImplementedError(f"No KL(p || q) is implemented for p type {type_p.__name__} and q type {type_q.__name__}")
+    """The formula whose families are nearest in the order of base classes, those of p first.
+
+    Warns where those of q first would be another one. Raises NotImplementedError without any.
+    """
+    pairs = [(p, q) for p in type_p.__mro__ for q in type_q.__mro__ if (p, q) in _KL_REGISTRY]
+    if not pairs:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type_p.__name__} and q type {type_q.__name__}"
+        )
+    by_q = min(pairs, key=lambda pair: type_q.__mro__.index(pair[1]))
+    if _KL_REGISTRY[by_q] is not _KL_REGISTRY[pairs[0]]:
+        name = f"{type_p.__name__}, {type_q.__name__}"
+        warnings.warn(f"Ambiguous kl_divergence({name}). Please register_kl({name})", RuntimeWarning, stacklevel=3)
+    return _KL_REGISTRY[pairs[0]]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:

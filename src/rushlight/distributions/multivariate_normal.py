@@ -11,9 +11,9 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
 from rushlight.ops.named import linalg, named
 
-__all__ = ["MultivariateNormal", "half_log_det", "squared_mahalanobis"]
+__all__ = ["FORMS", "MultivariateNormal", "factor_of", "half_log_det", "squared_mahalanobis"]
 
-_FORMS = ("covariance_matrix", "precision_matrix", "scale_tril")
+FORMS = ("covariance_matrix", "precision_matrix", "scale_tril")
 
 
 def half_log_det(scale_tril: Any) -> Any:
@@ -66,7 +66,7 @@ class MultivariateNormal(Distribution):
                  validate_args: bool | None = None):  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {k: v for k, v in zip(_FORMS, (covariance_matrix, precision_matrix, scale_tril)) if v is not None}
+        given = {k: v for k, v in zip(FORMS, (covariance_matrix, precision_matrix, scale_tril)) if v is not None}
         if len(given) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         name, matrix = next(iter(given.items()))
@@ -76,13 +76,13 @@ class MultivariateNormal(Distribution):
         self.__dict__[name] = matrix.expand((*batch, -1, -1))
         self.loc = loc.expand((*batch, -1))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        self._unbroadcasted_scale_tril = _factor(name, matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         new = self._get_checked_instance(MultivariateNormal, _instance)
         new.loc = self.loc.expand((*batch_shape, -1))
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        for name in _FORMS:
+        for name in FORMS:
             if name in self.__dict__:
                 new.__dict__[name] = self.__dict__[name].expand((*batch_shape, -1, -1))
         return self._finished(new, batch_shape)
@@ -135,7 +135,7 @@ class MultivariateNormal(Distribution):
         return entropy.expand(self._batch_shape)
 
 
-def _factor(name: str, matrix: Any) -> Any:
+def factor_of(name: str, matrix: Any) -> Any:
     """The Cholesky factor of the covariance, from the matrix that is given."""
     if name == "scale_tril":
         return matrix

@@ -6,19 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.loc_scale import LocScale
 from rushlight.distributions.utils import standard_normal
 
 __all__ = ["Normal"]
 
 
-class Normal(LocScale):
+class Normal(LocScale, ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`, which broadcast.
 
     >>> import rushlight as torch
     >>> torch.distributions.Normal(0.0, 2.0).log_prob(torch.tensor(0.0))
     tensor(-1.6121)
     """
+
+    _mean_carrier_measure = 0
 
     @property
     def stddev(self) -> Any:
@@ -49,3 +52,11 @@ class Normal(LocScale):
 
     def entropy(self) -> Any:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return self.loc / self.variance, -0.5 / self.variance
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        x, y = natural_params
+        return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()

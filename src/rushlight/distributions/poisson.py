@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.distributions import constraints
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
 from rushlight.engine.modes import no_grad
 from rushlight.ops.named import named
@@ -14,7 +14,7 @@ from rushlight.ops.named import named
 __all__ = ["Poisson"]
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """How many events of a mean number `rate` happen: 0, 1, 2, ..., as floating-point numbers."""
 
     arg_constraints = {"rate": constraints.nonnegative}
@@ -48,3 +48,10 @@ class Poisson(Distribution):
             self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)
         return named.xlogy(value, rate) - rate - (value + 1).lgamma()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.rate.log(),)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return natural_params[0].exp()

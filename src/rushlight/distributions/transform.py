@@ -27,7 +27,7 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._cached: Any = (None, None)
+        self._cached_x_y: Any = (None, None)
         self._inv: Any = None
         super().__init__()
 
@@ -74,17 +74,17 @@ class Transform:
         """y of x.  (*batch, *event) -> (*batch, *event)"""
         if self._cache_size == 0:
             return self._call(x)
-        if x is not self._cached[0]:
-            self._cached = x, self._call(x)
-        return self._cached[1]
+        if x is not self._cached_x_y[0]:
+            self._cached_x_y = x, self._call(x)
+        return self._cached_x_y[1]
 
     def _inv_call(self, y: Any) -> Any:
         """x of y."""
         if self._cache_size == 0:
             return self._inverse(y)
-        if y is not self._cached[1]:
-            self._cached = self._inverse(y), y
-        return self._cached[0]
+        if y is not self._cached_x_y[1]:
+            self._cached_x_y = self._inverse(y), y
+        return self._cached_x_y[0]
 
     def _call(self, x: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement _call")

@@ -19,15 +19,25 @@ from numbers import Number
 from typing import Any
 
 from rushlight.distributions import constraints
-from rushlight.distributions.transform import Transform
-from rushlight.distributions.utils import broadcast_all, eps_of, functional, sum_rightmost, tiny_of
+from rushlight.distributions.joined_transforms import CatTransform, StackTransform
+from rushlight.distributions.transform import Transform, _InverseTransform
+from rushlight.distributions.utils import (
+    broadcast_all,
+    eps_of,
+    functional,
+    sum_rightmost,
+    tiny_of,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
+)
 from rushlight.ops.named import named
 from rushlight.size import Size
 
-__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "CumulativeDistributionTransform", "ExpTransform",
-           "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform",
-           "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform",
-           "TanhTransform", "Transform", "identity_transform"]  # fmt: skip
+__all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+           "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+           "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+           "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+           "_InverseTransform", "identity_transform"]  # fmt: skip
 
 
 class ComposeTransform(Transform):
@@ -442,6 +452,49 @@ class StickBreakingTransform(Transform):
 
     def inverse_shape(self, shape: Sequence[int]) -> Size:
         return _vector(shape, -1)
+
+
+class CorrCholeskyTransform(Transform):
+    """n (n - 1) / 2 real numbers to the Cholesky factor of a correlation matrix.  (*, n (n - 1) / 2) -> (*, n, n)
+
+    Their tanh, row by row, are shares: an element is its share of the root of what those before it in the row left of 1
+    (the Stan reference manual, chapter 10, Cholesky factors of correlation matrices).
+    """
+
+    domain, codomain = constraints.real_vector, constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Any) -> Any:
+        slack = eps_of(x)
+        shares = vec_to_tril_matrix(x.tanh().clamp(min=slack - 1, max=1 - slack), diag=-1)
+        left = (1 - shares.square()).sqrt().cumprod(-1)
+        unit = named.eye(shares.shape[-1], dtype=x.dtype, device=x.device)
+        return (shares + unit) * functional.pad(left[..., :-1], [1, 0], value=1.0)
+
+    def _inverse(self, y: Any) -> Any:
+        left = functional.pad(1 - y.square().cumsum(-1)[..., :-1], [1, 0], value=1.0)
+        shares = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return (shares.log1p() - (-shares).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """Half of the logarithms of what was left, and those of 1 - tanh^2."""
+        left = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2)
+        return 0.5 * left.log().sum(-1) + TanhTransform().log_abs_det_jacobian(x, None).sum(-1)
+
+    def forward_shape(self, shape: Sequence[int]) -> Size:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return Size((*shape[:-1], n, n))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Size:
+        if len(shape) < 2:
+            raise ValueError("Too few dimensions on input")
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
 
 
 class LowerCholeskyTransform(Transform):

@@ -12,11 +12,12 @@ from rushlight.ops.named import Named, named
 from rushlight.size import Size
 from rushlight.tensor import Tensor
 
-__all__ = ["broadcast_all", "clamp_probs", "eps_of", "lazy_property", "logits_to_probs", "probs_to_logits",
+__all__ = ["broadcast_all", "clamp_probs", "eps_of", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
            "standard_normal", "sum_rightmost", "tiny_of", "tril_matrix_to_vec", "vec_to_tril_matrix"]  # fmt: skip
 
 functional = Named("nn.functional")
 special = Named("special")
+euler_constant = 0.57721566490153286060  # Euler-Mascheroni
 
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
@@ -43,6 +44,14 @@ def standard_normal(shape: Size, like: Tensor) -> Any:
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the `dim` dimensions on the right.  (*batch, *event) -> (*batch)"""
     return value if dim == 0 else value.flatten(value.dim() - dim).sum(-1)
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Standard normal numbers; the name by which libraries of distributions import it.  -> (*shape)"""
+    return named.randn(tuple(shape), dtype=dtype, device=device)
+
+
+_sum_rightmost = sum_rightmost  # the name by which libraries of distributions import it
 
 
 def eps_of(x: Any) -> float:

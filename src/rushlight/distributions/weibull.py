@@ -7,10 +7,9 @@ from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.exponential import Exponential
-from rushlight.distributions.gumbel import EULER
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
-from rushlight.distributions.utils import broadcast_all
+from rushlight.distributions.utils import broadcast_all, euler_constant
 from rushlight.ops.named import named
 
 __all__ = ["Weibull"]
@@ -52,7 +51,7 @@ class Weibull(TransformedDistribution):
 
     def entropy(self) -> Any:
         inverse = self.concentration.reciprocal()
-        return EULER * (1 - inverse) + (self.scale * inverse).log() + 1
+        return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
 
 
 def _maps(scale: Any, concentration: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dtypes import finfo
 from rushlight.kernels.reference import gamma_sample
 from rushlight.levels.batch import everything
 from rushlight.ops import randomness
@@ -55,4 +56,14 @@ def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     if values.size and not values.min() > 0:
         raise RuntimeError("gamma samples: expected concentrations over 0")
     drawn: Tensor = log_standard_gamma_op(randomness.apart(concentration), generator)
+    return drawn
+
+
+def _standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+    """Samples of the gamma distribution of rate 1, differentiable by the shapes, at least the smallest normal number.
+
+    (*) -> (*). The name by which libraries of distributions ask torch for them. Raises as `log_standard_gamma`.
+    """
+    smallest = float(finfo(concentration.dtype).tiny)
+    drawn: Tensor = log_standard_gamma(concentration, generator).exp().clamp(min=smallest)
     return drawn

@@ -1,0 +1,91 @@
+"""The generalized Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.ops.named import named
+
+__all__ = ["GeneralizedPareto"]
+
+
+class GeneralizedPareto(Distribution):
+    """What lies beyond `loc`: P(X > x) = (1 + c z)^(-1 / c) for z = (x - loc) / scale and the `concentration` c.
+
+    For c = 0 it is exponential, for c < 0 it ends at loc - scale / c. The parameters broadcast.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None):
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(GeneralizedPareto, batch_shape, _instance, "loc", "scale", "concentration")
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """From loc on, to loc - scale / c where c is negative."""
+        bounded = self.concentration < 0
+        end = self.loc - self.scale / self.concentration.masked_fill(~bounded, -1.0)
+        return constraints.interval(self.loc, end.masked_fill(~bounded, math.inf))
+
+    def _by_tail(self, x: Any, bent: Callable[[Any, Any], Any], straight: Any) -> Any:
+        """bent(c, x) where c is not 0, `straight` where it is."""
+        c, x, straight = broadcast_all(self.concentration, x, straight)
+        flat = named.isclose(c, named.zeros_like(c))
+        return named.where(flat, straight, bent(c.masked_fill(flat, 1.0), x))
+
+    def log_survival_function(self, value: Any) -> Any:
+        """log P(X > value).  (*sample, *batch) -> (*sample, *batch)"""
+        z = (value - self.loc) / self.scale
+        return self._by_tail(z, lambda c, z: -(c * z).log1p() / c, -z)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return self._by_tail(z, lambda c, z: -(1 / c + 1) * (c * z).log1p(), -z) - self.scale.log()
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -self.log_survival_function(value).expm1()
+
+    def log_cdf(self, value: Any) -> Any:
+        """log P(X <= value).  (*sample, *batch) -> (*sample, *batch)"""
+        return self.cdf(value).log()
+
+    def icdf(self, value: Any) -> Any:
+        below = (-value).log1p()
+        return self.loc + self.scale * self._by_tail(below, lambda c, s: (-c * s).expm1() / c, -below)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        u = named.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.icdf(u)
+
+    @property
+    def mean(self) -> Any:
+        """NaN for concentrations of 1 and more."""
+        c = self.concentration.masked_fill(self.concentration >= 1, math.nan)
+        return self.loc + self.scale / (1 - c)
+
+    @property
+    def variance(self) -> Any:
+        """NaN for concentrations of 1/2 and more."""
+        c = self.concentration.masked_fill(self.concentration >= 0.5, math.nan)
+        return self.scale.square() / ((1 - c).square() * (1 - 2 * c))
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    def entropy(self) -> Any:
+        return self.scale.log() + self.concentration + 1
