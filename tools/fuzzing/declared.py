@@ -6,7 +6,7 @@ import re
 
 from .comparing import Difference
 from .declared_operators import OPERATORS
-from .declaring import Declared, refused_by, text
+from .declaring import Declared, refused_by, statement, text
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
