@@ -286,6 +286,7 @@ def _reduce(input: Any, dim: Any, keepdim: Any) -> Any:
     return [reduced(input, dim, bool(keepdim), INT64 if input.dtype.kind in "biu" else None)]
 
 
+rule("var_mean", "std_mean", "aminmax")(lambda input, dim, keepdim: [reduced(input, dim, bool(keepdim))] * 2)
 rule("linalg_vector_norm")(lambda input, dim, keepdim: [reduced(input, dim, keepdim)])
 rule("truth_op")(lambda input, dim, keepdim: [reduced(input, dim, keepdim, np.dtype(bool))])
 rule("arg_op")(lambda input, dim, keepdim: [reduced(input, dim, keepdim, INT64)])

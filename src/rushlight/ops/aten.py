@@ -9,6 +9,8 @@ from rushlight.ops.declare import OPS
 # PyTorch's names of operators that are called something else here.
 ALIASES = {
     "convolution": "conv_op",
+    "max_pool2d_with_indices": "max_pool_op",
+    "max_pool3d_with_indices": "max_pool_op",
     "_softmax": "softmax",
     "_log_softmax": "log_softmax",
     "_scaled_dot_product_attention_math": "scaled_dot_product_attention",

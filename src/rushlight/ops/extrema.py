@@ -208,6 +208,20 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return over_dims("amin", amin_op, input, dim, keepdim)
 
 
+@op(ns=None, name="aminmax", outputs=("min", "max"))
+def aminmax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Any:
+    """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
+    return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
+
+
+@aminmax_op.grad("input")
+def _(gs: Any, input: Any, min: Any, max: Any, dim: Any, keepdim: Any) -> Any:
+    low, high = (
+        None if g is None else shared(g, input, out, dim, keepdim) for g, out in zip(gs, (min, max), strict=True)
+    )
+    return low if high is None else high if low is None else low + high
+
+
 _aminmax = named("aminmax", "min", "max")
 
 
@@ -219,9 +233,8 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     array = ordered("aminmax", input)
     if dim is None:
         check_all("aminmax", array)
-        return _aminmax(amin_op(input, None, keepdim), amax_op(input, None, keepdim))
-    where = (check_dim("aminmax", array, dim),)
-    return _aminmax(amin_op(input, where, keepdim), amax_op(input, where, keepdim))
+    where = None if dim is None else (check_dim("aminmax", array, dim),)
+    return _aminmax(*aminmax_op(input, where, keepdim))
 
 
 @op(ns=None)

@@ -23,6 +23,7 @@ from rushlight.ops.reduce import (
     left,
     mean_op,
     numpy_names,
+    spread,
     sum_op,
     tensor_argument,
     unsqueezed,
@@ -111,10 +112,52 @@ def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) ->
 
 @std_op.grad("input")
 def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
-    # Half the gradient of the root, zero where the deviation is zero.
-    zero = plain(out) == 0
-    half = keep(g / (out * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
-    return var_grad(half, input, dim, correction, keepdim)
+    return var_grad(of_root(g, out), input, dim, correction, keepdim)
+
+
+def of_root(g: Any, std: Any) -> Any:
+    """The gradient of the variance, given that of its square root."""
+    zero = plain(std) == 0
+    return keep(g / (std * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
+
+
+def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient by the input of a spread and the mean beside it.  gs: that of either, or None.
+
+    by_spread: the gradient of the spread -> that of the input.
+    """
+    found = None if gs[0] is None else by_spread(gs[0])
+    if gs[1] is None:
+        return found
+    by_mean = spread(gs[1] / max(count(shape, dim), 1), shape, dim, keepdim)
+    return by_mean if found is None else found + by_mean
+
+
+@op(ns=None, name="var_mean", outputs=("var", "mean"))
+def var_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
+    free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+    return free, mean_op(input, dim, keepdim)
+
+
+@var_mean_op.grad("input")
+def _(gs: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
+
+
+@op(ns=None, name="std_mean", outputs=("result0", "mean"))
+def std_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
+    free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+    return np.sqrt(free), mean_op(input, dim, keepdim)
+
+
+@std_mean_op.grad("input")
+def _(gs: Any, input: Any, result0: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    def by_spread(g: Any) -> Any:
+        return var_grad(of_root(g, result0), input, dim, correction, keepdim)
+
+    return with_mean(gs, by_spread, raw(input).shape, dim, keepdim)
 
 
 # Arguments -----------------------------------------------------------------------------------------
@@ -171,8 +214,7 @@ def var_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
     """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
-    found = spread_of("var_mean", var_op, input, dim, unbiased, keepdim, correction)
-    return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
+    return spread_of("var_mean", var_mean_op, input, dim, unbiased, keepdim, correction)
 
 
 @function()
@@ -181,8 +223,7 @@ def std_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Any:
     """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
-    found = spread_of("std_mean", std_op, input, dim, unbiased, keepdim, correction)
-    return found, mean_op(input, axes(None if dim.__class__ is bool else dim, raw(input).ndim), keepdim)
+    return spread_of("std_mean", std_mean_op, input, dim, unbiased, keepdim, correction)
 
 
 # Sums of exponentials ------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def line(value: Any) -> Any:
     return (1,) if value is None or isinstance(value, (tuple, list)) else 1
 
 
-@rule("sum mean nansum prod var std logsumexp linalg_vector_norm amax amin max min truth_op count_op hash_op "
+@rule("sum mean nansum prod var std var_mean std_mean aminmax logsumexp linalg_vector_norm amax amin max min truth_op count_op hash_op "
       "cummax cummin cumsum cumprod logcumsumexp recurrence softmax log_softmax glu "
       "sort argsort topk kthvalue median mode flip roll c2c_op c2r_op r2c_op resample_op resample_bytes resample_adjoint_op "
       "transpose view squeeze unsqueeze select slice slice_scatter slice_scatter_zeros split unbind unfold "
