@@ -36,6 +36,7 @@ special = _Special()
 
 DEFAULTS: dict[str, Any] = {
     "grad": True,  # record a graph
+    "grad_asked": False,  # gradients were switched on inside of inference mode, where nothing is recorded all the same
     "inference": False,  # results can never enter a graph
     "forward_grad": True,  # propagate tangents
     "saved_hooks": (),  # stack of pack/unpack pairs, innermost last
@@ -56,6 +57,7 @@ class _Modes(threading.local):
     """This thread's value of each mode."""
 
     grad: bool
+    grad_asked: bool
     inference: bool
     forward_grad: bool
     saved_hooks: tuple[Any, ...]
@@ -92,7 +94,7 @@ def set_mode(name: str, value: Any) -> Any:
 
 
 # What hooks and custom functions may set within a backward run, and what ends with it.
-SCOPED = ("grad", "inference", "forward_grad", "saved_hooks", "saved_hooks_disabled")
+SCOPED = ("grad", "grad_asked", "inference", "forward_grad", "saved_hooks", "saved_hooks_disabled")
 
 
 def scoped() -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -169,3 +171,82 @@ def test_detach_in_place_drops_the_tangent() -> None:
         d.detach_()
         assert forward_ad.unpack_dual(d).tangent is None
         assert forward_ad.unpack_dual(v).tangent is not None
+
+
+def test_an_input_returned_without_a_gradient_is_an_alias_that_requires_none() -> None:
+    x = torch.ones(2, requires_grad=True) * 1
+    constant = function(lambda ctx, t: (ctx.mark_non_differentiable(t), t)[1])
+    for apply in (constant.apply, torch.no_grad()(function(lambda ctx, t: t).apply)):
+        out = apply(x)
+        assert not out.requires_grad and out._base is None and x.requires_grad
+        before = x._version
+        out.add_(1)
+        assert x._version == out._version == before + 1 and torch.equal(x.detach(), out)
+
+
+def test_an_input_changed_without_a_gradient_keeps_its_history() -> None:
+    def forward(ctx: Any, t: Any) -> Any:
+        ctx.mark_dirty(t)
+        ctx.mark_non_differentiable(t)
+        return t.mul_(2)
+
+    leaf = torch.ones(2, requires_grad=True)
+    out = function(forward).apply(leaf)  # not refused: nothing of it is recorded
+    assert not out.requires_grad and leaf.requires_grad and leaf.tolist() == [2.0, 2.0]
+    x = leaf * 3
+    node = x.grad_fn
+    assert not function(forward).apply(x).requires_grad and x.grad_fn is node
+
+
+def test_an_input_returned_without_a_gradient_may_be_saved_by_setup_context() -> None:
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.mark_non_differentiable(output)
+
+    assert not F.apply(torch.ones(2, requires_grad=True)).requires_grad
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("of_view", [False, True])
+@pytest.mark.parametrize("save", ["save_for_forward", "save_for_backward"])
+def test_outputs_that_are_saved_close_no_cycle(save: str, of_view: bool, changed: bool) -> None:
+    def forward(ctx: Any, t: Any) -> Any:
+        out = t.mul_(2) if changed else t * 2
+        if changed:
+            ctx.mark_dirty(t)
+        getattr(ctx, save)(out)
+        return out
+
+    gc.disable()
+    try:
+        leaf = torch.ones(2, requires_grad=True)
+        x = leaf * 1
+        out = function(forward).apply(x.view(2) if of_view else x)
+        refs = weakref.ref(out), weakref.ref(leaf)
+        del leaf, x, out
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_derivatives_of_a_function_that_changes_a_view_and_saves_it() -> None:
+    def forward(ctx: Any, t: Any) -> Any:
+        ctx.mark_dirty(t)
+        ctx.save_for_backward(t.exp_())
+        return t
+
+    exp = function(forward, lambda ctx, g: g * ctx.saved_tensors[0])
+
+    def f(x: Any) -> Any:
+        base = x * 2
+        exp.apply(base.t()[0])
+        return base.sin()
+
+    x = torch.tensor([[0.5, 0.2], [0.1, 0.3]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(f, x) and torch.autograd.gradgradcheck(f, x)

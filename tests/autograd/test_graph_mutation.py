@@ -181,3 +181,8 @@ def test_state_is_restored_after_errors():
     assert not context.original and out is not None
     with allow_mutation_on_saved_tensors():
         pass
+
+
+def test_where_hooks_are_switched_off_changes_cannot_be_allowed():
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__()

@@ -95,3 +95,22 @@ def test_inference_tensors_stay_outside_graphs():
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
         t.add_(1)
     assert (x * t.clone()).requires_grad
+
+
+def test_nothing_is_recorded_in_inference_mode_though_gradients_are_switched_on():
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        for switch in (torch.enable_grad, lambda: torch.set_grad_enabled(True)):
+            with switch():
+                assert torch.is_grad_enabled() and torch.is_inference_mode_enabled()
+                y = x * 2
+                assert y.is_inference() and not y.requires_grad and y.grad_fn is None
+            assert not torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        assert torch.is_grad_enabled() and not (x * 2).requires_grad
+        with torch.inference_mode(False):
+            assert torch.is_grad_enabled() and (x * 2).requires_grad
+        with torch.inference_mode():
+            assert not torch.is_grad_enabled()
+        assert torch.is_grad_enabled()
+    assert torch.is_grad_enabled() and (x * 2).requires_grad

@@ -102,7 +102,7 @@ class FunctionCtx:
             return None
         kept, edge, version = entry
         if edge.__class__ is int:  # an output, whose edge is the node: to hold that would close a cycle
-            edge = None if self._node is None else self._node.port(edge)
+            edge = None if self._node is None else self._of_view or self._node.port(edge)
         if isinstance(kept, Packed):
             return kept.tensor(edge)
         storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
@@ -120,7 +120,7 @@ class FunctionCtx:
             nr = next((k for k, out in enumerate(outputs) if out is t), None)
             if t is None:
                 saved.append(None)
-            elif nr is not None and t._edge is not None and getattr(t._edge, "node", None) is node:
+            elif nr is not None and made_by(node, t):
                 kept: Any = Packed(t, hooks, (self.name(), "result"), True) if hooks else SavedOutput(t, nr)
                 saved.append((kept, nr, t._version))
             elif hooks:
@@ -144,8 +144,16 @@ class FunctionCtx:
             freed(self)
         return tuple(RawSaved(self, i) for i in range(len(self._saved)))
 
+    _of_view: Any = None  # while the node runs for a view that forward changed: the edge of that view as it then was
     _tensors: Any = None  # which arguments of forward were tensors
     extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
+
+
+def made_by(node: Any, t: Tensor) -> bool:
+    """Whether a tensor's place in the graph is this node, or, of a view that forward changed, one around it."""
+    if t._view is not None and getattr(t._view.base._edge, "fn", None) is node:
+        return True
+    return getattr(t._edge, "node", None) is node
 
 
 class FunctionNode(Node):
@@ -168,6 +176,10 @@ class FunctionNode(Node):
     @property
     def runs_without_grad(self) -> bool:  # type: ignore[override]
         return self.ctx.materialize_grads
+
+    def of_view(self, edge: Any) -> None:
+        """Take `edge` for that of the outputs that were saved, until None is given: see `CopySlices`."""
+        self.ctx._of_view = edge
 
     def port(self, nr: int) -> Any:
         """The edge of output `nr`."""
@@ -300,7 +312,9 @@ class Function:
         node = cls._node_class(ctx, edges)
         if modes.levels:
             return cls._in_levels(node, args, kwargs)
-        return finish(node, args, cls._run(ctx, args, kwargs))
+        result = finish(node, args, cls._run(ctx, args, kwargs))
+        ctx.saved_for_forward = ()
+        return result
 
     @classmethod
     def _run(cls, ctx: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -326,6 +340,7 @@ class Function:
         result = finish(node, args, output)
         if pushes:
             function_jvp.push(ctx, args, result, constant)
+        ctx.saved_for_forward = ()  # outputs among them lead to the node, which keeps `ctx`
         return result
 
 
@@ -351,7 +366,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     ctx.dirty_tensors = check_dirty(ctx, args, outputs, recorded) if ctx.dirty_tensors else ()
     inputs = returned_inputs(ctx, args, outputs)
     for t in ctx.dirty_tensors:
-        if recorded:
+        if recorded and differentiable(ctx, t):
             inplace.check(t, True)
         inplace.written(t, ctx.name())
     node.count = len(outputs)
@@ -384,13 +399,18 @@ def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list
     found = [x for x in args if isinstance(x, Tensor) and any(x is out for out in outputs)
              and not any(x is t for t in ctx.dirty_tensors)]  # fmt: skip
     if found and ctx._function.setup_context is not Function.setup_context and ctx.to_save:
-        if any(t is x for t in ctx.to_save for x in found):
+        if any(t is x and differentiable(ctx, x) for t in ctx.to_save for x in found):
             raise RuntimeError(
                 "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
                 "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "
                 "setup ctx inside the forward function itself."
             )
     return found
+
+
+def differentiable(ctx: Any, out: Tensor) -> bool:
+    """Whether an output is to have a gradient where the call is recorded."""
+    return out._array.dtype.kind not in "biu" and not any(out is t for t in ctx.non_differentiable)
 
 
 def renamed(t: Any, outputs: list[Any], results: list[Any], inputs: list[Any]) -> Any:
@@ -404,23 +424,24 @@ def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded:
     """One output, with its edge."""
     if not isinstance(out, Tensor):
         return out
+    is_input, recorded = any(out is x for x in args), recorded and differentiable(node.ctx, out)
+    if is_input and not recorded and out.requires_grad:
+        return alias(out)  # the input goes on requiring grad, this output does not
     if any(out is t for t in node.ctx.dirty_tensors):
         if recorded:
             node.shape, node.dtype = out._array.shape, out._array.dtype
             inplace.rebase(out, node.port(k))
         return out
-    is_input = any(out is x for x in args)
-    differentiable = out._array.dtype.kind not in "biu" and not any(out is t for t in node.ctx.non_differentiable)
     if is_input or (out._edge is not None and recorded):
         of, out = out, alias(out)
         if is_input:
-            kind = "function" if recorded and differentiable else "as it is"
+            kind = "function" if recorded else "as it is"
             make_view(out, of, reshape_op.op, (of._array.shape,), None, kind)
-    elif out._view is not None and recorded and differentiable:
+    elif out._view is not None and recorded:
         out._view = copy.copy(out._view)
         out._view.kind = "multi" if node.count > 1 else "function"
         out._view.version = out._storage.version  # what forward did to it is part of what the function does
-    if recorded and differentiable:
+    if recorded:
         out._edge = node.port(k)
     return out
 

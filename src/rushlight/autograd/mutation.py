@@ -126,7 +126,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     Forward and backward must both run inside. What is saved and never changed costs nothing; a tensor saved by several
     operators is copied once. Gives the context's state, for looking at: `cloned` holds the copies.
 
-    Contexts do not nest: RuntimeError. Raises AssertionError in a backward outside of the context. Changes that are made
+    Contexts do not nest, nor go inside of `disable_saved_tensors_hooks`: RuntimeError. Raises AssertionError in a backward outside of the context. Changes that are made
     by no operator (an optimizer's step, another thread) are refused in backward as they are without this context.
 
     >>> import rushlight as torch
@@ -142,6 +142,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     """
     if modes.mutation is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    if modes.saved_hooks_disabled is not None:
+        raise RuntimeError(modes.saved_hooks_disabled)
     context = _AllowMutationOnSavedContext()
     modes.mutation = context
     try:

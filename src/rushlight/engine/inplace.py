@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from sys import getrefcount
 from typing import Any
 
@@ -144,21 +146,36 @@ class CopySlices(Node):
                 whole = wrap(self.buffer(np.zeros(g._held.shape, g._held.dtype)))
                 whole.copy_(g)
             part = replay(self.chain, whole)
-            outs = getattr(self.fn, "outs", None)
-            if outs is not None:
-                edge = self.view_edge(g._held)
-                self.fn.outs = [None if kept is None else OfView(kept, edge) for kept in outs]  # type: ignore[attr-defined]
-            try:
+            with self.outputs_of_view(g._held):
                 grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
-            finally:
-                if outs is not None:
-                    self.fn.outs = outs  # type: ignore[attr-defined]
             if grads[0] is None:
                 part.zero_()
             else:
                 part.copy_(grads[0])
             grads[0] = whole
             return grads
+
+    @contextmanager
+    def outputs_of_view(self, like: Any) -> Iterator[None]:
+        """While `fn` runs on tensors, the outputs that it saved are the changed view, with its place in the graph."""
+        fn: Any = self.fn
+        outs: Any = getattr(fn, "outs", None)
+        of_view = getattr(fn, "of_view", None)
+        if outs is None and of_view is None:
+            yield
+            return
+        edge = self.view_edge(like)
+        if of_view is not None:
+            of_view(edge)
+        else:
+            fn.outs = [None if kept is None else OfView(kept, edge) for kept in outs]
+        try:
+            yield
+        finally:
+            if of_view is not None:
+                of_view(None)
+            else:
+                fn.outs = outs
 
     def view_edge(self, like: Any) -> Any:
         """The edge of the changed view: that of the view's operators on a base whose history is this node."""

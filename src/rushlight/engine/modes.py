@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 import warnings
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from rushlight.state import modes, set_mode
+
+
+def switch(settings: dict[str, Any]) -> dict[str, Any]:
+    """Set these modes of this thread; their former values."""
+    return {name: set_mode(name, value) for name, value in settings.items()}
 
 
 class Mode:
@@ -19,12 +24,11 @@ class Mode:
         self._former: list[dict[str, Any]] = []
 
     def __enter__(self) -> Any:
-        self._former.append({name: set_mode(name, value) for name, value in self.settings.items()})
+        self._former.append(switch(self.settings))
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for name, value in self._former.pop().items():
-            set_mode(name, value)
+        switch(self._former.pop())
 
     def clone(self) -> Mode:
         """A fresh context of the same kind: one decorator may be entered by several threads at once."""
@@ -104,6 +108,11 @@ def _coroutine(function: Any, context: Any) -> Any:
     return within
 
 
+def switched(grad: bool) -> dict[str, bool]:
+    """The modes that switch gradients on or off: inside of inference mode nothing is recorded, whatever is asked for."""
+    return {"grad": False, "grad_asked": grad} if modes.inference else {"grad": grad}
+
+
 class no_grad(Mode):
     """Record nothing inside: results do not require grad.
 
@@ -115,7 +124,7 @@ class no_grad(Mode):
     False
     """
 
-    settings: Any = MappingProxyType({"grad": False})
+    enabled = False
 
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
@@ -124,11 +133,16 @@ class no_grad(Mode):
         made.__init__()  # type: ignore[misc]
         return made(function)
 
+    @property
+    def settings(self) -> dict[str, bool]:
+        """Those of the moment when it is entered."""
+        return switched(self.enabled)
+
 
 class enable_grad(no_grad):
-    """Record inside, also within no_grad."""
+    """Record inside, also within no_grad; not within inference_mode."""
 
-    settings: Any = MappingProxyType({"grad": True})
+    enabled = True
 
 
 class set_grad_enabled(Mode):
@@ -137,16 +151,16 @@ class set_grad_enabled(Mode):
     def __init__(self, mode: bool):
         super().__init__()
         self.mode = bool(mode)
-        self.before = set_mode("grad", self.mode)
+        self.before = switch(switched(self.mode))
 
     def __enter__(self) -> None:
-        set_mode("grad", self.mode)
+        switch(switched(self.mode))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        set_mode("grad", self.before)
+        switch(self.before)
 
     def __call__(self, function: Any) -> Any:
-        set_mode("grad", self.before)
+        switch(self.before)
         return decorate(function, self.clone)
 
     def clone(self) -> Any:
@@ -169,15 +183,20 @@ class inference_mode(Mode):
     def __init__(self, mode: bool = True):
         super().__init__()
         self.mode = bool(mode)
-        self.settings = {"inference": self.mode, "grad": not self.mode, "forward_grad": not self.mode}
+        self.settings = {
+            "inference": self.mode,
+            "grad": not self.mode,
+            "grad_asked": False,
+            "forward_grad": not self.mode,
+        }
 
     def clone(self) -> Any:
         return inference_mode(self.mode)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operators are recorded on this thread."""
-    return modes.grad
+    """Whether gradients are switched on in this thread: operators are recorded then, but in inference mode."""
+    return modes.grad or modes.grad_asked
 
 
 def is_inference_mode_enabled() -> bool:

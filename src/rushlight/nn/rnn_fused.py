@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd import Function
-from rushlight.engine.modes import enable_grad, is_grad_enabled
+from rushlight.engine.modes import enable_grad
 from rushlight.nn import recurrent
 from rushlight.nn import rnn_kernels as kernels
 from rushlight.state import modes
@@ -110,7 +110,7 @@ class _Layer(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         end = -1 - ctx.count_kept
         *tensors, out = ctx.saved_tensors[: end + 1 or None]
-        if is_grad_enabled():
+        if modes.grad:
             return _differentiably(ctx, tensors, grads)
         kept = [t._array for t in ctx.saved_tensors[len(tensors) + 1 :]]
         plan, n = ctx.plan, ctx.n
@@ -161,7 +161,7 @@ def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: 
     tensors = (x, *state, *parts)
     if not usable(tensors):
         return plan.recorded(x, state, parts)
-    if is_grad_enabled() and any(t.requires_grad for t in tensors):
+    if modes.grad and any(t.requires_grad for t in tensors):
         out, *last = _Layer.apply(plan, len(state), *tensors)
         return out, tuple(last)
     arrays = [t._array for t in tensors]

@@ -6,7 +6,7 @@ import textwrap
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .pieces import gradients, leaf, tensor
+from .pieces import apart, gradients, leaf, overlaps, tensor, value
 from .views import step
 
 OUTPUTS = (
@@ -137,6 +137,8 @@ def jvp(w: Writer, count: int) -> list[str]:
 def apply(w: Writer) -> None:
     """A call of the Function; its results are named."""
     x, y = tensor(w), tensor(w)
+    if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
+        return  # forward may change it
     second = y if w.maybe(0.85) else w.one("2", "None", "1.5")
     result = w.let(f"F.apply({x}, {second})", "r")
     if result is not None and isinstance(w.names[result], tuple):
@@ -150,6 +152,8 @@ def apply(w: Writer) -> None:
 def transformed(w: Writer) -> None:
     """The Function inside a transformation."""
     x, y = tensor(w), tensor(w)
+    if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
+        return
     one = "lambda x, y: (lambda r: r[0] if isinstance(r, tuple) else r)(F.apply(x, y))"
     w.let(
         w.one(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .pieces import gradients, leaf, tensor
+from .pieces import gradients, leaf, overlaps, spoils, tensor, value
 from .views import step
 
 MANAGERS = (
@@ -41,7 +41,9 @@ def within(w: Writer, depth: int) -> None:
     elif w.maybe(0.1):
         w.let(STATES, "state")
     elif w.maybe(0.08):
-        w.let(f"{tensor(w)}.{w.one('clone()', 'detach()', 'is_inference()', 'requires_grad_()', 'numpy()')}")
+        x, call = tensor(w), w.one("clone()", "detach()", "is_inference()", "requires_grad_()", "numpy()")
+        if not spoils(w, x, call):
+            w.let(f"{x}.{call}")
     else:
         step(w)
 
@@ -52,6 +54,8 @@ def with_decorator(w: Writer) -> None:
         return
     manager, x = w.rng.choice(MANAGERS[:6]), tensor(w)
     body = w.one("return x * 2", "return x.view(-1)", "return x.add_(1)", "yield x * 2\n    yield x.view(-1)")
+    if "add_" in body and (spoils(w, x, body) or overlaps(value(w, x))):
+        return
     if w.do(f"@{manager}\ndef f(x):\n    {body}"):
         w.let(f"list(f({x}))" if "yield" in body else f"f({x})", "r")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,9 +28,29 @@ def leaf(w: Writer, grad: float = 0.7, complex_share: float = 0.15, dtype: str =
         text = f"torch.complex({text}, {w.rng.choice(('1.', '-0.5'))} * {text})"
     if w.rng.random() < 0.05:
         text += ".view(-1)"  # a leaf that is a view
-    if w.rng.random() < grad:
+    if w.rng.random() < grad and not in_inference(w):  # one that requires grad and is an inference tensor: see declared
         text += ".requires_grad_()"
     return w.let(text)
+
+
+def in_inference(w: Writer) -> bool:
+    """Whether what is drawn runs in inference mode."""
+    return bool(w.execution.side.library.is_inference_mode_enabled())
+
+
+RESHAPES = re.compile(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided|resize|resize_as)_\(")
+
+
+def spoils(w: Writer, x: str, text: str) -> bool:
+    """Whether a change has no one answer: of an inference tensor outside of inference mode, which is refused when it is done
+    (and one that requires grad is taken for a constant);
+    or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one."""
+    tensor, torch = value(w, x), w.execution.side.library
+    refused = tensor.is_inference() and not in_inference(w)
+    unrecorded = "no_grad" in text or not torch.is_grad_enabled() or in_inference(w)
+    if "requires_grad" in text and (tensor.is_inference() or in_inference(w)):
+        return True
+    return bool(refused or (tensor.requires_grad and unrecorded and RESHAPES.search(text)))
 
 
 def value(w: Writer, name: str) -> Any:

@@ -52,8 +52,17 @@ def draw(w: Writer) -> None:
         gradients(w)
 
 
-def manager(w: Writer) -> str:
-    """A context that changes how tensors are saved."""
+SILENT = (
+    "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t)",
+    "torch.autograd.graph.save_on_cpu()",
+)
+OTHERS = ("torch.autograd.graph.disable_saved_tensors_hooks('no')", "torch.no_grad()")
+
+
+def manager(w: Writer, innermost: bool) -> str:
+    """A context that changes how tensors are saved; around others, one that shows nowhere whether it packs too."""
+    if not innermost:
+        return w.rng.choice((*SILENT, *OTHERS))
     if w.maybe(0.65):
         pack, unpack = w.rng.choice(PACKS[:4] if w.maybe(0.7) else PACKS)
         return f"torch.autograd.graph.saved_tensors_hooks({pack}, {unpack})"
@@ -70,9 +79,10 @@ def within(w: Writer, depth: int) -> None:
     """A step, a checkpoint, or a block of them."""
     chance = w.rng.random()
     if depth and chance < 0.35:
-        with w.block(manager(w)):
+        inner = 0 if w.maybe(0.6) else depth - 1
+        with w.block(manager(w, not inner)):
             for _ in range(w.rng.randint(1, 3)):
-                within(w, depth - 1)
+                within(w, inner)
     elif chance < 0.65:
         checkpointed(w)
     elif chance < 0.85:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .pieces import CHANGES, RARE_CHANGES, RESULTS, VIEWS, gradients, leaf, overlaps, pick, tensor
+from .pieces import CHANGES, RARE_CHANGES, RESULTS, VIEWS, gradients, leaf, overlaps, pick, spoils, tensor
 
 
 def draw(w: Writer) -> None:
@@ -29,18 +29,20 @@ def step(w: Writer) -> None:
     if chance < 0.35:
         w.let(pick(w, VIEWS, x))
     elif chance < 0.65:
-        in_place(w, pick(w, CHANGES, x))
+        in_place(w, x, pick(w, CHANGES, x))
     elif chance < 0.75:
-        in_place(w, pick(w, RARE_CHANGES, x))
+        in_place(w, x, pick(w, RARE_CHANGES, x))
     elif chance < 0.78:
         w.do(f"del {x}") if len(w.tensors()) > 2 else None
     else:
         w.let(pick(w, RESULTS, x))
 
 
-def in_place(w: Writer, text: str) -> None:
+def in_place(w: Writer, x: str, text: str) -> None:
     """A change, sometimes under no_grad."""
-    w.do(f"with torch.no_grad():\n    {text}" if w.rng.random() < 0.25 else text)
+    text = f"with torch.no_grad():\n    {text}" if w.rng.random() < 0.25 else text
+    if not spoils(w, x, text):
+        w.do(text)
 
 
 KIND = Kind("views", draw, with_torch)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import caller
 from rushlight.autograd import Function
-from rushlight.engine.modes import is_grad_enabled
+from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 
@@ -117,7 +117,7 @@ def _through_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[i
     """Pass the tensors among `values` through one identity node: the new values, the node, and their places."""
     places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[i] for i in places]
-    if not is_grad_enabled() or not any(t.requires_grad for t in tensors):
+    if not modes.grad or not any(t.requires_grad for t in tensors):
         return values, None, places
     passed = BackwardHookFunction.apply(*tensors)
     node = next(t.grad_fn for t in passed if t.requires_grad)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight import ops
 from rushlight.dtypes import int64
-from rushlight.engine.modes import is_grad_enabled
+from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 __all__ = [
@@ -212,7 +212,7 @@ def pad_sequence(
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     longest = max(s.shape[0] for s in sequences)
-    fill = _pad_recorded if is_grad_enabled() and any(s.requires_grad for s in sequences) else _pad_filled
+    fill = _pad_recorded if modes.grad and any(s.requires_grad for s in sequences) else _pad_filled
     return fill(sequences, longest, batch_first, padding_value, padding_side == "left")
 
 
