@@ -146,6 +146,17 @@ def test_names_of_nodes():
     assert x.conj().resolve_conj().grad_fn.name() == "CloneBackward0"
 
 
+def test_a_number_is_its_own_transpose():
+    x = torch.tensor(1 + 2j)
+    for name, read in (("mH", lambda: x.mH), ("H", lambda: x.H), ("adjoint", x.adjoint)):
+        with pytest.warns(UserWarning, match=rf"{name}\b.*without dimensions"):
+            assert read().item() == 1 - 2j
+    with pytest.warns(UserWarning, match="mT"):
+        assert x.mT is x
+    with pytest.raises(RuntimeError, match="matrices"):
+        torch.ones(3).adjoint()
+
+
 def test_conj_physical_computes():
     x = numbers()
     y = x.conj_physical()

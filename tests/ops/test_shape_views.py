@@ -105,6 +105,14 @@ def test_the_pieces_of_a_split_may_not_be_changed():
             pieces[0].add_(1)
 
 
+@pytest.mark.parametrize("name", ["tensor_split", "hsplit", "vsplit", "dsplit"])
+def test_the_parts_of_a_tensor_split_may_be_changed(name):
+    t = torch.ones(2, 2, 2, requires_grad=True) * 1
+    parts = getattr(t, name)(2)
+    parts[0].mul_(3)
+    assert t.sum() == 16 and parts[1].sum() == 4
+
+
 def test_splitting_is_one_node():
     t = torch.zeros(6, 2, requires_grad=True)
     parts = t.split([1, 2, 3])

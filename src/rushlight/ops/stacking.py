@@ -17,7 +17,6 @@ from rushlight.ops.registry import function, op
 from rushlight.ops.shape import broadcast, reshape_op, slice_op
 from rushlight.ops.views import raw
 from rushlight.ops.views_more import atleast
-from rushlight.ops.views_split import split_op
 from rushlight.tensor import Tensor, wrap
 
 
@@ -70,7 +69,10 @@ def split_points(name: str, places: Any) -> Any:
 @function(method=True)
 def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
                  sections: Any = None) -> Any:  # fmt: skip
-    """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given."""
+    """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given.
+
+    Unlike those of `split`, they may be changed in place.
+    """
     given = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
     if given is None:
         raise TypeError("tensor_split() missing 1 required argument: indices_or_sections")
@@ -83,17 +85,8 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, i
         if places <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {places}")
         each, more = divmod(n, places)
-        return tuple(split_op(input, tuple(each + (i < more) for i in range(places)), dim))
-    return between(input, places, dim)
-
-
-def between(input: Any, places: tuple[int, ...], dim: int) -> Any:
-    """The parts before, between and after places; where these are in order, as one operator."""
-    n = raw(input).shape[dim]
-    ends = [slice(None, p).indices(n)[1] for p in places]
-    if all(a <= b for a, b in itertools.pairwise([0, *ends])):
-        edges = [0, *ends, n]
-        return tuple(split_op(input, tuple(b - a for a, b in itertools.pairwise(edges)), dim))
+        places = tuple(each * i + min(i, more) for i in range(1, places))
+    # Slices, unlike the pieces of split, may be changed in place.
     lead = (slice(None),) * dim
     starts, stops = [0, *places], [*places, None]
     return tuple(slice_op(input, (*lead, slice(a, b), ...)) for a, b in zip(starts, stops, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.ops.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.ops.fast_views import at_once, made_view, shares
 from rushlight.ops.formats import viewable
@@ -173,7 +173,10 @@ def _T(self: Tensor) -> Any:
 
 
 def _mT(self: Tensor) -> Any:
-    """The last two dimensions exchanged, a view."""
+    """The last two dimensions exchanged, a view; of a tensor without dimensions, itself."""
+    if self._held.ndim == 0:
+        without_dimensions("mT", "leave it out")
+        return self
     if self._held.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._held.ndim}-D tensor."
@@ -190,22 +193,40 @@ def _H(self: Tensor) -> Any:
             "tensor.H is only supported on matrices (2-D tensors). Got "
             f"{self._held.ndim}-D tensor.{' For batches of matrices, consider using tensor.mH' * (self._held.ndim > 2)}"
         )
-    return self if self._held.ndim == 0 else adjoint(self)
+    return adjoint_of(self, "H")
+
+
+def _mH(self: Tensor) -> Any:
+    """The last two dimensions exchanged and the elements conjugated: a view."""
+    return adjoint_of(self, "mH")
 
 
 @function(method=True)
 def adjoint(input: Any) -> Any:
     """The last two dimensions exchanged and the elements conjugated: a view.  (*, M, N) -> (*, N, M)"""
+    return adjoint_of(input, "adjoint()")
+
+
+def without_dimensions(name: str, instead: str) -> None:
+    """Warn of a transpose of a tensor without dimensions."""
+    caller.warn(f"{name} of a tensor without dimensions is deprecated: {instead}")
+
+
+def adjoint_of(input: Any, name: str) -> Any:
+    """`adjoint` under the name by which it was called; of a tensor without dimensions, the conjugate."""
     from rushlight.ops.complexes import conj_public
 
     ndim = held(input).ndim
+    if ndim == 0:
+        without_dimensions(name, "use conj()")
+        return conj_public(input)
     if ndim < 2:
         raise RuntimeError(f"adjoint(): tensor.adjoint() is only supported on matrices or batches of matrices. Got "
                            f"{ndim}-D tensor.")  # fmt: skip
     return conj_public(transpose_op(input, ndim - 2, ndim - 1))
 
 
-for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", adjoint)):
+for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", _mH)):
     setattr(Tensor, _name, property(_get))
 
 
