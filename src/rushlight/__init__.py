@@ -57,13 +57,15 @@ globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
 globals().update(_NAMESPACES[""])
 _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
 
-# Rooms that are loaded when they are first asked for.  `torch.backends` is not the room of that name.
-globals().pop("backends", None)
-_LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version"}
+# Rooms that are loaded when they are first asked for.
+for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not the rooms of these names
+    globals().pop(_room, None)
+_LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
+         "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

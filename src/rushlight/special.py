@@ -1,6 +1,6 @@
 """torch.special: special functions."""
 
-from rushlight import ops  # noqa: F401
+from rushlight.ops import functions as ops  # noqa: F401
 from rushlight.ops.registry import NAMESPACES
 
 globals().update(NAMESPACES["special"])

@@ -19,7 +19,7 @@ FLOORS = {
     4: "engine levels overrides types",
     5: "ops",
     6: "autograd distributions fft func linalg signal special",
-    7: "accelerator amp checkpoint cuda data masked nn optim profiler random stores utils viz",
+    7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
     8: "distributed jit memory multiprocessing serialization testing",
     9: "cli compat compiler datasets models",
     10: "__init__ __main__",

@@ -8,6 +8,9 @@ ALIASES = {
     "torchvision": "rushlight.compat.torchvision",
     "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
+    "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
+    "torch._ops": "rushlight.library.operators",
+    "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",
     "torch": "rushlight",

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight import caller, ops
+from rushlight import caller
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
+from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

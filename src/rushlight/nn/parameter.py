@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import ops
+from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor, alias
 
 __all__ = [

@@ -195,6 +195,10 @@ class Op:
         n = len(self.tensors)
         return args[:n], args[n:]
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The operator's results, as of its public function."""
+        return self.call(*args, **kwargs)
+
     def __repr__(self) -> str:
         return f"<operator {self.name}({', '.join(self.names)})>"
 

@@ -126,7 +126,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if A.dtype.category < dtypes.FLOAT and dtype is None:
         raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype}")
-    from rushlight import ops
+    from rushlight.ops import functions as ops
 
     i, j = _two_dims("matrix_norm", A, tuple(dim))
     if dtype is not None:
@@ -440,7 +440,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
 @function(ns=NS)
 def vander(x: Any, N: Any = None) -> Any:
     """Powers 0 to N - 1 of each element.  x: (*, M) -> (*, M, N)"""
-    from rushlight import ops
+    from rushlight.ops import functions as ops
 
     x = x.unsqueeze(0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else int(N)
@@ -464,7 +464,7 @@ def vander_of_vector(x: Any, N: Any = None, increasing: bool = False) -> Any:
     tensor([[4, 2, 1],
             [9, 3, 1]])
     """
-    from rushlight import ops
+    from rushlight.ops import functions as ops
 
     if not isinstance(x, Tensor):
         raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}")

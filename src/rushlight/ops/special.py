@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import ops
 from rushlight.kernels.reference import bessel, normal
+from rushlight.ops import functions as ops
 from rushlight.ops import gamma, pairs, rounding, unary
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import times

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import ops
+from rushlight.ops import functions as ops
 from rushlight.ops.arith import conj, own_conj
 from rushlight.ops.complex_log import complex_log1p
 from rushlight.ops.declare import Array

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from rushlight import ops
+from rushlight.ops import functions as ops
 from rushlight.ops.norms import vector_norm
 from rushlight.optim.stepper import check, number
 from rushlight.tensor import Tensor

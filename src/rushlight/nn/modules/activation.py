@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight import ops
 from rushlight.nn import functional as F
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rushlight import ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn._linalg import linalg
@@ -13,6 +12,7 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
 from rushlight.nn.utils.weight_norm import norm_except_dim, normalised
+from rushlight.ops import functions as ops
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

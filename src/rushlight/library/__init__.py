@@ -1,0 +1,206 @@
+"""``torch.library``: operators of one's own, from Python functions (`custom_op`) or by declaration (`Library`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from rushlight.library import namespaces
+from rushlight.library.checks import OpCheckError, opcheck
+from rushlight.library.custom import KEYS, CustomOpDef, custom_op, named
+from rushlight.library.operators import OpOverload, OpOverloadPacket
+from rushlight.library.schema import infer_schema, parsed
+
+__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
+           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
+
+_defined: set[str] = set()  # namespaces that a Library of the kind DEF has
+
+
+class Library:
+    """Operators of one namespace, declared and given what computes them.
+
+    ns: the namespace; kind: "DEF" for the one that declares it, "FRAGMENT" for more declarations, "IMPL" for what computes
+    operators of others; dispatch_key: what `impl` registers for by default.
+
+    >>> import rushlight as torch
+    >>> library = torch.library.Library("documented", "FRAGMENT")
+    >>> library.define("twice(Tensor x) -> Tensor")
+    'twice'
+    >>> library.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    >>> torch.ops.documented.twice(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if kind == "DEF" and (ns in _defined or ns in ("aten", "prim", "prims")):
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; put all of your definitions in a "
+                "single one, or declare more of them in a Library of the kind 'FRAGMENT'"
+            )
+        if kind == "DEF":
+            _defined.add(ns)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an operator, "f(Tensor x, int n=2) -> Tensor"; its name."""
+        if self.kind == "IMPL":
+            raise RuntimeError("a Library of the kind 'IMPL' declares no operators: make it a 'FRAGMENT'")
+        op = OpOverload(parsed(f"{self.ns}::{schema.strip()}"))
+        op.tags = tuple(tags) if isinstance(tags, Iterable) else (tags,)
+        namespaces.register(op)
+        name = op.name().partition("::")[2]
+        return name
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Say what computes an operator for a dispatch key: CPU, Meta, Autograd, CompositeImplicitAutograd, ..."""
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if with_keyset:
+            raise NotImplementedError("Library.impl: there are no keysets to pass on; register a function without one")
+        op = overload(op_name if isinstance(op_name, OpOverload | OpOverloadPacket) else f"{self.ns}::{op_name}")
+        if key == "Meta":
+            op.fake = fn
+        op.kernels[key] = fn
+
+    def _register_fake(self, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1) -> None:
+        overload(f"{self.ns}::{op_name}").fake = fn
+
+    def _destroy(self) -> None:
+        """Forget the operators of the namespace, if this declared them."""
+        if self.kind != "IMPL":
+            namespaces.packets.pop(self.ns, None)
+        _defined.discard(self.ns)
+
+
+def overload(op: Any) -> OpOverload:
+    """The operator that a name, packet, overload or `CustomOpDef` means.  Raises RuntimeError for one that is not there."""
+    if isinstance(op, CustomOpDef):
+        return op._opoverload
+    if isinstance(op, OpOverload):
+        return op
+    if isinstance(op, OpOverloadPacket):
+        return op._overloads["default"] if "default" in op._overloads else next(iter(op._overloads.values()))
+    namespace, _, rest = str(op).partition("::")
+    name, _, which = rest.partition(".")
+    packet = namespaces.packets.get(namespace, {}).get(name)
+    if packet is None or (which or next(iter(packet._overloads))) not in packet._overloads:
+        raise RuntimeError(
+            f"operator {op} does not exist: declare it with torch.library.define or custom_op first; operators of the "
+            "library itself cannot be replaced"
+        )
+    return packet._overloads[which or ("default" if "default" in packet._overloads else next(iter(packet._overloads)))]
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = (), alias_analysis: str = "") -> None:
+    """Declare an operator: ``define("my::twice", "(Tensor x) -> Tensor")``."""
+    namespaces.register(OpOverload(named(schema.strip(), qualname)))
+
+
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
+    """Say what computes an operator on devices ("cpu") or for dispatch keys; as a decorator where `func` is not given.
+
+    The older form ``impl(library, name, dispatch_key="")`` is a decorator too.
+    """
+    if isinstance(qualname, Library):
+        library, key = qualname, "" if func is None else func
+
+        def old(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(types, function, key)
+            return function
+
+        return old
+
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        for kind in [types] if isinstance(types, str) else types:
+            key = "CompositeExplicitAutograd" if kind == "default" else KEYS.get(kind, kind)
+            overload(qualname).kernels[key] = function
+        return function
+
+    return keep if func is None else keep(func)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Say what computes an operator on devices."""
+    return impl(overload(op).name(), "default" if device_types is None else device_types, func)
+
+
+def register_fake(
+    op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False
+) -> Any:
+    """Say what gives tensors of the right shapes without computing."""
+
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        overload(op).fake = function
+        return function
+
+    return keep if func is None else keep(func)
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
+) -> None:
+    """Give an operator its formula: ``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``.
+
+    Raises RuntimeError for an operator that changes its arguments.
+    """
+    found = overload(op)
+    if found._schema.is_mutable:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {found} with schema {found._schema}. Please "
+            "create a functional operator and register an autograd formula for that."
+        )
+    found.backward, found.setup_context = backward, setup_context
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Give an operator its rule for vmap: ``func(info, in_dims, *args)`` returns results and their batch dimensions."""
+
+    def keep(function: Callable[..., Any]) -> None:
+        overload(op).batching = function
+
+    return keep if func is None else keep(func)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Accepted, and of no effect where autocast has none."""
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Accepted: there is no `__torch_dispatch__` that would ask."""
+    return (lambda function: function) if func is None else func
+
+
+impl_abstract = register_fake  # its older name
+
+
+def get_ctx() -> NoReturn:
+    """Refused outside of functions that `register_fake` got, and those are not called with sizes to be found out."""
+    raise RuntimeError(
+        "torch.library.get_ctx() can only be called inside a fake impl that is traced: nothing is traced here"
+    )
+
+
+def fallthrough_kernel(*args: Any, **kwargs: Any) -> NoReturn:
+    """Marks a dispatch key that has no function of its own; never called."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any = (), schema: str | None = None) -> NoReturn:
+    """Refused: Triton's kernels run on GPUs."""
+    raise NotImplementedError("torch.library.triton_op: Triton compiles for GPUs, and this is a library for CPUs")
+
+
+def wrap_triton(triton_kernel: Any, /) -> NoReturn:
+    """Refused: Triton's kernels run on GPUs."""
+    raise NotImplementedError("torch.library.wrap_triton: Triton compiles for GPUs, and this is a library for CPUs")

@@ -1,0 +1,123 @@
+"""``torch.library.custom_op``: an operator from a Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rushlight.library import namespaces
+from rushlight.library.operators import OpOverload
+from rushlight.library.schema import FunctionSchema, infer_schema, parsed
+
+__all__ = ["CustomOpDef", "custom_op"]
+
+KEYS = {"cpu": "CPU", None: "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "meta": "Meta", "hpu": "HPU"}
+
+
+def named(schema: str, name: str) -> FunctionSchema:
+    """A declaration without a name, given one.  Raises ValueError where the name lacks its namespace."""
+    namespace, sign, rest = name.partition("::")
+    if not (namespace and sign and rest):
+        raise ValueError(f"expected a name with its namespace, as in 'my::sin', got {name!r}")
+    if "(" in schema and schema.index("(") > 0:
+        schema = schema[schema.index("(") :]
+    return parsed(name + schema)
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Iterable[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Make an operator of a Python function, which nothing looks into: neither for gradients nor for shapes.
+
+    name: with its namespace, "my::sin"; the operator is ``torch.ops.my.sin`` too.  mutates_args: the names of the tensors
+    that the function changes in place, or "unknown".  device_types: where the function runs, anywhere by default.  schema:
+    its declaration, found from the annotations where not given.  Returns a `CustomOpDef`, or a decorator.
+
+    >>> import numpy as np, rushlight as torch
+    >>> @torch.library.custom_op("example::cube", mutates_args=())
+    ... def cube(x: torch.Tensor) -> torch.Tensor:
+    ...     return torch.from_numpy(x.numpy() ** 3)
+    >>> cube.register_autograd(lambda ctx, g: g * 3 * ctx.x**2,
+    ...                        setup_context=lambda ctx, inputs, output: setattr(ctx, "x", inputs[0]))
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.grad(cube(x).sum(), x)
+    (tensor([ 3., 12.]),)
+    """
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        op = CustomOpDef(named(text, name), function)
+        op._opoverload.tags = tuple(tags) if isinstance(tags, Iterable) else () if tags is None else (tags,)
+        op.register_kernel(device_types)(function)
+        return op
+
+    return make if fn is None else make(fn)
+
+
+class CustomOpDef:
+    """An operator that `custom_op` made: call it, or add to what is known of it."""
+
+    def __init__(self, schema: FunctionSchema, function: Callable[..., Any]):
+        self._opoverload = OpOverload(schema, opaque=True)
+        self._qualname = schema.name
+        self._namespace, self._name = self._opoverload.namespace, self._opoverload._opname
+        self._init_fn = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        namespaces.register(self._opoverload)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opoverload(*args, **kwargs)
+
+    def register_kernel(self, device_types: str | Iterable[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Say what computes on those devices: the CPU's is the one that runs here."""
+
+        def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in [device_types] if device_types is None or isinstance(device_types, str) else device_types:
+                self._opoverload.kernels[KEYS.get(kind, str(kind).upper())] = function
+            return function
+
+        return keep if fn is None else keep(fn)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Say what gives tensors of the right shapes without computing."""
+        self._opoverload.fake = fn
+        return fn
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Give the formula: ``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``.
+
+        Raises RuntimeError for an operator that changes its arguments.
+        """
+        if self._opoverload._schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self._opoverload} with schema "
+                f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
+            )
+        self._opoverload.backward, self._opoverload.setup_context = backward, setup_context
+
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Give the rule for vmap: ``func(info, in_dims, *args)`` returns the results and their batch dimensions."""
+
+        def keep(function: Callable[..., Any]) -> None:
+            self._opoverload.batching = function
+
+        return keep if func is None else keep(func)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Accepted, and of no effect where autocast has none."""
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Accepted: there is no `__torch_dispatch__` that would ask."""
+        return (lambda function: function) if fn is None else fn
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
