@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -78,3 +80,37 @@ def test_freed_by_its_own_node_alone() -> None:
     want = torch.autograd.grad(y.sum(), w, retain_graph=True)[0]
     h.sum().backward()
     np.testing.assert_array_equal(torch.autograd.grad(y.sum(), w)[0].numpy(), want.numpy())
+
+
+def test_what_a_store_took_is_not_held_beside_it(tmp_path: Any) -> None:
+    """The layer norm's input is on disk; computing its result again reads it from there."""
+    from rushlight import stores
+
+    w = torch.randn(5, 400, requires_grad=True)
+    x = torch.randn(300, 400, requires_grad=True)
+    with stores.disk(tmp_path, memory=0):
+        h = x * 1.0
+        seen = weakref.ref(h._array)
+        y = F.linear(F.layer_norm(h, (400,)), w)
+        assert isinstance(y.grad_fn.saved[0], Rebuilt)
+        del h
+    assert seen() is None
+    y.sum().backward()
+    kept = F.linear(F.layer_norm(x, (400,)), w.detach()).sum()
+    np.testing.assert_array_equal(x.grad, torch.autograd.grad(kept, x)[0])
+
+
+def test_what_a_store_took_may_be_changed_unseen(tmp_path: Any) -> None:
+    from rushlight import stores
+
+    def gradient(stored: bool, change: bool) -> Any:
+        torch.manual_seed(0)
+        w, x = torch.randn(5, 400, requires_grad=True), torch.randn(300, 400, requires_grad=True)
+        with stores.disk(tmp_path, memory=0) if stored else nullcontext():
+            h = x * 1.0
+            y = F.linear(F.layer_norm(h, (400,)), w)
+            if change:
+                h.data.mul_(3)
+        return torch.autograd.grad(y.sum(), w)[0].numpy()
+
+    np.testing.assert_array_equal(gradient(True, True), gradient(False, False))

@@ -571,3 +571,20 @@ def test_inputs_that_are_computed_again_are_not_stored_too(store: Any) -> None:
     for one, another in zip(gradients(nullcontext()), gradients(used), strict=True):
         assert one.tobytes() == another.tobytes()
     assert used.stats()["tensors"] == 5  # what went into the first layer, and into each GELU
+
+
+def test_warnings_are_of_the_users_line() -> None:
+    model = stores.cpu(min_bytes="1 MiB")(torch.nn.Linear(2, 2))
+    with pytest.warns(StoreWarning) as found:
+        with stores.cpu(min_bytes="1 MiB"):
+            leaf().exp()
+        for _ in range(16):
+            model(torch.ones(1, 2))
+    assert len(found) == 2 and {warning.filename for warning in found} == {__file__}
+
+
+def test_a_folder_in_memory_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setattr("rushlight.stores.errors.kind_of", lambda mount: "tmpfs")
+    with pytest.warns(StoreWarning, match=rf"stores.disk: {tmp_path} lies in memory \(tmpfs at .*saves none") as found:
+        stores.disk(tmp_path)
+    assert found[0].filename == __file__

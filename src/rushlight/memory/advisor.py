@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rushlight.kernels import allocator
-from rushlight.memory import techniques
+from rushlight.memory import snippets, techniques
 from rushlight.memory.recording import Recording
 from rushlight.memory.techniques import Applied
 from rushlight.memory.units import share, size
@@ -19,7 +19,11 @@ WORTH = 0.01  # of the peak
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, and what it gives in this run.  before, after: the peak, in bytes; categories: of the new peak."""
+    """What to do, and what it gives in this run.  before, after: the peak, in bytes; categories: of the new peak.
+
+    code: what to paste, with arguments from the recording; `model`, `optimizer`, `x` and `loss_of` stand for yours.
+    each_step: of a leak, the bytes that every step leaves behind.
+    """
 
     name: str
     title: str
@@ -28,19 +32,25 @@ class Advice:
     before: int
     after: int
     categories: dict[str, int]
+    each_step: int = 0
 
     @property
     def saves(self) -> int:
         """Bytes by which the peak falls."""
         return self.before - self.after
 
+    @property
+    def gain(self) -> str:
+        """What it gives, in a few characters: of a leak what every further step would cost."""
+        return f"+{size(self.each_step)} every step" if self.each_step else f"-{size(self.saves)}"
+
     def __str__(self) -> str:
-        return f"{self.title}: -{size(self.saves)}. {self.text}"
+        return f"{self.title}: {self.gain}. {self.text}"
 
 
 @allocator.aside()
 def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
-    """What would lower the peak of a recording, the most first.
+    """What would lower the peak of a recording: leaks, which grow without end, and then what lowers it most.
 
     Each figure is a replay of the recording with what the technique removes; `worth` is the part of the peak that a piece
     of advice must save to be given.
@@ -69,20 +79,29 @@ def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
             applied[name] = what
             found += told(run, name, what, worth)
     found += together(run, applied, found, worth)
-    return sorted(found, key=lambda advice: advice.after)
+    return sorted(found, key=lambda advice: (-advice.each_step, advice.after))
 
 
 def told(run: Run, name: str, what: Applied, worth: float) -> list[Advice]:
     """The advice on a technique, if it is worth it."""
     outcome = run.replay(what.changes)
     before = run.actual.peak
-    if before - outcome.peak < worth * before:
+    if before - outcome.peak < (0 if what.each_step else worth * before) or outcome.peak == before:
         return []
     _, title, text, code = TECHNIQUES[name]
     values = {"bytes": size(what.bytes), "share": share(what.bytes, before), "what": what.what, "count": what.number}
     sentence = f"{text.format(**values)} {consequence(outcome, before)}"
     return [
-        Advice(name, title.format(**values), sentence, code.format(**values), before, outcome.peak, outcome.categories)
+        Advice(
+            name,
+            title.format(**values),
+            sentence,
+            code(what, outcome.peak),
+            before,
+            outcome.peak,
+            outcome.categories,
+            what.each_step,
+        )
     ]
 
 
@@ -105,9 +124,12 @@ def together(run: Run, applied: dict[str, Applied], found: list[Advice], worth: 
     if alone - outcome.peak < worth * before:
         return []
     parts = [SHORT[name].format(what=applied[name].what) for name in pair]
-    text = f"One alone leaves the peak to the other's blocks. {consequence(outcome, before)}"
+    text = (
+        f"Both, for after one of them the bytes that the other is about make the peak. {consequence(outcome, before)}"
+    )
     title = f"{parts[0][0].upper()}{parts[0][1:]}, and {parts[1]}"
-    return [Advice("together", title, text, "", before, outcome.peak, outcome.categories)]
+    code = snippets.joined(*(TECHNIQUES[name][3](applied[name], outcome.peak) for name in pair))
+    return [Advice("together", title, text, code, before, outcome.peak, outcome.categories)]
 
 
 def chosen(names: tuple[str, ...], applied: dict[str, Applied], found: list[Advice]) -> str:
@@ -129,53 +151,53 @@ PLURAL = {
 }  # fmt: skip
 
 Technique = Callable[[Run], Applied | None]
-TECHNIQUES: dict[str, tuple[Technique, str, str, str]] = {
+TECHNIQUES: dict[str, tuple[Technique, str, str, snippets.Snippet]] = {
+    "leak": (
+        techniques.leaked,
+        "Free what every step leaves behind",
+        "Each step leaves {bytes} that no later step frees, most of it from {what}: a list that keeps losses with their graph?",
+        snippets.leak,
+    ),
     "in_backward": (
         techniques.optimizer_in_backward,
         "Let the optimizer step in backward",
         "Gradients are {share} of the peak ({bytes}): each can be used and freed as soon as it is complete.",
-        "from rushlight import optim\n\noptim.in_backward(optimizer)  # once, after making it",
+        snippets.in_backward,
     ),
     "zero_grad": (
         techniques.zero_grad_early,
         "Clear gradients right after the step",
         "Gradients stay until the next forward; calling zero_grad() after step() frees them before it.",
-        "optimizer.step()\noptimizer.zero_grad()",
+        snippets.zero_grad,
     ),
     "checkpoint": (
         techniques.checkpointed,
         "Recompute {what} in backward",
         "What is saved in {what} ({bytes}, {share} of the peak) can be computed again, in {count} parts, for about a third more time.",
-        "from torch.utils.checkpoint import checkpoint\n\nx = checkpoint(part, x, use_reentrant=False)",
+        snippets.checkpoint,
     ),
     "disk": (
         techniques.offloaded,
         "Keep saved activations on disk",
         "Saved activations are {share} of the peak ({bytes}); a store writes them out and reads them back in time.",
-        'from rushlight import stores\n\nwith stores.disk("/path/to/folder"):\n    loss = loss_of(model(x))',
+        snippets.disk,
     ),
     "batch": (
-        techniques.half_the_batch,
+        techniques.accumulated_halves,
         "Halve the batch",
-        "What grows with the batch is {share} of the peak ({bytes}); two half batches, accumulated, compute the same gradient.",
-        "",
+        "What grows with the batch is {share} of the peak ({bytes}); two half batches, accumulated, give the same gradient.",
+        snippets.batch,
     ),
     "state": (
         techniques.without_state,
         "Keep the optimizer's state elsewhere",
         "Optimizer state is {share} of the peak ({bytes}). A budget pages it out between steps; plain SGD has none.",
-        'from rushlight import memory\n\nwith memory.budget("2 GiB", spill="/path/to/folder"):\n    train()',
-    ),
-    "leak": (
-        techniques.leaked,
-        "Free what every step leaves behind",
-        "Each step leaves {bytes} that no later step frees, most of it from {what}: a list that keeps losses with their graph?",
-        "losses.append(loss.item())  # the number, without its graph",
+        snippets.state,
     ),
     "temporaries": (
         techniques.repeated_temporaries,
         "Write temporaries in place",
         "{count} temporaries of one size ({bytes}) from {what} are alive at once.",
-        "",
+        snippets.nothing,
     ),
 }

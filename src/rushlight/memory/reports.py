@@ -185,7 +185,7 @@ def card(item: Any) -> str:
     width = 100 * item.after / max(item.before, 1)
     label = f"{size(item.after)} instead of {size(item.before)}"
     return (
-        f'<article class="card"><h3>{html.escape(item.title)}<span class="saves">−{size(item.saves)}</span></h3>'
+        f'<article class="card"><h3>{html.escape(item.title)}<span class="saves">{html.escape(item.gain.replace("-", "−"))}</span></h3>'
         f'<p>{html.escape(item.text)}</p><div class="meter" role="img" aria-label="{label}">'
         f'<span style="width:{width:.2f}%">{bars}</span></div>{code}</article>'
     )

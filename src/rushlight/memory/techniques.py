@@ -34,6 +34,8 @@ class Applied(NamedTuple):
     bytes: int = 0  # of the blocks that it is about, together, at the recording's peak
     what: str = ""
     number: int = 0  # of blocks or parts
+    largest: int = 0  # bytes of the largest block
+    each_step: int = 0  # bytes that a leak takes in every step
 
 
 def nothing() -> Changes:
@@ -145,18 +147,32 @@ def saved(run: Run) -> np.ndarray:
 
 
 def offloaded(run: Run) -> Applied | None:
-    """Saved activations leave for the disk once written, and come back shortly before they are needed."""
+    """Saved activations leave for the disk once written, and come back shortly before they are needed.
+
+    What waits to be written or was read ahead takes `IN_FLIGHT` times the largest of them together.
+    """
     birth, death = run.lives
     blocks = saved(run)
     blocks = blocks[run.size[blocks] >= SMALLEST]
     if len(blocks) <= 2 * IN_FLIGHT:
         return None
+    largest = int(run.size[blocks].max())
     leaves = np.full(len(blocks), run.end, np.int64)
-    leaves[:-IN_FLIGHT] = birth[blocks][IN_FLIGHT:]
-    order = np.argsort(death[blocks], kind="stable")
+    later = following(run.size[blocks], IN_FLIGHT * largest)
+    leaves[later < len(blocks)] = birth[blocks][later[later < len(blocks)]]
+    order = np.argsort(-death[blocks], kind="stable")  # backwards in time: from a use to what it is read ahead at
+    later = following(run.size[blocks][order], IN_FLIGHT * largest) + 1  # beside the one that is in use
     back = np.full(len(blocks), -1, np.int64)
-    back[order[IN_FLIGHT:]] = death[blocks][order[:-IN_FLIGHT]]
-    return Applied(changes(blocks, leaves, back, run.size[blocks]), at_peak(run, blocks), number=len(blocks))
+    back[order[later < len(blocks)]] = death[blocks][order[later[later < len(blocks)]]]
+    gone = changes(blocks, leaves, back, run.size[blocks])
+    return Applied(gone, at_peak(run, blocks), number=len(blocks), largest=largest)
+
+
+def following(sizes: np.ndarray, room: int) -> np.ndarray:
+    """For each of a row of blocks the place of the first with which it and those between take more than `room` bytes."""
+    ends = np.cumsum(sizes)
+    found: np.ndarray = np.searchsorted(ends, ends - sizes + room, side="right")
+    return found
 
 
 def checkpointed(run: Run) -> Applied | None:
@@ -232,6 +248,19 @@ def half_the_batch(run: Run) -> Applied | None:
     return Applied(changes(both, birth[both], death[both], run.size[both] // 2), at_peak(run, both))
 
 
+def accumulated_halves(run: Run) -> Applied | None:
+    """Two half batches to a step: each gradient of the first is there until that of the second has been added."""
+    half = half_the_batch(run)
+    if half is None:
+        return None
+    grads = run.of(GRADIENT)
+    grads = grads[run.lives.birth[grads] >= 0]
+    birth, ready = run.lives.birth[grads], run.became(GRADIENT)[grads]
+    bounds = np.array([-1, *run.steps], np.int64)
+    start = bounds[np.searchsorted(bounds, birth, side="right") - 1]
+    return half._replace(changes=joined(half.changes, changes(grads, start, ready + 1, -run.size[grads])))
+
+
 # Optimizer state, leaks, temporaries --------------------------------------------------------------------
 
 
@@ -265,19 +294,25 @@ def leaked(run: Run) -> Applied | None:
         return None
     blocks, step = blocks[every], step[every]
     gone = changes(blocks, bounds[step + 1], death[blocks], run.size[blocks])
-    each = int(run.size[blocks].sum()) // (len(bounds) - 2)
-    return Applied(gone, each, place_of(run, int(blocks[run.size[blocks].argmax()])), len(blocks))
+    each = int(run.size[blocks].sum()) // len(np.unique(step))
+    what = place_of(run, int(blocks[run.size[blocks].argmax()]))
+    return Applied(gone, each, what, len(blocks), each_step=each)
 
 
 def constant(run: Run, blocks: np.ndarray, step: np.ndarray, steps: int) -> np.ndarray:
-    """The places of those blocks whose maker made some that stay in each of the steps."""
+    """The places of those blocks whose maker made some that stay in each of the steps, the first aside if there are three.
+
+    What a loop makes after the optimizer's step belongs to the step that follows: the first one has none of it.
+    """
     r = run.recording
     makers = np.stack([r.stack[blocks], r.operator[blocks], r.module[blocks]], 1)
     kinds, group = np.unique(makers, axis=0, return_inverse=True)
     group = group.reshape(-1)
     pairs = np.unique(group.astype(np.int64) * (steps + 1) + step)
+    first = 1 if steps > 2 else 0
+    pairs = pairs[pairs % (steps + 1) >= first]
     met = np.bincount(pairs // (steps + 1), minlength=len(kinds))
-    return np.flatnonzero(met[group] == steps)
+    return np.flatnonzero(met[group] == steps - first)
 
 
 def repeated_temporaries(run: Run) -> Applied | None:

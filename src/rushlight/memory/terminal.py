@@ -236,6 +236,6 @@ def suggestions(recording: Recording, width: int, paint: Paint) -> list[str]:
     found = advisor.advise(recording)
     lines = [paint.bold("What would lower the peak")] if found else []
     for advice in found:
-        lines.append(f"{'-' + size(advice.saves):>10}  {paint.bold(advice.title)}")
+        lines.append(f"{advice.gain:>10}  {paint.bold(advice.title)}")
         lines += textwrap.wrap(advice.text, max(width, 40), initial_indent=" " * 12, subsequent_indent=" " * 12)
     return lines

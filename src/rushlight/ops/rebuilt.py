@@ -49,7 +49,7 @@ class Rebuilt:
         )
         self.made: Any = None
         self.held: Any = None
-        self.keys = [depend(x, self) for x in (array, *(x._array for x in saved if x.__class__ is Live))]
+        self.keys = [depend(x, self) for x in (array, *map(in_use, saved)) if x is not None]
 
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
@@ -125,7 +125,14 @@ def source(x: Any, small: int) -> Any:
         return x if isinstance(x, Packed) else UNSAFE
     if array.nbytes <= small:
         return Constant(array.copy(order="K"))
-    return UNSAFE if changes_unseen(array) else Live(array)
+    if changes_unseen(array):
+        return UNSAFE
+    return x if isinstance(x, Packed) else Live(array)  # a store's to keep or not: held here, it would be in memory too
+
+
+def in_use(x: Any) -> Any:
+    """The memory that a source is computed from, which others may change; None where there is none."""
+    return x._array if x.__class__ is Live else alive(x.packed) if isinstance(x, Packed) else None
 
 
 def changes_unseen(array: Any) -> bool:

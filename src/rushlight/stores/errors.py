@@ -46,11 +46,22 @@ def bytes_of(limit: int | str, name: str = "memory") -> int:
     return count
 
 
-def filesystem(path: str) -> str:
-    """The file system that holds `path`: "ext4 at /home"."""
+def mount_point(path: str) -> str:
+    """Where the file system that holds `path` is mounted."""
     place = os.path.realpath(path)
     while not os.path.ismount(place) and os.path.dirname(place) != place:
         place = os.path.dirname(place)
+    return place
+
+
+def in_memory(path: str) -> bool:
+    """Whether the file system that holds `path` is known to lie in memory."""
+    return kind_of(mount_point(path)) in ("tmpfs", "ramfs")
+
+
+def filesystem(path: str) -> str:
+    """The file system that holds `path`: "ext4 at /home"."""
+    place = mount_point(path)
     kind = kind_of(place)
     return f"{kind} at {place}" if kind else place
 

@@ -16,7 +16,6 @@ import atexit
 import os
 import sys
 import threading
-import warnings
 import weakref
 from collections import deque
 from time import perf_counter
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.caller import warn
 from rushlight.stores.errors import StoreError, StoreWarning, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
 
@@ -350,7 +350,7 @@ class Spill:
             slot.busy += 1
             failed, self.unsaid = self.unsaid, None
         if failed is not None:  # nothing is lost: backward goes on
-            warnings.warn(str(failed), StoreWarning, stacklevel=2)
+            warn(str(failed), StoreWarning)
         try:
             if found is None:
                 return self._read(slot, out)

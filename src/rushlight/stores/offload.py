@@ -6,7 +6,8 @@ import threading
 import weakref
 from typing import Any
 
-from rushlight.stores.errors import size
+from rushlight.caller import warn
+from rushlight.stores.errors import StoreWarning, filesystem, in_memory, size
 from rushlight.stores.files import Spill
 from rushlight.stores.store import Store
 
@@ -85,7 +86,8 @@ class DiskStore(Store):
     Every byte is verified on return. Space in the file is used again; when everything is freed the file is empty.
 
     Args:
-        dir: the directory, which must exist; that for temporary files if None. One in memory (tmpfs) would save nothing.
+        dir: the directory, which must exist; that for temporary files if None. One in memory (tmpfs, as /dev/shm) would save
+            nothing: of that a `StoreWarning` warns.
         memory: bytes, as a number or text, of tensors that wait to be written or were read ahead. A larger tensor is written
             at once by the thread that saves it. Can be set later.
         threads: how many threads write and read at once.
@@ -114,6 +116,12 @@ class DiskStore(Store):
         super().__init__(min_bytes=min_bytes, **filters)
         self.spill = Spill(dir, memory=memory, threads=threads, verify=verify)
         self.order = Order(self.spill)
+        if in_memory(self.spill.file.dir):
+            warn(
+                f"stores.disk: {self.spill.file.dir} lies in memory ({filesystem(self.spill.file.dir)}): what is written there "
+                "saves none. Give a directory on a disk",
+                StoreWarning,
+            )
 
     def encode(self, array: Any, guard: Any) -> tuple[list[Any], Any]:
         return [], self.spill.put(array, guard)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from types import TracebackType
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.engine.modes import decorate
 from rushlight.state import modes, set_mode
 from rushlight.stores.chain import Chain, Table
@@ -96,7 +96,7 @@ class Store:
         if self.warned or self.counts["tensors"] or not modes.grad or self.calls < self.patience:
             return
         self.warned = True
-        warnings.warn(f"{self!r} stored nothing: {self.reason()}", StoreWarning, stacklevel=3)
+        warn(f"{self!r} stored nothing: {self.reason()}", StoreWarning)
 
     patience = 1  # contexts without anything stored before the warning; more for wrapped modules
 

@@ -1,0 +1,147 @@
+"""Each piece of advice on real scripts, pasted as it is printed, and measured: what it promises is what it gives."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import memory, nn
+from rushlight.memory.advisor import Advice
+from rushlight.memory.recording import Recording
+
+pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="memory is not counted here")
+
+STEP = """
+loss = loss_of(model(x))
+loss.backward()
+optimizer.step()
+optimizer.zero_grad()
+"""
+LATE = """
+optimizer.zero_grad()
+loss = loss_of(model(x))
+loss.backward()
+optimizer.step()
+"""
+
+
+class Block(nn.Module):
+    def __init__(self, d: int):
+        super().__init__()
+        self.norm, self.mix, self.mlp = nn.LayerNorm(d), nn.Linear(d, d), nn.Sequential(
+            nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))  # fmt: skip
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.mix(torch.softmax(self.norm(x), -1))
+        return x + self.mlp(self.norm(x))
+
+
+class Body(nn.Module):
+    def __init__(self, d: int, depth: int):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(2000, d), nn.Linear(d, 20)
+        self.layers = nn.ModuleList(Block(d) for _ in range(depth))
+
+    def forward(self, x: Any) -> Any:
+        x = self.embedding(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def perceptron() -> tuple[Any, Any]:
+    layers = [m for _ in range(8) for m in (nn.Linear(256, 256), nn.Tanh())]
+    return nn.Sequential(*layers, nn.Linear(256, 10)), torch.randn(2048, 256)
+
+
+def wide() -> tuple[Any, Any]:
+    return nn.Sequential(*(nn.Linear(700, 700) for _ in range(6))), torch.randn(16, 700)
+
+
+def images() -> tuple[Any, Any]:
+    layers = [m for _ in range(5) for m in (nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())]
+    return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), *layers), torch.randn(16, 3, 32, 32)
+
+
+def text() -> tuple[Any, Any]:
+    return Body(96, 5), torch.randint(0, 2000, (32, 64))
+
+
+SCRIPTS: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
+    "perceptron": (perceptron, STEP), "wide": (wide, STEP), "wide, cleared late": (wide, LATE), "images": (images, STEP),
+    "text": (text, STEP),
+}  # fmt: skip
+
+
+def run(script: str, advice: Advice | None = None) -> Recording:
+    """Three steps of a script, with the code of an advice pasted into it."""
+    build, step = SCRIPTS[script]
+    torch.manual_seed(0)
+    model, x = build()
+    names: dict[str, Any] = {"model": model, "x": x, "optimizer": torch.optim.Adam(model.parameters())}
+    names["loss_of"] = lambda out: out.square().mean()
+    once, step, around = pasted(advice.code if advice else "", step)
+    if "loader" in around:
+        names["loader"], names["x"] = [x[: len(x) // 2].clone()] * 6, None
+    del model, x
+    names["train"] = lambda: [exec(step, names) for _ in range(3)]
+    gc.collect()
+    memory.record_history(max_entries=1 << 16)
+    try:
+        exec(once, names)
+        exec(around, names)
+    finally:
+        memory.record_history(None)
+    return memory.recording()
+
+
+def pasted(code: str, step: str) -> tuple[str, str, str]:
+    """What runs once, the step, and what runs the steps: the code stands where it says what it stands for."""
+    once, _, loop = code.rpartition("\n\n")
+    if "train()" in loop or "loader" in loop:
+        return once, step, loop
+    if "optimizer.zero_grad()" in loop:
+        return once, step.replace("optimizer.zero_grad()\n", "").replace("optimizer.step()", loop), "train()"
+    if "loss.backward()" in loop:
+        return once, step.replace("loss = loss_of(model(x))\nloss.backward()", loop), "train()"
+    if "loss = loss_of(model(x))" in loop:
+        return once, step.replace("loss = loss_of(model(x))", loop), "train()"
+    return code, step, "train()"
+
+
+def test_nothing_pasted_changes_nothing() -> None:
+    assert pasted("", STEP) == ("", STEP, "train()")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_each_advice_gives_what_it_says(script: str) -> None:
+    recording = run(script)
+    found = [advice for advice in memory.advise(recording) if advice.code]
+    assert found
+    wrong = {}
+    for advice in found:
+        measured = run(script, advice).peak()[0]
+        promised, saved = advice.before - advice.after, advice.before - measured
+        if not 0.95 * promised <= saved <= 1.2 * promised:
+            wrong[advice.name] = (advice.before, advice.after, measured)
+    assert not wrong, f"advice: (peak, promised, measured): {wrong}"
+
+
+def test_a_leak_comes_first_in_bytes_of_a_step() -> None:
+    model, kept = nn.Linear(900, 900), []
+    optimizer = torch.optim.Adam(model.parameters())
+    memory.record_history(max_entries=1 << 16)
+    for _ in range(6):
+        loss = model(torch.randn(64, 900)).tanh().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(torch.ones(30_000))
+    memory.record_history(None)
+    first, *others = memory.advise(memory.recording())
+    assert first.name == "leak" and first.each_step == 120_000 and "+120 kB every step" in str(first)
+    assert others and max(a.saves for a in others) > first.saves and not any(a.each_step for a in others)
