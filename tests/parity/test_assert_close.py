@@ -136,3 +136,30 @@ def outcome(framework: Any, call: str) -> str:
 @pytest.mark.parametrize("call", CALLS)
 def test_outcome_is_that_of_pytorch(call: str) -> None:
     assert outcome(rushlight, call) == outcome(torch, call)
+
+
+OLD_CALLS = [
+    "T([1.]),T([1.00005])", "T([1.]),T([1.001])", "T([1.]),T([1.00005],dtype=torch.float64)",
+    "T([1.],dtype=torch.float64),T([1.000005],dtype=torch.float64)", "[1.,2.],T([1.,2.])", "1.0,T(1.0)", "1,2",
+    "T([nan]),T([nan])", "T([nan]),T([nan]),equal_nan=False", "T([1]),T([1]),msg='q'", "T([1]),T([2]),msg='q'",
+    "T([1.]),T([1.1]),rtol=1.", "T([1.],dtype=torch.bfloat16),T([1.01],dtype=torch.bfloat16)", "T([1+0j]),T([1+1e-5j])",
+    "T([1.]),T(1.)", "T([1.],dtype=torch.float16),T([1.001],dtype=torch.float16)",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*assert_allclose:FutureWarning")
+@pytest.mark.parametrize("call", OLD_CALLS)
+def test_assert_allclose_has_the_older_tolerances(call: str) -> None:
+    results = []
+    for lib in (rushlight, torch):
+        try:
+            eval(f"torch.testing.assert_allclose({call})", {"torch": lib, "T": lib.tensor, "nan": math.nan})
+            results.append("passes")
+        except (AssertionError, ValueError) as error:
+            results.append(f"{type(error).__name__}: {error}")
+    assert results[0] == results[1]
+
+
+def test_assert_allclose_is_deprecated() -> None:
+    with pytest.warns(FutureWarning, match="use torch.testing.assert_close"):
+        rushlight.testing.assert_allclose(rushlight.ones(2), rushlight.ones(2))

@@ -7,6 +7,7 @@ differs is reported.
 from __future__ import annotations
 
 import cmath
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from rushlight import dtypes
 from rushlight.ops.named import named
 from rushlight.tensor import Tensor, wrap
 
-__all__ = ["assert_close"]
+__all__ = ["assert_allclose", "assert_close"]
 
 # (rtol, atol); other dtypes have to be equal.
 TOLERANCES = {
@@ -101,6 +102,35 @@ def assert_close(
         if found is not None:
             generated = found + _place(path)
             raise AssertionError(msg(generated) if callable(msg) else generated if msg is None else msg)
+
+
+# Those of assert_allclose, which are older and wider.
+OLD_TOLERANCES = {
+    dtypes.float16: (1e-3, 1e-3), dtypes.float32: (1e-4, 1e-5), dtypes.float64: (1e-5, 1e-8),
+}  # fmt: skip
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """`assert_close` with the wider tolerances that it had before, for any dtypes; NaN equals itself.  Deprecated.
+
+    actual, expected: tensors, or what `torch.tensor` makes one of. Without rtol and atol they are 1e-4 and 1e-5 for float32,
+    1e-5 and 1e-8 for float64, 1e-3 and 1e-3 for float16, 0 for others, the larger of both dtypes. Raises AssertionError.
+    """
+    __tracebackhide__ = True
+    warnings.warn("torch.testing.assert_allclose is deprecated: use torch.testing.assert_close, with check_dtype=False and "
+                  "rtol and atol where you need the wider tolerances", FutureWarning, stacklevel=2)  # fmt: skip
+    one, other = (x if isinstance(x, Tensor) else named.tensor(x) for x in (actual, expected))
+    if rtol is None and atol is None:
+        defaults = [OLD_TOLERANCES.get(x.dtype, (0.0, 0.0)) for x in (one, other)]
+        rtol, atol = max(rtol for rtol, _ in defaults), max(atol for _, atol in defaults)
+    assert_close(one, other, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def _place(path: tuple[Any, ...]) -> str:
