@@ -20,6 +20,8 @@ class Storage:
     """What all views of one array share.  Made when a second tensor needs it: until then a tensor's version is 0."""
 
     __slots__ = ("__weakref__", "root", "version", "writer")
+    page: Any = None  # what brings the memory back, where it may be on disk
+    counted: Any  # the class that it has once it shares its version counter with another storage
 
     def __init__(self, array: Any):
         self.root = root_of(array)
@@ -45,20 +47,36 @@ class Storage:
 
     __copy__ = clone
 
+    @property
+    def owner(self) -> Any:
+        """What owns the memory as long as it lives: the array, or the page that brings it back as another array."""
+        return self.root
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
-        return copied(self.root, memo)
+        return copied(self.owner, memo)
 
     def __repr__(self) -> str:
         return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"
 
 
-def copied(root: Any, memo: dict[int, Any]) -> Storage:
-    """What `copy.deepcopy` makes of the storage that owns `root`: one for all tensors and storages on that memory."""
-    fresh: Storage | None = memo.get(-id(root))
+def copied(owner: Any, memo: dict[int, Any]) -> Storage:
+    """What `copy.deepcopy` makes of a storage with this owner: one for all tensors and storages on that memory."""
+    fresh: Storage | None = memo.get(-id(owner))
     if fresh is None:
-        fresh = memo[-id(root)] = Storage(root.copy(order="K"))
-        memo[id(memo)] = [*memo.get(id(memo), []), root]  # deepcopy keeps alive what its ids speak of
+        fresh = memo[-id(owner)] = Storage(memory(owner).copy(order="K"))
+        memo.setdefault(id(memo), []).append(owner)  # its ids speak of what has to live on
     return fresh
+
+
+def memory(owner: Any) -> Any:
+    """The array of an owner: itself, or what a page brings back."""
+    return owner if owner.__class__ is np.ndarray else owner.get()
+
+
+def owner_of(tensor: Any) -> Any:
+    """The owner of a tensor's memory."""
+    page = None if tensor._storage is None else tensor._storage.page
+    return root_of(tensor._held) if page is None else page
 
 
 class Counter:
@@ -89,6 +107,9 @@ class Counted(Storage):
     @version.setter
     def version(self, value: int) -> None:
         _VERSION.__get__(self).version = value
+
+
+Storage.counted = Counted
 
 
 class InferenceStorage(Storage):
@@ -138,14 +159,14 @@ def move(tensor: Any, array: Any, inference: bool = False) -> None:
     if tensor._inference or inference:
         tensor._inference = tensor._unusual = inference
         tensor._storage = InferenceStorage(array) if inference else None
-    elif storage is not None:
+    elif storage is not None and storage.root is not root_of(array):
         tensor._storage = parted(storage, array)
 
 
 def parted(storage: Storage, array: Any) -> Storage:
     """Another storage, on the memory of `array`, with the version counter of `storage`."""
     counter, fresh = counter_of(storage), Storage(array)
-    fresh.__class__ = Counted
+    fresh.__class__ = fresh.counted
     _VERSION.__set__(fresh, counter)
     fresh.writer = storage.writer
     return fresh
@@ -153,9 +174,9 @@ def parted(storage: Storage, array: Any) -> Storage:
 
 def counter_of(storage: Storage) -> Counter:
     """The version counter of a storage, to be held without its memory."""
-    if storage.__class__ is not Counted:
+    if not isinstance(storage, Counted):
         counter = Counter(storage.version, storage.root.dtype)
-        storage.__class__ = Counted
+        storage.__class__ = storage.counted
         _VERSION.__set__(storage, counter)
     return _VERSION.__get__(storage)  # type: ignore[no-any-return]
 
@@ -217,6 +238,9 @@ def arrive(array: Any, waiting: list[Any]) -> None:
         who = reference()
         if who is not None:
             who.keys.append(depend(array, who))
+
+
+guests: Any = None  # told of tensors that come from files, while what they hold may be sent to disk
 
 
 def settle(array: Any) -> None:

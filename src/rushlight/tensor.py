@@ -74,6 +74,7 @@ class Tensor:
     _inference = False
     _bits = 0  # CONJ, NEG: see `signs`
     _unusual = False  # whether it was made in inference mode or has bits: nothing for the paths that make views quickly
+    _elsewhere = False  # of a class: whether the memory may be on disk: see `memory.paged`
     _tangents: Any = None  # {level: tangent}
     _dual_base: Any = (
         None  # the tensor whose tangents those of this view are views of, where that is not the view's base
@@ -406,8 +407,9 @@ def twin(tensor: Tensor) -> Tensor:
 
 def alias(tensor: Tensor, cls: Any = Tensor) -> Any:
     """A leaf of class `cls` that shows the same of the memory of `tensor`, sharing its version counter."""
+    cls, held = tensor._on_page(cls) if tensor._elsewhere else (cls, tensor._held)
     t = _new(cls)
-    t._array, t._edge, t._view = tensor._held, None, None
+    t._array, t._edge, t._view = held, None, None
     t._storage = storage_of(tensor)
     if tensor._inference:
         t._inference = t._unusual = True

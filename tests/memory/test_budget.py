@@ -13,7 +13,7 @@ import pytest
 import rushlight as torch
 from rushlight import memory
 from rushlight.memory import pager
-from rushlight.memory.pages import PagedTensor
+from rushlight.memory.paged import PagedTensor
 from rushlight.stores.files import Spill
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
@@ -145,7 +145,7 @@ def test_tensors_are_ordinary_to_their_users() -> None:
         assert isinstance(weight, torch.nn.Parameter) and weight.shape == (512, 512)
         np.testing.assert_array_equal(weight.detach().numpy(), before)
         for other in (copy.deepcopy(weight), pickle.loads(pickle.dumps(weight))):
-            assert type(other) is torch.nn.Parameter
+            assert isinstance(other, torch.nn.Parameter) and other.data_ptr() != weight.data_ptr()
             np.testing.assert_array_equal(other.detach().numpy(), before)
         with torch.no_grad():
             weight.mul_(2)

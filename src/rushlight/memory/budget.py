@@ -9,7 +9,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from rushlight import heap
+from rushlight import heap, storage
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.kernels import allocator
 from rushlight.memory.account import human, process_memory, totals
@@ -129,6 +129,8 @@ class budget:
         stack.callback(library.exact, former)
         library.exact(True)
         pager.scan()
+        storage.guests = pager.guest
+        stack.callback(setattr, storage, "guests", None)
         stack.callback(allocator.limit, 0, None)
         self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
         if totals().bytes > self.limit:

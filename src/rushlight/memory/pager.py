@@ -9,7 +9,6 @@ used once a step, in the same order each time: the newest in use goes first.
 
 from __future__ import annotations
 
-import gc
 import threading
 import weakref
 from time import perf_counter
@@ -19,7 +18,10 @@ import numpy as np
 
 from rushlight.kernels import allocator
 from rushlight.memory import pages
-from rushlight.memory.pages import PAGED, Kept, Page, SavedPage, View, adopt, in_memory, release, whole
+from rushlight.memory.paged import KINDS as PAGEABLE
+from rushlight.memory.paged import PAGED, adopt, complete, in_memory, release
+from rushlight.memory.pages import Kept, Page, SavedPage, View, whole
+from rushlight.memory.places import collected
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import modes
@@ -37,6 +39,10 @@ DISK = 2e-9  # seconds for a byte to be written and read, until some were
 KINDS = (STATE, SAVED, GRADIENT, PARAMETER)  # in the order in which they are sent away
 
 
+PARAMETERS = (Parameter, PAGED[Parameter])
+_ended: weakref.WeakSet[Any] = weakref.WeakSet()  # pagers with pages that may still be on disk
+
+
 class Pager:
     """Pages by kind, the latest used last, and the disk.
 
@@ -52,7 +58,7 @@ class Pager:
         self.limit, self.spill, self.slack = limit, spill, slack
         self.pages: dict[str, dict[int, Any]] = {kind: {} for kind in KINDS}  # id: weak reference
         self.roots: dict[int, Any] = {}  # id of an array: weak reference to the page of a saved tensor
-        self.tensors: list[Any] = []  # weak references to what was adopted
+        self.tensors: dict[int, Any] = {}  # by id: weak references to what was adopted
         self.lock = threading.RLock()
         self.moved_out, self.moved_in = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
         self.recipes = Recipes(OPERATORS)
@@ -65,6 +71,23 @@ class Pager:
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         # of optimizers: which state of how many parameters was there when last looked at
         self.known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        for other in list(_ended):
+            self.take_over(other)
+
+    def take_over(self, other: Pager) -> None:
+        """Take the pages of a pager that ended: what is on disk stays there until it is used."""
+        with other.lock:
+            for kind in KINDS:
+                for reference in (
+                    sorted(other.pages[kind].values(), key=number) if kind == SAVED else [*other.pages[kind].values()]
+                ):
+                    page = reference()
+                    if page is not None:
+                        page.belong(kind, self)
+            self.roots.update(other.roots)
+            self.tensors.update(other.tensors)
+            other.roots, other.tensors = {}, {}
+        _ended.discard(other)
 
     # Pages -----------------------------------------------------------------------------------------
 
@@ -80,9 +103,9 @@ class Pager:
         self.pages[page.kind].pop(id(page), None)
         if page.kind == SAVED:
             self.saved.pop(page.number, None)
-            reference = self.roots.get(id(page.data))
+            reference = None if page.data is None else self.roots.get(id(root_of(page.data)))
             if reference is not None and reference() is None:
-                del self.roots[id(page.data)]
+                del self.roots[id(root_of(page.data))]
         if page.data is None:
             self.away -= page.nbytes
 
@@ -107,7 +130,7 @@ class Pager:
     def bring(self, page: Any) -> None:
         """Read a page, or compute it again."""
         piece = page.piece
-        page.data = read(piece) if piece is not None else page.computed()
+        page.data = page.read() if piece is not None else page.computed()
         if page.waiting:
             waiting, page.waiting = page.waiting, []
             arrive(page.data, waiting)
@@ -120,7 +143,7 @@ class Pager:
             page.piece = None
             piece.free()
         else:
-            self.roots[id(page.data)] = weakref.ref(page)
+            self.roots[id(root_of(page.data))] = weakref.ref(page)
             self.read_ahead(page)
 
     def read_ahead(self, page: SavedPage) -> None:
@@ -145,7 +168,7 @@ class Pager:
                 if spill.queued + page.nbytes > spill.limit:
                     return
                 try:
-                    page.piece = spill.put(page.data)
+                    page.piece = page.put(spill)
                 except StoreError as error:  # not needed yet: it is told when there is no room without
                     self.error = error
             self.behind += 1
@@ -153,9 +176,9 @@ class Pager:
     def send(self, page: Any) -> int:
         """Write a page, unless that need not be, and drop its array; the bytes that frees, once it is written."""
         if not self.free_to_drop(page):
-            page.piece = self.spill.put(page.data)
+            page.piece = page.put(self.spill)
         if page.kind == SAVED:
-            self.roots.pop(id(page.data), None)
+            self.roots.pop(id(root_of(page.data)), None)
         page.waiting = leave(page.data)
         page.data = None
         self.away += page.nbytes
@@ -267,27 +290,35 @@ class Pager:
 
     def adopt(self, tensor: Any, kind: str) -> None:
         """Let a tensor's array be sent away."""
-        if type(tensor) in PAGED and adopt(tensor, kind, self) is not None:
-            self.tensors.append(weakref.ref(tensor))
+        if type(tensor) in PAGEABLE and adopt(tensor, kind, self):
+            key, tensors = id(tensor), self.tensors
+            tensors[key] = weakref.ref(tensor, lambda _: tensors.pop(key, None))
+
+    def guest(self, tensor: Any) -> None:
+        """Adopt a tensor that a file gave."""
+        self.adopt(tensor, PARAMETER)
 
     def scan(self) -> None:
         """Adopt all parameters, gradients and state of optimizers that there are."""
-        for x in gc.get_objects():
+        for x in collected():
             kind = type(x)  # asking foreign objects with isinstance may run their code
             if issubclass(kind, Optimizer):
-                self.adopt_state(x)
-            elif issubclass(kind, Tensor) and (kind is Parameter or x._edge is LEAF):
+                self.adopt_state(x, again=True)
+            elif issubclass(kind, Tensor) and complete(x) and (kind in PARAMETERS or x._edge is LEAF):
                 self.adopt(x, PARAMETER)
                 if x._grad is not None:
                     self.adopt(x._grad, GRADIENT)
 
-    def adopt_state(self, optimizer: Any) -> None:
-        """Adopt what an optimizer keeps, if that is not what it was when last looked at."""
-        now = id(optimizer.state), len(optimizer.state)  # loading puts another dictionary there
-        if self.known.get(optimizer) == now:
+    def adopt_state(self, optimizer: Any, again: bool = False) -> None:
+        """Adopt what an optimizer keeps, if that is not what it was when last looked at, or to look once more."""
+        kept = optimizer.__dict__.get("state")
+        if not isinstance(kept, dict):  # it is being made
+            return
+        now = id(kept), len(kept)  # loading puts another dictionary there
+        if not again and self.known.get(optimizer) == now:
             return
         self.known[optimizer] = now
-        for state in list(optimizer.state.values()):
+        for state in list(kept.values()):
             for value in list(state.values()) if isinstance(state, dict) else ():
                 self.adopt(value, STATE)
 
@@ -299,11 +330,12 @@ class Pager:
     def release(self) -> None:
         """Make tensors ordinary again: what is in memory now, the rest when it is asked for, so that no memory is taken."""
         self.closed = True
-        for reference in self.tensors:
+        for key, reference in list(self.tensors.items()):
             tensor = reference()
             if tensor is not None and type(tensor) not in PAGED and in_memory(tensor):
                 release(tensor)
-        self.tensors = []
+                del self.tensors[key]
+        _ended.add(self)
 
     # Saved tensors: a pair of hooks --------------------------------------------------------------------
 
@@ -362,10 +394,10 @@ class Bare:
         return self._tensor
 
 
-def read(piece: Any) -> Any:
-    """The array of a piece, read into one that the allocator counts."""
-    plain = piece.axes is None and not piece.in_memory
-    return piece.get(out=np.empty(piece.shape, piece.dtype)) if plain else piece.get()
+def number(reference: Any) -> int:
+    """The place in the order of saving of the page that a reference gives."""
+    page = reference()
+    return -1 if page is None else int(page.number)
 
 
 def used() -> int:

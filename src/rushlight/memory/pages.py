@@ -1,7 +1,6 @@
-"""Pages: arrays that may be on disk, and tensors that do not mind.
+"""Pages: arrays that may be on disk.
 
-A `PagedTensor` is a tensor whose array is brought back when anything asks for it.  Which pages are in use is told by
-reference counts: an array that only its page holds can be sent away.
+Which of them are in use is told by reference counts: an array that only its page holds can be sent away.
 """
 
 from __future__ import annotations
@@ -13,14 +12,11 @@ from weakref import ref
 
 import numpy as np
 
-from rushlight.nn.parameter import Parameter
 from rushlight.signs import turn
-from rushlight.storage import Storage, counter_of, depend, independent, storage_of
-from rushlight.tensor import Tensor, wrap
+from rushlight.storage import counter_of, depend, independent, root_of, storage_of
+from rushlight.tensor import wrap
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
-_ARRAY: Any = Tensor.__dict__["_array"]
-_ROOT: Any = Storage.__dict__["root"]
 
 
 class Page:
@@ -30,11 +26,25 @@ class Page:
     back. piece: what is on disk.
     """
 
-    __slots__ = ("__weakref__", "data", "kind", "mutable", "nbytes", "pager", "piece", "waiting")
+    __slots__ = (
+        "__weakref__",
+        "data",
+        "dtype",
+        "fortran",
+        "kind",
+        "mutable",
+        "nbytes",
+        "pager",
+        "piece",
+        "shape",
+        "strides",
+        "waiting",
+    )
 
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
         self.data, self.kind, self.mutable, self.pager = array, kind, mutable, pager
-        self.nbytes = array.nbytes
+        self.nbytes, self.dtype, self.shape, self.strides = array.nbytes, array.dtype, array.shape, array.strides
+        self.fortran = not array.flags.c_contiguous
         self.piece: Any = None
         self.waiting: list[Any] = []  # while it is away: who computes from it
         pager.add(self)
@@ -42,6 +52,35 @@ class Page:
     def get(self) -> Any:
         """The array, brought back if it was away."""
         return self.pager.use(self)
+
+    def outline(self) -> Any:
+        """An array of the same shape, strides and dtype, on no memory of that size."""
+        return np.lib.stride_tricks.as_strided(np.empty(1, self.dtype), self.shape, self.strides, writeable=False)
+
+    def put(self, spill: Any) -> Any:
+        """What a spill makes of the array: of its elements in the order in which they lie."""
+        return spill.put(self.data.T if self.fortran else self.data)
+
+    def read(self) -> Any:
+        """The array from disk, in memory that the allocator counts and that is its own."""
+        piece = self.piece
+        if piece.in_memory:
+            found = piece.get()
+            root = root_of(found)
+            return root if root.shape == self.shape and root.dtype == self.dtype else found.T if self.fortran else found
+        out = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
+        piece.get(out=out.T if self.fortran else out)
+        return out
+
+    def belong(self, kind: str, pager: Any) -> None:
+        """Be for something else, or of another pager: the one that was there has ended."""
+        if pager is self.pager and kind == self.kind:
+            return
+        self.pager.drop(self)
+        self.kind, self.pager = kind, pager
+        pager.add(self)
+        if self.data is None:
+            pager.away += self.nbytes
 
     @property
     def idle(self) -> bool:
@@ -66,7 +105,7 @@ class SavedPage(Page):
     at which the memory was saved last.
     """
 
-    __slots__ = ("again", "fortran", "held", "keys", "later", "number", "seen", "shape", "users", "version")
+    __slots__ = ("again", "held", "keys", "later", "number", "seen", "users", "version")
     start, watch = 0, None
     number: int
 
@@ -76,7 +115,6 @@ class SavedPage(Page):
         self.later = self.version
         self.held: Any = None
         self.users: list[Any] = []
-        self.shape, self.fortran = root.shape, not root.flags.c_contiguous
         super().__init__(root, kind, False, pager)
         self.keys = [depend(root, self)]
 
@@ -107,7 +145,7 @@ class SavedPage(Page):
 
     def settle(self, root: Any) -> None:
         """Memory that this is, or is computed from, is about to change, perhaps unseen."""
-        if root is self.data:
+        if self.data is not None and root is root_of(self.data):
             self.before_change()
             storage = self.seen()
             self.held = None if storage is None else counter_of(storage)  # also when the memory is forgotten
@@ -169,128 +207,6 @@ def sources_of(again: Any) -> Iterator[SavedPage]:
             yield region
         elif region is not None:
             yield from sources_of(region.kept)
-
-
-class PagedStorage(Storage):
-    """The storage of a paged tensor: its root is the page's array."""
-
-    __slots__ = ()
-
-    @property
-    def root(self) -> Any:
-        held = _ROOT.__get__(self)
-        return held.get() if held.__class__ is Page else held
-
-    @root.setter
-    def root(self, value: Any) -> None:
-        _ROOT.__set__(self, value)
-
-
-class _Paged:
-    """What paged tensors have in place of the slot for their array."""
-
-    __slots__ = ()
-    stands_for: Any  # the class that it has to others
-
-    @property
-    def _array(self) -> Any:
-        held = _ARRAY.__get__(self)
-        if held.__class__ is not Page:
-            return held
-        array = held.get()
-        if held.pager.closed:  # the budget has ended, and this was not asked for since
-            release(self)
-        return array
-
-    @_array.setter
-    def _array(self, value: Any) -> None:
-        _ARRAY.__set__(self, value)
-
-    _held = _array
-
-
-class PagedTensor(_Paged, Tensor):
-    """A tensor whose array may be on disk."""
-
-    __slots__ = ()
-    stands_for = Tensor
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return settled(self).__reduce_ex__(protocol)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return copied(self, memo)
-
-
-class PagedParameter(_Paged, Parameter):
-    """A parameter whose array may be on disk."""
-
-    __slots__ = ()
-    stands_for = Parameter
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return settled(self).__reduce_ex__(protocol)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return copied(self, memo)
-
-
-PAGED: dict[Any, Any] = {kind.stands_for: kind for kind in (PagedTensor, PagedParameter)}
-
-
-def settled(tensor: Any) -> Any:
-    """An ordinary tensor on the same memory, with the attributes of a paged one: for copies and files."""
-    plain = object.__new__(type(tensor).stands_for)
-    plain.__dict__.update(tensor.__dict__)
-    plain._array, plain._edge, plain._view = tensor._array, tensor._edge, None
-    plain._storage = None
-    return plain
-
-
-def copied(tensor: Any, memo: dict[int, Any]) -> Any:
-    """What `copy.deepcopy` makes of a paged tensor: an ordinary one."""
-    if id(tensor) not in memo:
-        plain = settled(tensor)
-        memo.setdefault(id(memo), []).append(plain)  # lives as long as the memo knows its identity
-        memo[id(tensor)] = plain.__deepcopy__(memo)
-    return memo[id(tensor)]
-
-
-def adopt(tensor: Any, kind: str, pager: Any) -> Page | None:
-    """Make a tensor's array a page; None where it is small, a view, or of another class."""
-    paged = PAGED.get(type(tensor))
-    array = tensor._array if paged is not None else None
-    if array is None or tensor._view is not None or array.nbytes < SMALL or not whole(array):
-        return None
-    storage = storage_of(tensor)
-    if type(storage) is not Storage or storage.root is not array:
-        return None
-    page = Page(array, kind, True, pager)
-    del array
-    _ARRAY.__set__(tensor, page)
-    tensor.__class__ = paged
-    storage.__class__ = PagedStorage
-    storage.root = page
-    return page
-
-
-def in_memory(tensor: Any) -> bool:
-    """Whether the array of a paged tensor is in memory."""
-    held = _ARRAY.__get__(tensor)
-    return held.__class__ is not Page or held.data is not None
-
-
-def release(tensor: Any) -> None:
-    """Make a paged tensor an ordinary one again, its array in memory."""
-    held = _ARRAY.__get__(tensor)
-    storage = tensor._storage
-    if type(storage) is PagedStorage:
-        array = storage.root
-        storage.__class__ = Storage  # type: ignore[assignment]
-        storage.root = array
-    if held.__class__ is Page:
-        _ARRAY.__set__(tensor, held.get())
-    tensor.__class__ = type(tensor).stands_for
 
 
 def whole(array: Any) -> bool:

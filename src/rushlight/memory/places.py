@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from rushlight.engine.node import Node
 from rushlight.engine.saved import PackedResults
+from rushlight.memory.paged import complete, present
 from rushlight.memory.recording import CATEGORIES
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -53,7 +56,7 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node keeps for its backward, without those that hooks packed."""
     for item in (*several(node, "saved"), *several(node, "outs")):
         if isinstance(item, Tensor):
-            yield item._held
+            yield present(item)
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
     aux = getattr(node, "aux", None)
@@ -63,7 +66,7 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
         item = None if entry is None else entry[0]
         if isinstance(item, Tensor):
-            yield item._held
+            yield present(item)
         elif isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array  # type: ignore[union-attr]
 
@@ -84,9 +87,9 @@ def of_modules(modules: list[Any], names: dict[int, str]) -> Iterator[Held]:
         for key, tensor in (*module._parameters.items(), *module._buffers.items()):
             if isinstance(tensor, Tensor):
                 name = f"{names.get(id(module), type(module).__name__)}.{key}"
-                yield from held(tensor._held, PARAMETER, name)
+                yield from held(present(tensor), PARAMETER, name)
                 if isinstance(tensor._grad, Tensor):
-                    yield from held(tensor._grad._held, GRADIENT, name)
+                    yield from held(present(tensor._grad), GRADIENT, name)
 
 
 def of_optimizer(optimizer: Any) -> Iterator[Held]:
@@ -94,28 +97,59 @@ def of_optimizer(optimizer: Any) -> Iterator[Held]:
     for state in optimizer.state.values():
         for key, value in state.items() if isinstance(state, dict) else ():
             if isinstance(value, Tensor):
-                yield from held(value._held, OPTIMIZER_STATE, key)
+                yield from held(present(value), OPTIMIZER_STATE, key)
+
+
+def in_frames() -> list[Any]:
+    """The local variables of the functions that run now, in all threads."""
+    found: list[Any] = []
+    for frame in sys._current_frames().values():
+        within: Any = frame
+        while within is not None:
+            if within.f_code is not in_frames.__code__:
+                names = within.f_locals
+                found += names.values()
+                if names.__class__ is dict and within.f_code.co_flags & inspect.CO_OPTIMIZED:
+                    names.clear()  # a copy that the frame would keep, and with it what the function drops
+            within = within.f_back
+        del frame
+    return found
+
+
+def collected() -> list[Any]:
+    """All objects that the collector of cycles knows, and those that `gc.freeze` hides, as far as others lead there."""
+    found = gc.get_objects()
+    if not gc.get_freeze_count():
+        return found
+    known = {id(x) for x in found}
+    todo = [*found, sys.modules, *in_frames()]
+    while todo:
+        reached = {id(x): x for x in gc.get_referents(*todo)}
+        todo = [x for key, x in reached.items() if key not in known and gc.is_tracked(x)]
+        known.update(map(id, todo))
+        found += todo
+    return found
 
 
 def everything() -> Iterator[Held]:
     """All that is held by objects of ours, the most telling category first: later ones may repeat a block."""
-    found = [x for x in gc.get_objects() if issubclass(type(x), (Tensor, Node, Module, Optimizer))]
+    found = [x for x in collected() if issubclass(type(x), (Tensor, Node, Module, Optimizer))]
     modules = [x for x in found if isinstance(x, Module) and "_modules" in x.__dict__]
     yield from of_modules(modules, names_of_modules(modules))
-    tensors = [x for x in found if isinstance(x, Tensor)]
+    tensors = [x for x in found if isinstance(x, Tensor) and complete(x)]
     for t in tensors:
         if isinstance(t, Parameter):
-            yield from held(t._held, PARAMETER, "parameter")
+            yield from held(present(t), PARAMETER, "parameter")
     for t in tensors:
         if isinstance(t._grad, Tensor):
-            yield from held(t._grad._held, GRADIENT, "gradient")
+            yield from held(present(t._grad), GRADIENT, "gradient")
     for optimizer in (x for x in found if isinstance(x, Optimizer)):
         yield from of_optimizer(optimizer)
     for node in (x for x in found if isinstance(x, Node)):
         for array in saved_arrays(node):
             yield from held(array, ACTIVATION, node.name())
     for t in tensors:
-        yield from held(t._held, UNKNOWN, "tensor")
+        yield from held(present(t), UNKNOWN, "tensor")
 
 
 def distinct() -> dict[int, Held]:

@@ -18,7 +18,7 @@ from rushlight.ops.registry import NAMESPACES, function
 from rushlight.ops.strided import view_at
 from rushlight.signs import turn, turned
 from rushlight.state import modes
-from rushlight.storage import Storage, move, root_of, settle, storage_of
+from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
 from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap
 
@@ -210,6 +210,7 @@ def attributes(t: Tensor) -> dict[str, Any]:
 
 def like_class(t: Tensor, cls: Any) -> Tensor:
     """A new tensor as an object of a subclass."""
+    cls = getattr(cls, "stands_for", cls)
     if cls is Tensor:
         return t
     subclasses.note(cls)
@@ -238,7 +239,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
     fresh = like_class(wrap(copied(self, memo)), self.__class__)
-    fresh._storage = None if self._bits else memo.get(-id(root_of(self._array)))
+    fresh._storage = None if self._bits else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh
     fresh.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self._edge is not None:
@@ -259,7 +260,7 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Any:
     dense = root.flags.c_contiguous or root.flags.f_contiguous
     if t._storage is None or not dense or not array.size:
         return array.copy() if array.flags.c_contiguous else np.array(array, order="K", subok=False)
-    fresh = storage_copied(root, memo)
+    fresh = storage_copied(t._storage.owner, memo)
     if root is array:
         return fresh.root
     offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]

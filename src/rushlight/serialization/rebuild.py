@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import storage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
@@ -15,8 +16,14 @@ from rushlight.tensor import Tensor, wrap
 class Stored:
     """A storage read from a file: an array of its elements, shared by the tensors made on it."""
 
-    def __init__(self, array: Any, storage: Storage | None = None):
-        self.array, self.storage = array, storage
+    def __init__(self, array: Any):
+        self._read: Any = array  # until a tensor is made of it: what that lies on may be sent elsewhere
+        self.storage: Storage | None = None
+
+    @property
+    def array(self) -> Any:
+        """The elements."""
+        return self._read if self.storage is None else self.storage.root
 
     def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: Any = None) -> Tensor:
         """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
@@ -38,6 +45,8 @@ class Stored:
 
     def _take_shape(self, array: Any, size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Give the memory itself the shape of its first tensor, if that is all of it: no view is left to hold it."""
+        if array is self.array and array.shape == size and array.strides == strides:
+            return True  # another tensor on all of it
         if (
             self.storage is not None
             or array is not self.array
@@ -50,10 +59,13 @@ class Stored:
 
     def _share(self, array: Any) -> Tensor:
         t = wrap(array)
+        if not array.size:
+            return t
         if self.storage is None:
-            self.storage = Storage(array)
-        if array.size:
-            t._storage = self.storage
+            self.storage, self._read = Storage(array), None
+        t._storage = self.storage
+        if storage.guests is not None:
+            storage.guests(t)
         return t
 
 

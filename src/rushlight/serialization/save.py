@@ -20,7 +20,7 @@ from rushlight.serialization.atomic import replacing
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
 from rushlight.size import Size
-from rushlight.storage import Storage, root_of
+from rushlight.storage import Storage, memory, owner_of, root_of
 from rushlight.tensor import Tensor, layout
 
 
@@ -35,25 +35,50 @@ class Name:
 
 
 class Bytes:
-    """The memory behind one or more tensors, numbered in the order of the file."""
+    """The memory behind one or more tensors, numbered in the order of the file.
 
-    def __init__(self, root: Any, key: str):
-        low, high = np.lib.array_utils.byte_bounds(root)
-        if not root.size:
-            high = low
-        self.low, self.size, self.key, self.root = low, high - low, key, root
+    owner: the array, or what brings it back where it is elsewhere: it is in memory only while it is written.
+    """
+
+    def __init__(self, owner: Any, key: str):
+        self.owner, self.key = owner, key
+        self.size: int = owner.nbytes
+        if owner.__class__ is np.ndarray and not owner.flags.forc:
+            low, high = np.lib.array_utils.byte_bounds(owner)
+            self.size = high - low if owner.size else 0
         self.kind: StorageType | None = None
         self.identity: tuple[Any, ...] = ()
+
+    def present(self) -> Any:
+        """The array, None while it is elsewhere."""
+        return self.owner if self.owner.__class__ is np.ndarray else self.owner.data
 
     def bytes(self) -> Any:
         """All of it, not copied."""
         if not self.size:
             return b""
-        if self.root.flags.forc:
-            return memoryview(self.root.reshape(-1, order="A").view(np.uint8))
+        root = memory(self.owner)
+        if root.flags.forc:
+            return memoryview(root.reshape(-1, order="A").view(np.uint8))
         import ctypes
 
-        return memoryview((ctypes.c_ubyte * self.size).from_address(self.low)).cast("B")
+        return memoryview((ctypes.c_ubyte * self.size).from_address(start_of(root))).cast("B")
+
+
+def place_of(t: Tensor) -> tuple[Any, Any, int]:
+    """An array with the shape, strides and dtype of a tensor, the owner of the memory, and where in it it starts, in bytes."""
+    elsewhere = t._on_disk() if t._elsewhere else None
+    if elsewhere is not None:
+        return (*elsewhere, 0)
+    array, owner = t._held, owner_of(t)
+    if array.size and (min(array.strides, default=0) < 0 or any(s % array.itemsize for s in array.strides)):
+        array = owner = np.ascontiguousarray(array)
+    return array, owner, start_of(array) - start_of(root_of(array)) if array.size else 0
+
+
+def start_of(root: Any) -> int:
+    """The address of the first byte of an array."""
+    return int(np.lib.array_utils.byte_bounds(root)[0])
 
 
 _TENSOR = Name("torch._utils", "_rebuild_tensor_v2")
@@ -73,7 +98,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def __init__(self, file: IO[bytes], protocol: int):
         super().__init__(file, protocol)
-        self.storages: dict[int, Bytes] = {}
+        self.storages: dict[int, Bytes] = {}  # by owner: several owners may be of one array
+        self._arrays: dict[int, Bytes] = {}  # by the array, while it is there
         self._names: dict[Any, Name] = {}
 
     def save_name(self, name: Name) -> None:
@@ -124,6 +150,12 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return (_WITH_TYPE, (function, _TENSOR_TYPE, args, state)) if state else (function, args)
         return _WITH_TYPE, (function, kind, args, state)
 
+    def _on_array(self, owner: Any) -> Bytes | None:
+        """The memory of `owner` where it has a name already under which another owner of the same array was met."""
+        array = owner if owner.__class__ is np.ndarray else owner.data
+        found = self._arrays.get(id(array))
+        return found if array is not None and found is not None and found.present() is array else None
+
     @property
     def _keep(self) -> list[Any]:
         """Temporary objects that must live as long as the memo that knows their identity."""
@@ -132,12 +164,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def _plain(self, t: Tensor) -> tuple[Name, tuple[Any, ...]]:
         """PyTorch's constructor of a tensor and its arguments."""
-        array = t._held
-        if array.size and (min(array.strides, default=0) < 0 or any(s % array.itemsize for s in array.strides)):
-            array = np.ascontiguousarray(array)
-            self._keep.append(array)
-        storage = self._storage(array, t.dtype)
-        start = array.__array_interface__["data"][0] - storage.low if array.size else 0
+        array, owner, start = place_of(t)
+        storage = self._storage(owner, array, t.dtype)
         if start % array.itemsize:
             raise pickle.PicklingError(f"a tensor of {t.dtype} that starts {start} bytes into its storage: clone() it")
         stride = tuple(s // array.itemsize for s in array.strides)
@@ -147,11 +175,14 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             args = (*args, {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t._bits & bit})
         return (_TENSOR_OF_DTYPE if storage.kind is UNTYPED else _TENSOR), args
 
-    def _storage(self, array: Any, dtype: Any) -> Bytes:
-        root = root_of(array)
-        storage = self.storages.get(id(root))
+    def _storage(self, owner: Any, array: Any, dtype: Any) -> Bytes:
+        storage = self.storages.get(id(owner)) or self._on_array(owner)
         if storage is None:
-            storage = self.storages[id(root)] = Bytes(root, str(len(self.storages)))
+            storage = Bytes(owner, str(len(self.storages)))
+            self._arrays[id(storage.present())] = storage
+        if id(owner) not in self.storages:
+            self.storages[id(owner)] = storage
+            self._keep.append(owner)
         kind = STORAGE_TYPES.get(dtype, UNTYPED)
         if storage.kind is None:
             storage.kind = kind
@@ -227,6 +258,6 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
         archive.write(".format_version", b"1")
         archive.write(".storage_alignment", b"64")
         archive.write("byteorder", sys.byteorder.encode())
-        for storage in pickler.storages.values():
+        for storage in {x.key: x for x in pickler.storages.values()}.values():
             archive.write(f"data/{storage.key}", storage.bytes())
         archive.write("version", b"3\n")
