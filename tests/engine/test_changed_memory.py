@@ -98,6 +98,37 @@ def test_set_shares_memory_but_no_version_counter() -> None:
     assert x.tolist() == [3, 3, 3]
 
 
+def test_set_to_memory_of_what_requires_grad_is_refused_while_gradients_are_recorded() -> None:
+    p, x = torch.ones(2, requires_grad=True), torch.zeros(2)
+    for source in (p, p * 2):
+        with pytest.raises(RuntimeError, match=r"set_: the source requires grad.*detach\(\)"):
+            x.set_(source)
+    with pytest.raises(RuntimeError, match="set_: cannot be called on a tensor that was computed with a graph"):
+        (p * 2).set_(x)
+    x.set_(p.detach())
+    with torch.no_grad():
+        x.set_(p)
+    assert x.data_ptr() == p.data_ptr() and not x.requires_grad
+
+
+def test_the_gradient_of_a_leaf_of_another_shape_by_now_is_refused() -> None:
+    p = torch.ones(1, 2, 3, requires_grad=True)
+    total = p.cumsum(0).sum()
+    with torch.no_grad():
+        p.transpose_(0, 1)
+    with pytest.raises(RuntimeError, match=r"invalid gradient for a leaf: got shape \[1, 2, 3\], expected \[2, 1, 3\]"):
+        total.backward()
+
+
+def test_the_shape_of_a_view_changed_without_gradients_is_in_its_history() -> None:
+    p = torch.tensor([[[1.0], [2.0]]], requires_grad=True)
+    v = p[:]
+    with torch.no_grad():
+        v.transpose_(0, 1)
+    (v * torch.tensor([[[10.0]], [[20.0]]])).sum().backward()
+    assert p.grad.tolist() == [[[10.0], [20.0]]]
+
+
 def test_set_of_a_storage_of_another_dtype_is_refused() -> None:
     with pytest.raises(RuntimeError, match="Expected a Storage of type"):
         torch.ones(3).set_(torch.ones(3, dtype=torch.float64).storage())

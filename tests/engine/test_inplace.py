@@ -115,3 +115,44 @@ def test_detach_shares_memory_and_version_but_no_history():
     d.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace"):
         z.backward()
+
+
+FRESH = {
+    "a batch times a matrix": lambda a: a @ torch.ones(2, 3),
+    "a batch times a vector": lambda a: a @ torch.ones(2),
+    "a vector times a batch": lambda a: torch.ones(2) @ a,
+    "kron": lambda a: torch.kron(a[0], torch.ones(2, 1)),
+    "combinations": lambda a: torch.combinations(a[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_results_are_no_views_whatever_they_are_made_by(name):
+    a, p = torch.ones(2, 2, 2), torch.tensor(3.0, requires_grad=True)
+    with torch.no_grad():
+        y = FRESH[name](a)
+    assert not y._is_view()
+    count = y.sum().item()
+    y.mul_(p).sum().backward()
+    assert p.grad.item() == count
+    x = torch.ones(2, 2, 2, requires_grad=True)
+    y = FRESH[name](x)
+    y.mul_(2)
+    y.sum().backward()
+    assert x.grad.sum() == 2 * torch.autograd.grad(FRESH[name](x).sum(), x)[0].sum()
+    t = torch.func.jvp(lambda x: FRESH[name](x).mul_(x.sum()), (a,), (a,))[1]
+    assert t.equal(2 * FRESH[name](a) * a.sum())
+
+
+@pytest.mark.parametrize(
+    "change", [lambda y: y[0].fill_(1), lambda y: y.fill_diagonal_(1.0), lambda y: y.view(-1).add_(1)]
+)
+def test_a_change_of_a_view_that_saved_nothing_is_freed_all_the_same(change):
+    x = torch.ones(2, 2, requires_grad=True)
+    y = x + x
+    change(y)
+    total = y.sum()
+    total.backward(retain_graph=True)
+    total.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        total.backward()

@@ -192,6 +192,31 @@ def test_another_dtype_on_the_same_bytes():
         torch.zeros(4, 2).t().view(torch.float64)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
+def test_bits_read_as_a_dtype_are_outside_the_graph(dtype):
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    for of in (x, x * 1):
+        v = of.view(getattr(torch, dtype))
+        assert not v.requires_grad and v.is_leaf and v.grad_fn is None and v._base is None
+        v.zero_()
+        assert of.tolist() == [0.0, 0.0] and of._version == v._version == 1
+
+
+@pytest.mark.parametrize("split", [lambda y: y.tensor_split(2), lambda y: torch.vsplit(y, 2), lambda y: y.tensor_split((2,)),
+                                   lambda y: y.view(4, 1)[:].tensor_split(2)])  # fmt: skip
+def test_parts_of_tensor_split_may_be_changed_in_place(split):
+    x = torch.tensor([[1.0], [2.0], [3.0], [4.0]], requires_grad=True)
+    y = x * 1
+    first, second = split(y)
+    first.mul_(3)
+    second[0] = first[1] * 2
+    (y.sum() + (second * 10).sum()).backward()
+    assert x.grad.tolist() == [[3.0], [3.0 + 11 * 2 * 3], [0.0], [11.0]]
+    for pieces in (y.split(2), first.chunk(2)[0].tensor_split(1)):
+        with pytest.raises(RuntimeError, match="multiple views"):
+            pieces[0].mul_(2)
+
+
 def test_a_loop_over_slices_adds_regions_alone():
     t = torch.ones(50, 1000, requires_grad=True)
     base = t * 1

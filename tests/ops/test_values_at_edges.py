@@ -52,6 +52,11 @@ def test_a_deviation_of_zero_has_a_tangent_of_zero():
     same(torch.func.hessian(torch.std)(x), np.zeros((3, 3)))
 
 
+def test_the_mean_of_no_complex_numbers_is_nan_in_both_parts():
+    for found in (torch.zeros(0, dtype=torch.complex64).mean(), torch.zeros(0, 2, dtype=torch.complex128).mean(0)[1]):
+        assert math.isnan(found.real.item()) and math.isnan(found.imag.item())
+
+
 def test_nan_is_left_out_before_a_sum_turns_to_integers():
     assert torch.nansum(torch.tensor([2.5, nan]), dtype=torch.int32).item() == 2
 

@@ -24,6 +24,9 @@ ONE_OPERATOR = (
     {"Neg", "Div", "ConjPhysical", "Conj"},
     {"DiagonalBackward", "DiagonalZeros"},
     {"RealPart", "Select", "ImagPart"},
+    {"Squeeze", "View"},  # of a product
+    {"CopySlices", "CopyInto", "IndexFill", "IndexCopy", "Fill"},  # a change of a whole tensor by an index
+    {"UnsafeSplitWithSizes", "UnsafeSplit", "Split"},
 )
 
 
@@ -70,6 +73,15 @@ def values_after_resize(difference: Difference) -> bool:
     return "resize_" in text(difference) and difference.what == "value"
 
 
+def several_at_one_place(difference: Difference) -> bool:
+    """Whether a change of several elements at one place in memory is refused."""
+    several = refused_by(difference, "refers to a single memory location")
+    return (
+        several
+        and re.search(r"\.(masked_fill|tri[ul]|copy)_\(|index_put_|\] [-+*]?= ", statement(difference)) is not None
+    )
+
+
 def packed_by_checkpoint(difference: Difference) -> bool:
     """Whether hooks around a checkpoint saw its inputs, or did not."""
     around = re.search(r"saved_tensors_hooks|allow_mutation|save_on_cpu", text(difference)) is not None
@@ -93,6 +105,16 @@ DECLARED: tuple[Declared, ...] = (
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
     Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),
     Declared("elements that `resize_` adds", values_after_resize),
+    Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),
+    Declared("`masked_fill_`, `index_put_`, `triu_`, `tril_` of expanded tensors", several_at_one_place),
+    Declared(
+        "gradient of a leaf whose shape was changed in place",
+        lambda d: refused_by(d, "invalid gradient for a leaf: got shape"),
+    ),
+    Declared(
+        "strides of a transposed or expanded tensor without elements",
+        lambda d: refused_by(d, "must be divisible by", "self.stride(-1) must be 1", by="reference"),
+    ),
     Declared("names in the graph of views that are changed afterwards", view_name),
     Declared("names in the graph", node_name),
     Declared(

@@ -7,22 +7,6 @@ from dataclasses import dataclass
 
 from .comparing import Difference
 
-NAMED = ("grad_fn", "output_nr")
-SHARED = (
-    "value",
-    "storage",
-    "offset",
-    "stride",
-    "version",
-    "shape",
-    "grad",
-    "leniency",
-    "outcome",
-    "is_leaf",
-    "requires_grad",
-    "output_nr",
-)
-
 
 @dataclass(frozen=True)
 class Known:
@@ -47,17 +31,7 @@ class Known:
         )
 
 
-KNOWN: tuple[Known, ...] = (
-    Known("set_, .data = and resize_ as changes, and of tensors with a graph", r"\.set_\(|\.data = |\.resize_(as_)?\("),
-    Known("view(dtype) keeps the gradient where PyTorch drops it", r"\.view\(torch\.\w+\)"),
-    Known(
-        "detach_, requires_grad_ of views",
-        r"(?m)^\s*v\d+\.(detach_|requires_grad_)\(",
-        r"",
-        ("outcome", "leniency", "is_leaf", "requires_grad", "grad"),
-    ),
-    Known("names and numbers of outputs in the graph", what=NAMED),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def known(difference: Difference) -> str | None:

@@ -13,7 +13,7 @@ from rushlight.dtypes import is_complex, real_of
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
-from rushlight.engine.saved import OfView
+from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import chain_of, follow_retained, refusal, replay
 from rushlight.signs import to_hold, turned
 from rushlight.state import Setting, modes
@@ -80,10 +80,11 @@ class CopySlices(Node):
     The gradient of the changed region goes through `fn`; the rest passes unchanged.
     """
 
-    __slots__ = ("chain", "fn", "strides", "turned")
+    __slots__ = ("chain", "fn", "released", "strides", "turned")
 
     def __init__(self, base: Tensor, chain: tuple[Any, ...], fn: Node):
         self.chain, self.fn, self.extra, self.seq = chain, fn, None, next_seq()
+        self.released = False  # a second backward is refused also where `fn` saved nothing
         self.shape, self.dtype = base._held.shape, base._held.dtype
         self.strides = None if base._held.flags.c_contiguous else base._held.strides
         self.turned = any(op is not None and op.turns for op in (getattr(step, "op", None) for step in chain))
@@ -116,6 +117,8 @@ class CopySlices(Node):
         return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node + 1)
 
     def run(self, g: Any, wanted: int) -> Any:
+        if self.released:
+            freed(self)
         whole = g if self.mine(g) else self.buffer(g)
         if self.turned:
             return self.run_turned(whole, wanted)
@@ -139,6 +142,8 @@ class CopySlices(Node):
         return grads
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
+        if self.released:
+            freed(self)
         with Setting("grad", True):
             if getattr(g._held, "interpreted", False):
                 whole = self.batch(g)
@@ -190,3 +195,4 @@ class CopySlices(Node):
 
     def release(self) -> None:
         self.fn.release()
+        self.released = True

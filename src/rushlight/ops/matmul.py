@@ -13,7 +13,7 @@ from rushlight.ops.compute import HALVES
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import function, op, publish
-from rushlight.ops.shape import permute_op, reshape_op, transpose_op
+from rushlight.ops.shape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.ops.views import held
 from rushlight.tensor import Tensor
 
@@ -249,11 +249,11 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
     """The remaining cases of `matmul`: vectors become matrices; one matrix for a whole batch, one product."""
     if len(s) == 1:
         found = matmul(reshape_op(input, (1, *s)), other)
-        return reshape_op(found, (*t[:-2], t[-1]))
+        return reshaped(found, (*t[:-2], t[-1]))
     if len(t) == 1:
-        return reshape_op(mv_op(flat(input), other), s[:-1])
+        return reshaped(mv_op(flat(input), other), s[:-1])
     if len(t) == 2:
-        return reshape_op(mm_op(flat(input), other), (*s[:-1], t[-1]))
+        return reshaped(mm_op(flat(input), other), (*s[:-1], t[-1]))
     if common_shape(s[:-2], t[:-2]) is None:
         raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast")
     return matmul_op(input, other)

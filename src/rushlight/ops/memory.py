@@ -29,10 +29,13 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     """Make this tensor share the memory of another tensor or of a storage; of nothing, make it empty.
 
     offset and stride count elements. It counts as a change in place. Raises RuntimeError for memory of another dtype, and
-    while gradients are recorded for tensors that require one.
+    while gradients are recorded for tensors that require one and to the memory of one that does.
     """
     if modes.grad and self.requires_grad and not self.is_leaf:
         raise RuntimeError("set_: cannot be called on a tensor that was computed with a graph: detach() it")
+    if modes.grad and isinstance(source, Tensor) and source.requires_grad:
+        raise RuntimeError("set_: the source requires grad, which the tensor on its memory would not: detach() the source, or "
+                           "call set_() under no_grad()")  # fmt: skip
     inplace.check(self, self.requires_grad)
     array = memory_of(self, source)
     if size is not None:

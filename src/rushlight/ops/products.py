@@ -13,7 +13,7 @@ from rushlight.ops.arith import conj
 from rushlight.ops.dims import wrap_dim, wrap_dims
 from rushlight.ops.matmul import addmm_op, check_expands, check_matrices, dot, mm, outer_op, same_dtype
 from rushlight.ops.registry import function
-from rushlight.ops.shape import reshape_op
+from rushlight.ops.shape import reshape_op, reshaped
 from rushlight.ops.views import permute, raw, unsqueeze
 from rushlight.signs import turn
 
@@ -182,7 +182,7 @@ def kron(input: Any, other: Any) -> Any:
     s, t = (1,) * (n - len(s)) + s, (1,) * (n - len(t)) + t
     left = reshape_op(input, tuple(k for size in s for k in (size, 1)))
     right = reshape_op(other, tuple(k for size in t for k in (1, size)))
-    return reshape_op(left * right, tuple(a * b for a, b in zip(s, t, strict=True)))
+    return reshaped(left * right, tuple(a * b for a, b in zip(s, t, strict=True)))
 
 
 # Chains of matrices --------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Ar
     if n:
         found /= n
     else:
-        found[...] = np.nan
+        found[...] = complex(np.nan, np.nan) if found.dtype.kind == "c" else np.nan
     return found.astype(input.dtype, copy=False)
 
 

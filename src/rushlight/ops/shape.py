@@ -15,6 +15,7 @@ from rushlight.ops.fast_views import at_once, made_copy, made_view, shares
 from rushlight.ops.formats import contiguous_format, viewable
 from rushlight.ops.pieces import raw
 from rushlight.ops.registry import function, op
+from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
@@ -81,6 +82,19 @@ tensor_functions["expand"] = broadcast
 def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """A result that nobody else has, in another shape.  (*) -> shape
+
+    It is no view: changing it in place depends on no mode in which it was made.
+    """
+    found = reshape_op(x, shape)
+    if isinstance(found, Tensor):
+        found._view = None
+        if found._dual_base is not None:
+            found._dual_base = None
+    return found
 
 
 def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from rushlight.ops.dims import wrap_dim
 from rushlight.ops.index_select import index_select_op
 from rushlight.ops.join import cat, gathered, stack
 from rushlight.ops.registry import function, op
-from rushlight.ops.shape import broadcast, reshape_op, slice_op
+from rushlight.ops.shape import broadcast, reshape_op, reshaped, slice_op
 from rushlight.ops.views import raw
 from rushlight.ops.views_more import atleast
 from rushlight.tensor import Tensor, wrap
@@ -174,7 +174,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     rows = np.array(list(choose(range(raw(input).size), r)), np.int64)
     if r == 0:
         return slice_op(reshape_op(input, (raw(input).size,)), (slice(0, 0), ...))
-    return reshape_op(index_select_op(input, rows.reshape(-1), 0), (len(rows), r))
+    return reshaped(index_select_op(input, rows.reshape(-1), 0), (len(rows), r))
 
 
 Tensor.combinations = combinations  # type: ignore[attr-defined]

@@ -33,14 +33,17 @@ def view_dtype_op(be: Any, input: Array, dtype: Any) -> Array:
 
 
 def view_as_dtype(input: Any, dtype: Any) -> Any:
-    """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion."""
+    """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion.
+
+    The result is outside the graph, as that of `detach`: other bits have no derivative.
+    """
     array = held(input)
     if getattr(input, "_bits", 0):
         kind = "conjugate view tensors" if input._bits & CONJ else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype: use "
                            "resolve_conj() and resolve_neg()")  # fmt: skip
     if array.dtype == dtype:
-        return reshape_op(input, array.shape)
+        return detach(input)
     old, new = array.itemsize, dtype.itemsize
     if old != new and not array.ndim:
         raise RuntimeError(f"self.dim() cannot be 0 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
@@ -51,7 +54,7 @@ def view_as_dtype(input: Any, dtype: Any) -> Any:
     if new > old and array.shape[-1] % (new // old):
         raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {dtypes.of(array.dtype)} as "
                            f"{dtypes.of(dtype)} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
-    return view_dtype_op(input, dtype)
+    return detach(view_dtype_op(detach(input), dtype))
 
 
 @function(method=True, aliases=("moveaxis",))

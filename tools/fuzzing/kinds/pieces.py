@@ -193,6 +193,17 @@ def overlaps(x: Any) -> bool:
     return False
 
 
+def replaceable(w: Writer, x: str) -> bool:
+    """Whether other memory can be put below a tensor without that its history then tells of memory that is not its own."""
+    tensor = value(w, x)
+    return not (tensor._is_view() or (tensor.is_leaf and tensor.requires_grad))
+
+
+def same_kind(w: Writer, x: str) -> str:
+    """A tensor of the same dtype."""
+    return w.rng.choice([name for name in w.tensors() if value(w, name).dtype == value(w, x).dtype])
+
+
 def smaller_shape(w: Writer, x: str) -> str:
     """A shape of no more elements than the tensor has."""
     fitting = [text for text, count in (("2", 2), ("3, 2", 6), ("1, 2", 2), ("4", 4)) if count <= value(w, x).numel()]
@@ -256,11 +267,17 @@ RARE_CHANGES: dict[str, Piece] = {
     "resize_as_": lambda w, x: (
         f"{x}.resize_as_({w.rng.choice([n for n in w.tensors() if value(w, n).numel() <= value(w, x).numel()])})"
     ),
-    "set_": lambda w, x: f"{x}.set_({w.rng.choice(w.tensors())}{w.rng.choice(('', '.detach()', '.storage()'))})",
-    "data =": lambda w, x: f"{x}.data = {w.rng.choice(w.tensors())}{w.rng.choice(('', '.detach()', '.clone()'))}",
+    "set_": lambda w, x: (
+        f"{x}.set_({w.rng.choice(w.tensors())}{w.rng.choice(('', '.detach()', '.storage()'))})"
+        if replaceable(w, x)
+        else x
+    ),
+    "data =": lambda w, x: (
+        f"{x}.data = {same_kind(w, x)}{w.rng.choice(('', '.detach()', '.clone()'))}" if replaceable(w, x) else x
+    ),
     "requires_grad =": lambda w, x: f"{x}.requires_grad = {w.rng.choice(('True', 'False'))}",
     "grad =": lambda w, x: (
-        f"{x}.grad = {w.rng.choice(('None', 'torch.ones_like(' + x + ')', w.rng.choice(w.tensors())))}"
+        f"{x}.grad = {w.rng.choice(('None', 'torch.ones_like(' + x + ')', w.rng.choice(w.tensors()) + '.clone()'))}"
     ),
     "retain_grad": lambda w, x: f"{x}.retain_grad()",
     "share": lambda w, x: f"{x}.swapaxes_(0, {dim(w, x)})",
