@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.state import modes
+
 
 def root_of(array: Any) -> Any:
     """The array that owns the memory of `array`: the end of its chain of bases."""
@@ -137,6 +139,15 @@ def storage_of(tensor: Any) -> Storage:
     if storage is None:
         storage = tensor._storage = (InferenceStorage if tensor._inference else Storage)(tensor._held)
     return storage  # type: ignore[no-any-return]
+
+
+def refuse_inference(tensor: Any) -> None:
+    """Raise RuntimeError for an inference tensor that is to be changed outside of inference mode."""
+    if tensor._inference and not modes.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "normal tensor before doing inplace update."
+        )
 
 
 def bump(tensor: Any) -> None:

@@ -250,3 +250,33 @@ def test_derivatives_of_a_function_that_changes_a_view_and_saves_it() -> None:
 
     x = torch.tensor([[0.5, 0.2], [0.1, 0.3]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(f, x) and torch.autograd.gradgradcheck(f, x)
+
+
+def test_what_is_saved_is_looked_at_where_the_call_is_recorded() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(7)
+        return x * 2
+
+    assert function(forward).apply(torch.ones(1)).item() == 2
+    with pytest.raises(TypeError, match="argument 0 is of type int"):
+        function(forward).apply(torch.ones(1, requires_grad=True))
+
+
+def test_an_input_returned_as_it_is_cannot_be_saved_for_forward_by_setup_context() -> None:
+    class F(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_forward(*inputs)
+
+    with pytest.raises(RuntimeError, match="returned as-is"):
+        F.apply(torch.ones(1))
+
+
+def test_a_tangent_for_an_output_that_is_none_is_passed_over() -> None:
+    both = function(lambda ctx, x: (x * 2, None), jvp=lambda ctx, t: (t * 2, t))
+    x = torch.ones(1)
+    assert torch.func.jvp(lambda x: both.apply(x)[0], (x,), (x,))[1].item() == 2

@@ -114,3 +114,20 @@ def test_nothing_is_recorded_in_inference_mode_though_gradients_are_switched_on(
             assert not torch.is_grad_enabled()
         assert torch.is_grad_enabled()
     assert torch.is_grad_enabled() and (x * 2).requires_grad
+
+
+def test_a_gradient_that_is_an_inference_tensor_is_added_to_in_inference_mode_alone():
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        x.grad = torch.ones(2)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        x.backward(torch.ones(2))
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_what_requires_grad_is_shown_to_numpy_where_gradients_are_off_alone():
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        assert x.numpy().tolist() == [1.0, 1.0]
+        with torch.enable_grad(), pytest.raises(RuntimeError, match="requires grad"):
+            x.numpy()

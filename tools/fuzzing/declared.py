@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .comparing import Difference
+from .declared_graphs import GRAPHS
 from .declared_operators import OPERATORS
 from .declaring import Declared, refused_by, statement, text
 
@@ -129,4 +130,4 @@ DECLARED: tuple[Declared, ...] = (
 
 def declared(difference: Difference) -> bool:
     """Whether the page of differences names this one."""
-    return any(entry.applies(difference) for entry in (*DECLARED, *OPERATORS))
+    return any(entry.applies(difference) for entry in (*DECLARED, *GRAPHS, *OPERATORS))

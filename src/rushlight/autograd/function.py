@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import events
-from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients
+from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
@@ -45,12 +45,10 @@ class FunctionCtx:
         return f"{self._function.__name__}Backward"
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context."""
-        for i, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
-                )
+        """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context.
+
+        TypeError for anything else where the call is recorded.
+        """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -114,6 +112,7 @@ class FunctionCtx:
 
     def _save(self, node: FunctionNode, outputs: list[Any]) -> None:
         """Turn what the user saved into what the context keeps."""
+        check_saved(self.to_save)
         hooks = saved_hooks()
         saved: list[Any] = []
         for t in self.to_save:
@@ -398,8 +397,9 @@ def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list
     """The inputs that are outputs as they are, unchanged.  RuntimeError where one is saved, if setup_context is overridden."""
     found = [x for x in args if isinstance(x, Tensor) and any(x is out for out in outputs)
              and not any(x is t for t in ctx.dirty_tensors)]  # fmt: skip
-    if found and ctx._function.setup_context is not Function.setup_context and ctx.to_save:
-        if any(t is x and differentiable(ctx, x) for t in ctx.to_save for x in found):
+    if found and ctx._function.setup_context is not Function.setup_context:
+        kept = (*ctx.to_save, *ctx.saved_for_forward)
+        if any(t is x and (differentiable(ctx, x) or not x.requires_grad) for t in kept for x in found):
             raise RuntimeError(
                 "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
                 "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "

@@ -41,6 +41,15 @@ def check_gradients(name: str, results: list[Any], edges: Any, tensors: Any) -> 
     return results
 
 
+def check_saved(values: Any) -> None:
+    """Raise TypeError for what is neither a tensor nor None among what a custom function saves for backward."""
+    for i, t in enumerate(values):
+        if t is not None and not isinstance(t, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
+            )
+
+
 def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
     """Raise RuntimeError unless gradient `i` can be summed to the shape of its argument and is as real as that."""
     like = edge._array if isinstance(edge, Tensor) else edge

@@ -37,7 +37,7 @@ def push(ctx: Any, args: tuple[Any, ...], results: Any, constant: tuple[int, ...
             set_mode("levels", former)
             ctx._pushing = False
         for k, (out, t) in enumerate(zip(outputs, checked(ctx, outputs, found), strict=True)):
-            if t is None:
+            if t is None or out is None:
                 continue
             if k in constant or not isinstance(out, Tensor) or out._array.dtype.kind in "biu":
                 raise RuntimeError(f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "

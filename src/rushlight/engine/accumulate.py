@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.handles import Hooks
 from rushlight.signs import to_hold
-from rushlight.storage import bump, dependents, settle
+from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -132,6 +132,7 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
     if grad is None:
         leaf._grad = wrap(owned_copy(g, leaf._array))
     else:  # in place, also where the gradient before has a graph, which goes on as it is
+        refuse_inference(grad)
         if dependents:
             settle(grad._held)
         if grad._bits:

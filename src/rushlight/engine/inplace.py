@@ -17,7 +17,7 @@ from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import chain_of, follow_retained, refusal, replay
 from rushlight.signs import to_hold, turned
 from rushlight.state import Setting, modes
-from rushlight.storage import bump, dependents, settle
+from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 
@@ -26,11 +26,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
 
     requires_grad: whether the change would make its result require grad.
     """
-    if tensor._inference and not modes.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
-            "normal tensor before doing inplace update."
-        )
+    refuse_inference(tensor)
     if dependents:
         settle(tensor._held)
     if not modes.grad:

@@ -177,7 +177,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
     Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
     """
-    if not force and modes.grad and edge_of(self) is not None:
+    if not force and (modes.grad or modes.grad_asked) and edge_of(self) is not None:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._bits and not force:
         word = "conj" if self._bits & CONJ else "neg"
