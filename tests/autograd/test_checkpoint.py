@@ -268,6 +268,7 @@ def test_debug_lists_operators():
     with set_checkpoint_debug_enabled(True), pytest.raises(CheckpointError) as info:
         again(g, a).sum().backward()
     text = str(info.value)
+    assert "You are seeing this error because you passed `debug=True` to checkpoint" in text
     assert "during the original forward" in text and "sin([4])" in text and "cos([4])" in text and HERE in text
 
 

@@ -459,3 +459,12 @@ def test_a_loss_of_operands_that_broadcast_either_way(shapes: Any) -> None:
         duals = [fwd.make_dual(x.detach(), torch.ones_like(x)) for x in (given, other)]
         found = fwd.unpack_dual(torch.nn.functional.kl_div(*duals, reduction="sum")).tangent
     assert found.item() == pytest.approx(want.item())
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("igamma", lambda x: torch.igamma(x, x)), ("zeta", lambda x: torch.special.zeta(x, x))],
+)
+def test_operators_without_a_derivative_say_so_of_forward_mode(name, function):
+    with pytest.raises(NotImplementedError, match=f"Trying to use forward AD with {name} that does not support it"):
+        torch.func.jvp(function, (torch.ones(2) * 2,), (torch.ones(2),))

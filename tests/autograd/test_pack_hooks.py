@@ -3,6 +3,8 @@
 import gc
 import weakref
 
+import pytest
+
 import rushlight as torch
 from rushlight.autograd.graph import saved_tensors_hooks
 
@@ -52,3 +54,46 @@ def test_a_result_comes_outside_of_its_graph_so_that_nothing_closes_a_cycle() ->
         assert node() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("operator", "argument", "function"),
+    [("mul", "other", lambda x: x * x), ("exp", "out", torch.exp), ("mm", "mat2", lambda x: x @ x)],
+)
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [(lambda t: t.detach()[:1], r"shape \[1, 2\]"), (lambda t: t.detach().double(), r"dtype torch\.float64"),
+     (lambda t: t.detach().half(), r"dtype torch\.float16")],
+)  # fmt: skip
+def test_an_unpack_hook_that_gives_something_else_is_told_what_was_packed(operator, argument, function, wrong, shown):
+    x = torch.ones(2, 2, requires_grad=True)
+    with saved_tensors_hooks(lambda t: t, wrong):
+        y = function(x)
+    pattern = rf"unpack_hook for '{argument}', which {operator} saved has .*{shown}.*packed has shape \[2, 2\] and dtype torch\.float32"
+    with pytest.raises(RuntimeError, match=pattern):
+        y.sum().backward()
+
+
+def test_hooks_give_back_the_very_tensor_that_does_not_require_grad():
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            seen[:] = ctx.saved_tensors
+            return g * seen[1], None
+
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2)
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        y, z = Product.apply(x, w), x * w
+    y.sum().backward()
+    assert seen[0] is not x and seen[0].requires_grad
+    assert seen[1] is w
+    assert z.grad_fn._saved_other is w
+    torch.utils.checkpoint.checkpoint(lambda x: Product.apply(x, w), x, use_reentrant=False).sum().backward()
+    assert seen[1] is w

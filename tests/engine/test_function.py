@@ -218,3 +218,71 @@ def test_attributes_of_ctx_may_have_any_name():
     assert x.grad.tolist() == [[2.0] * 3] * 2 and y.grad_fn.ctx.count == 2
     with pytest.raises(AttributeError):
         y.grad_fn.nothing
+
+
+class Exp(torch.autograd.Function):
+    """Saves its result for backward and for jvp."""
+
+    @staticmethod
+    def forward(x):
+        return x.exp(), x.sin()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*output)
+        ctx.save_for_forward(*output, *inputs)
+
+    @staticmethod
+    def backward(ctx, g, _):
+        return g * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.saved_tensors[0], t * ctx.saved_tensors[2].cos()
+
+
+@pytest.mark.parametrize("dual", [False, True])
+def test_saved_results_close_no_cycle(dual):
+    gc.collect()
+    gc.disable()
+    try:
+        with torch.autograd.forward_ad.dual_level():
+            x = torch.ones(2, requires_grad=True)
+            y, z = Exp.apply(torch.autograd.forward_ad.make_dual(x, torch.ones(2)) if dual else x)
+            assert dual == (torch.autograd.forward_ad.unpack_dual(z).tangent is not None)
+        seen = [weakref.ref(t) for t in (y, z, y.grad_fn)]
+        del y, z
+        assert [ref() for ref in seen] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_arguments_by_keyword_alone_do_not_get_lost():
+    class Scaled(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, *, by=1):
+            return x * by
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Older(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, *, by):
+            return x * by
+
+    x = torch.ones(2)
+    assert Scaled.apply(x).tolist() == [1, 1]
+    assert Older.apply(x, by=3).tolist() == [3, 3]
+    for function in (Scaled, Older):
+        with pytest.raises(NotImplementedError, match=r"kwarg-only Tensor args.*got by"):
+            torch.func.vmap(lambda x: function.apply(x, by=torch.tensor(2)))(x)  # noqa: B023
+    with pytest.raises(NotImplementedError, match=r"kwarg-only Tensor args.*got by"):
+        Scaled.apply(x, by=2)

@@ -102,7 +102,7 @@ MISUSE: list[tuple[type[Exception], str, Any]] = [
     (RuntimeError, "data-dependent control flow", lambda x: vmap(lambda a: a if a.sum() > 0 else -a)(x)),
     (RuntimeError, r"calling .tolist\(\)", lambda x: vmap(lambda a: a.tolist())(x)),
     (RuntimeError, "vmap: It looks like", lambda x: vmap(lambda a: a.numpy())(x)),
-    (RuntimeError, "vmap: It looks like", lambda x: vmap(lambda a: a.nonzero())(x)),
+    (RuntimeError, "vmap: We do not support batching operators that can output dynamic shape", lambda x: vmap(lambda a: a.nonzero())(x)),
     (RuntimeError, "dynamic shape", lambda x: vmap(lambda a: a[a > 0])(x)),
     (RuntimeError, "dynamic shape", lambda x: vmap(lambda a: a.masked_select(a > 0))(x)),
     (RuntimeError, "randomness error mode", lambda x: vmap(lambda a: a + torch.rand(2))(x)),
@@ -455,3 +455,16 @@ def test_leading_dimensions_of_samples_broadcast(solve: Any, dims: Any) -> None:
     given = [x if dim == 0 else x[0] for x, dim in zip((a, b), dims, strict=True)]
     want = [solve(*(x[i] if dim == 0 else x for x, dim in zip(given, dims, strict=True))) for i in range(3)]
     same(vmap(solve, dims)(*given), torch.stack(want), 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("nonzero", torch.nonzero), ("nonzero", torch.where), ("nonzero", torch.argwhere), ("unique", torch.unique),
+     ("unique_consecutive", torch.unique_consecutive), ("masked_select", lambda x: x.masked_select(x > 0)),
+     ("nonzero", lambda x: x.nonzero(as_tuple=True))],
+)  # fmt: skip
+def test_results_whose_shape_depends_on_values_are_refused_by_name(name, function):
+    with pytest.raises(
+        RuntimeError, match=f"do not support batching operators that can output dynamic shape.* over {name}"
+    ):
+        torch.func.vmap(function)(torch.ones(2, 3))

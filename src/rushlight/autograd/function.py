@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -298,12 +298,14 @@ class Function:
         if cls.__dict__.get("_node_class") is None:
             cls._node_class = type(f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": ()})
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
-            args, kwargs = with_defaults(cls.forward, args, kwargs), {}
+            args, kwargs = with_defaults(cls, args, kwargs), {}
         if special.count and modes.levels:
             level = next((level for level in reversed(modes.levels) if level.owns(tuple(tree_leaves(args)))), None)
             if hasattr(level, "randomness"):
                 from rushlight.autograd import function_vmap
 
+                if kwargs:
+                    refuse_keywords(cls, kwargs, "inside vmap")
                 return function_vmap.apply(level, cls, args)
         edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
         ctx = FunctionCtx(cls, tuple(e is not None for e in edges))
@@ -347,13 +349,26 @@ def _positional(fn: Any) -> int:
     return int(fn.__code__.co_argcount) if hasattr(fn, "__code__") else 0
 
 
-def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of forward by position, its defaults included."""
+def with_defaults(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of forward by position, its defaults included.
+
+    Raises NotImplementedError for one that can be given by keyword only: setup_context would not be told of it.
+    """
     import inspect
 
-    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    if bound.kwargs:
+        refuse_keywords(cls, bound.kwargs, "where setup_context is overridden")
     bound.apply_defaults()
     return bound.args
+
+
+def refuse_keywords(cls: Any, kwargs: dict[str, Any], where: str) -> NoReturn:
+    """Raise NotImplementedError for arguments that are given by keyword where they would get lost."""
+    raise NotImplementedError(
+        f"{cls.__name__}.apply(): kwarg-only Tensor args, and other arguments by keyword alone, are not possible {where}: got "
+        f"{', '.join(kwargs)}. Give them by position"
+    )
 
 
 def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:

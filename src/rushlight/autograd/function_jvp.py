@@ -47,7 +47,6 @@ def push(ctx: Any, args: tuple[Any, ...], results: Any, constant: tuple[int, ...
             else:
                 level.give(out, t)
                 link(out, args, t, given, ctx)
-    ctx.saved_for_forward = ()
     for kept, nr, _ in (entry for entry in ctx._saved or () if entry is not None):
         if nr is not None and hasattr(kept, "tangents") and nr.__class__ is int:  # an output that was saved
             kept.tangents = outputs[nr]._tangents

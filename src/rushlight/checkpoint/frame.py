@@ -199,7 +199,8 @@ class Recall:
         if frame.check != "none":
             compare(frame.records[index], record_of(value, frame.check), index)
         if frame.holders[index]() is not None:
-            self.found[index] = detached(value) if isinstance(value, Tensor) else value  # without the second graph
+            within = isinstance(value, Tensor) and (value.requires_grad or value._tangents is not None)
+            self.found[index] = detached(value) if within else value  # without the second graph
             self.waiting -= 1
         if self.waiting == 0 and (frame.early_stop or not frame.complete):
             raise Stop(frame)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
+from numpy import ndarray
+
+from rushlight import dtypes
 from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
@@ -78,7 +81,7 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("hooks", "outer", "packed", "stages", "tangents", "where")
+    __slots__ = ("hooks", "like", "outer", "packed", "stages", "tangents", "where")
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: Any, where: Any = None, own: bool = False):
@@ -88,6 +91,8 @@ class Packed:
         tensor is a result of the node that keeps this: hooks see it detached, or what they keep would close a cycle.
         """
         self.hooks, self.tangents, self.where = hooks, tensor._tangents, where
+        held = tensor._held
+        self.like: Any = (held.shape, held.dtype) if held.__class__ is ndarray else None
         self.outer = outer_edges(tensor, own)
         former, modes.saving = modes.saving, where
         try:
@@ -111,7 +116,22 @@ class Packed:
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
             )
+        if self.like is not None and value._held.__class__ is ndarray:
+            self.check(value)
         return value
+
+    def check(self, value: Tensor) -> None:
+        """Raise RuntimeError for a tensor of another shape or dtype than the one that was packed."""
+        shape, dtype = self.like
+        held = value._held
+        if held.shape == shape and held.dtype == dtype:
+            return
+        what, who = ("a tensor", "") if self.where is None else (repr(self.where[1]), f", which {self.where[0]} saved")
+        raise RuntimeError(
+            f"Output of saved tensor unpack_hook for {what}{who} has shape {list(held.shape)} and dtype {value.dtype}, but the "
+            f"tensor that was packed has shape {list(shape)} and dtype {dtypes.of(dtype)}: an unpack_hook must give back what "
+            "its pack_hook got, so convert it there"
+        )
 
     def note(self, error: Exception, hook: str) -> None:
         """Add to an error in a hook which tensor it was about."""
@@ -123,8 +143,11 @@ class Packed:
         return self.unpack()._array
 
     def tensor(self, edge: Any) -> Tensor:
-        """The tensor with edge `edge`, or the leaf that it was."""
+        """The tensor with edge `edge`, or the leaf that it was; what the hook gave back itself where neither has a place."""
         found = self.unpack()
+        plain = edge is None and self.tangents is None and not any(e is not None for e in self.outer)
+        if plain and not found.requires_grad and found._tangents is None:
+            return found
         t = twin(found)
         t._storage = storage_of(found)
         t._edge = edge

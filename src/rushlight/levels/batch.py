@@ -181,6 +181,20 @@ class DataDependent(RuntimeError):
     """Values were asked for that differ from sample to sample."""
 
 
+def dynamic(name: str) -> NoReturn:
+    """Raise the error for an operator whose results have shapes that depend on values."""
+    raise DataDependent(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"{name}, whose result has a shape that differs from sample to sample (data-dependent). Use torch.where or a mask "
+        "of fixed shape in its place."
+    )
+
+
+def of_one_shape(name: str, array: Any) -> Any:
+    """The array.  Raises RuntimeError for that of samples, each of which would have a result of a shape of its own."""
+    return dynamic(name) if type(array) is BatchedArray else array
+
+
 def refuse(what: str) -> NoReturn:
     """Raise the error for asking for values that differ from sample to sample."""
     shown = MEANINGS.get(what, what)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.levels.batch import everything
+from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops import call, dims
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array
@@ -214,7 +214,7 @@ def masked_scatter_(input: Tensor, mask: Any, source: Any) -> Any:
 @function(method=True, out=True)
 def argwhere(input: Any) -> Any:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
-    array = raw(input)
+    array = of_one_shape("nonzero", raw(input))
     return wrap(np.stack(truth(array).nonzero(), 1) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
 
 
@@ -228,7 +228,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
     if not as_tuple:
         return argwhere(input)
-    array = raw(input)
+    array = of_one_shape("nonzero", raw(input))
     return tuple([wrap(i) for i in truth(array.reshape(1) if array.ndim == 0 else array).nonzero()])
 
 

@@ -85,10 +85,8 @@ class Derivative:
             found = [self.product()]
         elif (op.linear or op.name in SUMS) and not op.name.startswith("as_strided"):  # those look at memory
             found = self.linear()
-        elif op.elementwise and self.real():
-            found = [self.elementwise()]
         else:
-            found = self.derived()
+            found = self.by_formulas()
         return [None if t is None or not ok else conformed(t, o) for t, o, ok in zip(found, outs, smooth, strict=True)]
 
     def call(self, inputs: list[Any]) -> list[Any]:
@@ -137,6 +135,15 @@ class Derivative:
         if self.op.name == "conv_op":
             t = t.reshape(-1, *[1] * (out._array.ndim - 2))
         return conformed(t, out) if total is None else total + t
+
+    def by_formulas(self) -> list[Any]:
+        """From the gradient formulas.  Raises NotImplementedError where the operator has none for an input."""
+        try:
+            return [self.elementwise()] if self.op.elementwise and self.real() else self.derived()
+        except NotImplementedError as error:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {self.op.shown} that does not support it: {error}"
+            ) from error
 
     def elementwise(self) -> Any:
         """The gradient formulas, given the tangents: for real numbers, a diagonal matrix is its own transpose."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.levels.batch import of_one_shape
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.compute import cast
 from rushlight.ops.declare import Array
@@ -56,7 +57,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
     NaN differs from NaN.  (*) -> (N), inverse: the input's shape, counts: (N)
     """
-    array = ordered("unique", input)
+    array = of_one_shape("unique", ordered("unique", input))
     if dim is None:
         values, inverse, counts = _unique(array.reshape(-1), return_inverse, return_counts)
         inverse = None if inverse is None else inverse.reshape(array.shape)
@@ -109,7 +110,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
 
     (*) -> (N), inverse: the input's shape, counts: (N)
     """
-    array = tensor_argument("unique_consecutive", input)
+    array = of_one_shape("unique_consecutive", tensor_argument("unique_consecutive", input))
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     if dim is not None:
         check_rows("unique_consecutive", rows, array)

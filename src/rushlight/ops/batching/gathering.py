@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import dynamic
 from rushlight.ops.batching import rule
 from rushlight.ops.batching.given import Given, ranked, reshaped
-from rushlight.ops.batching.loop import dynamic
 from rushlight.ops.convert import cast
 from rushlight.ops.declare import OPS
 from rushlight.ops.dims import common_shape

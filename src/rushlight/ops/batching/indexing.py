@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.levels.batch import dynamic
 from rushlight.ops.batching import rule
 from rushlight.ops.batching.given import Given, ranked
-from rushlight.ops.batching.loop import dynamic, looped
+from rushlight.ops.batching.loop import looped
 from rushlight.ops.shape import permute_op
 from rushlight.tensor import Tensor, wrap
 

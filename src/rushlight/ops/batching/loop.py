@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from rushlight.levels.batch import dynamic
 from rushlight.ops.batching.given import Given
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import select_op
@@ -48,12 +49,3 @@ def stacked(c: Given, results: Any) -> Any:
     if len(shapes) > 1:
         dynamic(c.op.name)
     return stack_op(tuple(results), 0)
-
-
-def dynamic(name: str) -> None:
-    """Raise the error for results whose shape depends on values."""
-    raise RuntimeError(
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-        f"{name}, whose result has a shape that differs from sample to sample (data-dependent). Use torch.where or a mask "
-        "of fixed shape in its place."
-    )

@@ -12,8 +12,8 @@ import numpy as np
 
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
-from rushlight.levels.batch import BatchedArray, DataDependent
-from rushlight.ops.batching.loop import dynamic, once
+from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
+from rushlight.ops.batching.loop import once
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import reshape_op, select_op
 from rushlight.state import Setting, modes
