@@ -73,8 +73,6 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
     dtype = _total_dtype(input, dtype)
     x: Any = _filled(_as(input, dtype), mask, 1)
     dims = _dims(x, dim)
-    if x.ndim == 0:
-        return x.prod()
     for d in sorted(dims, reverse=True):
         x = x.prod(d, keepdim)
     return x

@@ -133,6 +133,13 @@ def test_max_pool_of_special_values(dtype: Any, path: str) -> None:
     np.testing.assert_array_equal(back, np.array([[[1, 0, 0, 2, 0, 0, 0, 1]]], dtype))
 
 
+def test_a_rim_that_no_window_reaches() -> None:
+    g, w, x = np.ones((1, 2, 3)), np.ones((2, 1, 1)), np.arange(4.0).reshape(1, 1, 4)
+    geometry = ((1,), (0,), (2,), 1)
+    assert reference.conv_input(g, w, (1, 1, 4), *geometry).tolist() == [[[2, 2, 2, 0]]]
+    assert reference.conv_weight(g, x, (2, 1, 1), *geometry).tolist() == [[[3]], [[3]]]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_columns_agree_with_the_reference(name: str, dtype: Any, path: str, rng: np.random.Generator) -> None:

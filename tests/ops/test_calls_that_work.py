@@ -116,6 +116,12 @@ def test_the_exponential_of_matrices_of_16_bits():
     assert (found.dtype, found.tolist()) == (torch.bfloat16, [[1, 0], [0, 1]])
 
 
+def test_the_indices_of_what_is_not_zero_are_vectors_of_their_own():
+    rows, columns = torch.nonzero(torch.ones(2, 2), as_tuple=True)
+    assert rows.is_contiguous() and rows.untyped_storage().nbytes() == 32
+    assert columns.tolist() == [0, 1, 0, 1]
+
+
 def test_no_reflections_give_a_copy():
     x = torch.ones(5, 2)
     assert torch.ormqr(torch.zeros(5, 0), torch.zeros(0), x).data_ptr() != x.data_ptr()

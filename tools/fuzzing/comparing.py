@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .observing import Plain, Seen, observe
-from .precision import as_good, truth
+from .precision import as_good, noise, shaken, truth
 from .program import Execution, Raised, Side, run
 
 # Relative tolerance by dtype; the absolute one is the same of the largest finite element, and of 1.
@@ -35,6 +35,7 @@ class Difference:
     statements: list[str] = field(default_factory=list)
     step: int | None = None  # index of the statement, where its outcome differs
     tolerance: float = 0.0  # of the numbers that were compared
+    made: list[Plain] = field(default_factory=list)  # what the reference has and the subject refused to make
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -139,9 +140,10 @@ def differences(reference: Execution, subject: Execution, broken_off: bool = Fal
     before is then not compared.
     """
     first = next(outcomes(reference, subject), None)
-    if first is not None:
-        yield first
     seen, other = observe(reference), observe(subject)
+    if first is not None:
+        first.made = [value for name, value in seen.items() if name not in other]
+        yield first
     if first is None and not broken_off:
         yield from outliving(seen.pop("alive"), other.pop("alive"))
         raised = any(reference.outcomes)
@@ -177,16 +179,24 @@ def against(statements: list[str], reference: Execution, subject: Side) -> list[
     found = list(differences(reference, other, broken_off))
     for difference in found:
         difference.statements = statements
-    return found if subject.exact else list(without_rounding(found, statements, reference.side))
+    return (
+        found
+        if subject.exact or subject is reference.side
+        else list(without_rounding(found, statements, reference.side))
+    )
 
 
 def without_rounding(found: list[Difference], statements: list[str], reference: Side) -> Iterator[Difference]:
-    """The differences without those of few digits in which the subject is about as near the truth as the reference."""
-    right = None
+    """The differences without those of rounding: in which the subject is about as near the truth as the reference, or that
+    are no larger than what the least change of the program's numbers makes."""
+    judges: dict[str, dict[str, Any]] = {}
     for difference in found:
-        if difference.tolerance > TOLERANCES["float64"]:
-            right = truth(statements, reference) if right is None else right
-            numbers = right.get(difference.where)
-            if numbers is not None and as_good(numbers, difference.reference, difference.subject, difference.tolerance):
+        if difference.tolerance:
+            judges = judges or {"right": truth(statements, reference), "moved": shaken(statements, reference)}
+            sides, tolerance = (difference.reference, difference.subject), difference.tolerance
+            right, moved = (judges[name].get(difference.where) for name in ("right", "moved"))
+            if right is not None and as_good(right, *sides, tolerance):
+                continue
+            if moved is not None and noise(moved, *sides, tolerance):
                 continue
         yield difference

@@ -1,9 +1,11 @@
-"""Who is right where numbers of few digits differ: both sides are held against the reference's answer in float64."""
+"""Who is right where numbers differ: both sides are held against the reference's answer in float64, and against its answer
+to a program whose numbers are other by a rounding."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,25 @@ def truth(statements: list[str], reference: Side) -> dict[str, Array]:
             return dict(arrays_of(run([widened(text) for text in statements], reference)))
     finally:
         library.set_default_dtype(default)
+
+
+def shaken(statements: list[str], reference: Side) -> dict[str, Array]:
+    """Arrays that the program leaves when the numbers that its prelude makes are other by a part in 10^13; none without."""
+    prelude = re.sub(r"(\* \d\.\d)\b", r"\g<1>000000000001", reference.prelude)
+    if prelude == reference.prelude:
+        return {}
+    with reference.around():
+        return dict(arrays_of(run(statements, replace(reference, prelude=prelude))))
+
+
+def noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> bool:
+    """Whether the sides differ by no more than a program that is all but the same does: by rounding that grew."""
+    if not moved.shape == reference.shape == subject.shape or reference.dtype.kind not in "fc":
+        return False
+    with np.errstate(all="ignore"):
+        growth, apart = np.abs(moved - reference), np.abs(subject - reference)
+        largest = max(1.0, float(np.max(np.abs(reference), where=np.isfinite(reference), initial=0.0)))
+        return bool(np.nanmax(apart) <= TIMES * np.nanmax(growth) + tolerance * largest)
 
 
 def widened(text: str) -> str:

@@ -157,4 +157,4 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     ]
     source = followed(input, *each, weight)
     hist = computed("histogramdd", source, binned(points, edges, w, density))
-    return _histogramdd(hist, tuple(computed("histogramdd", source, e.copy()) for e in edges))
+    return _histogramdd(hist, tuple(made(e.copy()) for e in edges))

@@ -229,7 +229,9 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if not as_tuple:
         return argwhere(input)
     array = of_one_shape("nonzero", raw(input))
-    return tuple([wrap(i) for i in truth(array.reshape(1) if array.ndim == 0 else array).nonzero()])
+    # NumPy's are columns of one array, which each of them would keep.
+    found = truth(array.reshape(1) if array.ndim == 0 else array).nonzero()
+    return tuple([wrap(np.ascontiguousarray(i)) for i in found])
 
 
 @function(method=True, out=True)

@@ -79,7 +79,10 @@ def own(w: Writer) -> Sample:
     name = w.rng.choice(reductions)
     if tied(name):
         dtype = dtype if dtype != "bool" else "uint8"
-        inputs = [f"a = torch.tensor({apart(w, shape, dtype)}, dtype=torch.{dtype}){'.requires_grad_()' * grad}"]
+        specials = dtype in FLOATS and not dtype.startswith("complex") and not name.endswith("mode") and w.maybe(0.3)
+        inputs = [
+            f"a = torch.tensor({apart(w, shape, dtype, specials)}, dtype=torch.{dtype}){'.requires_grad_()' * grad}"
+        ]
     return Sample(name, inputs, ["a"], keywords)
 
 
@@ -133,14 +136,14 @@ def nested(w: Writer, shape: tuple[int, ...], choices: tuple[str, ...]) -> str:
     return f"[{', '.join(nested(w, shape[1:], choices) for _ in range(shape[0]))}]"
 
 
-def apart(w: Writer, shape: tuple[int, ...], dtype: str) -> str:
+def apart(w: Writer, shape: tuple[int, ...], dtype: str, specials: bool) -> str:
     """Nested lists of elements of which no two are equal."""
     size = math.prod(shape)
     texts = [
         str(number) if dtype in WHOLE else str(number / 2)
         for number in range(0 if dtype == "uint8" else -size, 2 * size)
     ]
-    if dtype in FLOATS and not dtype.startswith("complex") and w.maybe(0.3):
+    if specials:
         texts[:3] = ["float('nan')", "float('inf')", "-float('inf')"]
     chosen = iter(w.rng.sample(texts, size))
 

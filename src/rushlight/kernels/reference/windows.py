@@ -108,7 +108,7 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
     w2 = np.ascontiguousarray(w).reshape(groups, w.shape[0] // groups, -1).transpose(0, 2, 1)
     length = math.prod(out)
     x = np.empty(tuple(shape), g.dtype)
-    direct = is_pointwise(geometry)
+    direct = is_pointwise(geometry) and out == tuple(shape[2:])  # output_padding leaves a rim that no window reaches
     wide = tuple(s + 2 * p for s, p in zip(shape[2:], padding, strict=True))
     inner = (slice(None), *(slice(p, p + s) for s, p in zip(shape[2:], padding, strict=True)))
     buffer = np.empty((groups, w2.shape[1], length), g.dtype)
@@ -131,7 +131,7 @@ def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation:
     rows = math.prod(shape[1:])
     total = np.zeros((groups, shape[0] // groups, rows), g.dtype)
     part = np.empty_like(total)
-    direct = is_pointwise(geometry) and x.flags.c_contiguous
+    direct = is_pointwise(geometry) and x.flags.c_contiguous and g.shape[2:] == x.shape[2:]
     buffer = None if direct else np.empty((rows * groups, length), x.dtype)
     for n in range(x.shape[0]):
         cols = x[n] if direct else columns(padded(x[n], geometry[2]), geometry, out, buffer)
