@@ -280,3 +280,30 @@ def test_a_tangent_for_an_output_that_is_none_is_passed_over() -> None:
     both = function(lambda ctx, x: (x * 2, None), jvp=lambda ctx, t: (t * 2, t))
     x = torch.ones(1)
     assert torch.func.jvp(lambda x: both.apply(x)[0], (x,), (x,))[1].item() == 2
+
+
+def test_a_call_that_saves_what_it_cannot_changes_no_history() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x, 7)
+        return x
+
+    leaf = torch.ones(2, requires_grad=True)
+    x = leaf * 3
+    node, ref = x.grad_fn, weakref.ref(x)
+    with pytest.raises(TypeError, match="argument 1 is of type int"):
+        function(forward).apply(x)
+    assert x.grad_fn is node
+    del x
+    assert ref() is None
+
+
+def test_a_changed_view_without_a_gradient_may_be_one_of_several_outputs() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x)
+        return x.mul_(2), x.sum()
+
+    view = (torch.ones(3, requires_grad=True) * 1)[:2]
+    changed, total = function(forward, lambda ctx, g, h: h.expand(2)).apply(view)
+    assert changed.tolist() == [2.0, 2.0] and not changed.requires_grad and total.requires_grad

@@ -1,5 +1,8 @@
 """Hooks: which run, when, and what they may return."""
 
+import gc
+import weakref
+
 import pytest
 
 import rushlight as torch
@@ -120,3 +123,17 @@ def test_dot_grad_of_a_non_leaf_warns():
     y = leaf(1.0) * 2
     with pytest.warns(UserWarning, match="not a leaf"):
         assert y.grad is None
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_a_hook_of_several_tensors_closes_no_cycle(mode):
+    gc.disable()
+    try:
+        x = torch.ones(2, requires_grad=True)
+        y = x * 2
+        torch.autograd.graph.register_multi_grad_hook([x, y], lambda grads: None, mode=mode)
+        refs = weakref.ref(x), weakref.ref(y), weakref.ref(y.grad_fn)
+        del x, y
+        assert [ref() for ref in refs] == [None] * 3
+    finally:
+        gc.enable()

@@ -46,3 +46,10 @@ def test_copying_a_number_cuts_the_history() -> None:
 def test_no_dimension_is_no_several() -> None:
     with pytest.raises(RuntimeError, match="no dimensions"):
         torch.tensor(1.0).unflatten(0, (1, 1))
+
+
+def test_elements_that_share_memory_are_filled_also_beside_the_graph():
+    base = torch.ones(1, 3)
+    base.expand(2, 3).data.zero_()
+    assert base.tolist() == [[0.0, 0.0, 0.0]]
+    assert base.expand(2, 3).detach().fill_(2).tolist() == [[2.0] * 3] * 2

@@ -27,6 +27,12 @@ def detached_inference(difference: Difference) -> bool:
     return difference.what == "version" and told and re.search(r"\.data\b|detach\(", text(difference)) is not None
 
 
+def reinterpreted(difference: Difference) -> bool:
+    """Whether a view as another dtype is an inference tensor on one side alone, or is refused for it."""
+    told = difference.what == "is_inference" or refused_by(difference, "inference tensor outside InferenceMode")
+    return told and re.search(r"\.view\(torch\.", text(difference)) is not None
+
+
 def dirty_inside(difference: Difference) -> bool:
     """Whether a custom function changes its input inside of a transformation."""
     inside = re.search(r"torch\.func\.", statement(difference)) is not None
@@ -48,6 +54,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
     Declared("version counters of products, and of copies of inference tensors", changed_by_itself),
     Declared("`detach()` and `.data` of an inference tensor", detached_inference),
+    Declared("`view(dtype)` of inference tensors, and in inference mode", reinterpreted),
     Declared("custom functions that change an input inside `torch.func`", dirty_inside),
     Declared("`vmap` of a custom function with `generate_vmap_rule` over no samples", no_samples),
     Declared("saved tensors that were changed and that the gradients asked for do not need", unneeded),

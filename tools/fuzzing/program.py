@@ -112,6 +112,7 @@ class Writer:
         self.statements: list[str] = []
         self.count = 0
         self.inside = 0
+        self.changes = True  # whether changes in place are drawn
         self.awaited: set[str] = set()  # tensors that a hook waits for together with others
 
     @property

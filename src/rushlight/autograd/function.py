@@ -112,7 +112,6 @@ class FunctionCtx:
 
     def _save(self, node: FunctionNode, outputs: list[Any]) -> None:
         """Turn what the user saved into what the context keeps."""
-        check_saved(self.to_save)
         hooks = saved_hooks()
         saved: list[Any] = []
         for t in self.to_save:
@@ -377,6 +376,8 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
     recorded = modes.grad and any(e is not None for e in node.edges)
+    if recorded:
+        check_saved(ctx.to_save)  # before anything has its place in the graph
     ctx.dirty_tensors = check_dirty(ctx, args, outputs, recorded) if ctx.dirty_tensors else ()
     inputs = returned_inputs(ctx, args, outputs)
     for t in ctx.dirty_tensors:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.dtypes import is_complex
 from rushlight.engine.conform import fits
+from rushlight.engine.node import Severed
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
 
@@ -36,7 +37,7 @@ def check_gradients(name: str, results: list[Any], edges: Any, tensors: Any) -> 
                 f"function {name} returned a gradient of type {type(r).__name__} at position {i + 1}: expected Variable or "
                 f"None (got {type(r).__name__})"
             )
-        if edge is not None:
+        if edge is not None and edge.__class__ is not Severed:  # else it goes nowhere
             check_fits(name, i, r, edge)
     return results
 
@@ -87,7 +88,8 @@ def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any], recorded: b
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
                                "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
         dirty.append(t)
-    if recorded and len(outputs) > 1 and any(t._view is not None for t in dirty):
+    tracked = [t for t in dirty if recorded and not any(t is x for x in ctx.non_differentiable)]
+    if len(outputs) > 1 and any(t._view is not None for t in tracked):
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
             "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
@@ -12,7 +13,8 @@ from numpy import ndarray
 
 from rushlight.autograd.mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.run import GradientEdge, get_gradient_edge
-from rushlight.engine.node import Node
+from rushlight.engine.node import Node, edge_of
+from rushlight.engine.reach import target_of
 from rushlight.handles import RemovableHandle
 from rushlight.state import modes, set_mode
 from rushlight.storage import bump
@@ -141,7 +143,8 @@ class _All:
 
     def __init__(self, tensors: tuple[Tensor, ...], fn: Any):
         self.fn, self.count, self.lock = fn, len(tensors), threading.Lock()
-        self.edges = [get_gradient_edge(t) for t in tensors]
+        # Weakly: the hooks that hold this live on those nodes and leaves.
+        self.places = [weakref.ref(target_of(edge_of(t))) for t in tensors]
         # By run, and no longer than that lives: what a failed one gathered is no other's.
         self.runs: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
@@ -151,7 +154,7 @@ class _All:
             with self.lock:
                 gathered = self.runs.get(run)
                 if gathered is None:
-                    gathered = self.runs[run] = [[None] * self.count, run.reached(self.edges)]
+                    gathered = self.runs[run] = [[None] * self.count, run.reached(ref() for ref in self.places)]
                 gathered[0][i] = grad
                 gathered[1] -= 1
             if gathered[1] == 0:

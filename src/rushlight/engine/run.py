@@ -5,6 +5,7 @@ All state of a run is local to it, so runs nest, threads do not meet, and an exc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
 from typing import Any
@@ -85,9 +86,9 @@ class Run:
         records, self.masks = count_between(roots, self.targets)
         return records
 
-    def reached(self, edges: Any) -> int:
-        """How many of the (node, output number, ...) `edges` this run sends gradients to."""
-        return sum(getattr(node, "variable", node) in self.records for node, *_ in edges)
+    def reached(self, places: Iterable[Any]) -> int:
+        """How many of the nodes and leaves this run sends gradients to."""
+        return sum(place in self.records for place in places)
 
     def loop(self, ready: list[Any]) -> None:
         """Run nodes until none is ready.  With one follower no queue is needed: a chain never touches the heap."""

@@ -62,8 +62,7 @@ def untracked(t: Any) -> bool:
 
 
 def put(t: Tensor, name: str, value: Any) -> Tensor:
-    """Fill an untracked tensor."""
-    call.check_single_writes(name, t._array)
+    """Fill an untracked tensor, whose elements may share memory: all get one value."""
     settle(t._array)
     t._array.fill(value)
     inplace.written(t, name)

@@ -43,12 +43,12 @@ RESHAPES = re.compile(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided|resi
 
 def spoils(w: Writer, x: str, text: str) -> bool:
     """Whether a change has no one answer: of an inference tensor outside of inference mode, which is refused when it is done
-    (and one that requires grad is taken for a constant);
+    (and one that requires grad is taken for a constant, and detach_ does nothing);
     or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one."""
     tensor, torch = value(w, x), w.execution.side.library
     refused = tensor.is_inference() and not in_inference(w)
     unrecorded = "no_grad" in text or not torch.is_grad_enabled() or in_inference(w)
-    if "requires_grad" in text and (tensor.is_inference() or in_inference(w)):
+    if re.search(r"requires_grad|detach_\(", text) and (tensor.is_inference() or in_inference(w)):
         return True
     return bool(refused or (tensor.requires_grad and unrecorded and RESHAPES.search(text)))
 
@@ -162,7 +162,7 @@ VIEWS: dict[str, Piece] = {
     "view_as": lambda w, x: f"{x}.view_as({x})",
     "expand_as": lambda w, x: f"{x}.expand_as({w.rng.choice(w.tensors())})",
     "dtype": lambda w, x: (
-        f"{x}.view({w.rng.choice(('torch.int64', 'torch.float32', 'torch.complex128', 'torch.float64'))})"
+        f"{x}.view({w.rng.choice(('torch.int64', 'torch.float32', 'torch.complex128', 'torch.float64')[0 if exact(w, x) else 2 :])})"
     ),
     "piece": lambda w, x: (
         f"{x}.{w.rng.choice(('split(1', 'chunk(2', 'tensor_split(2', 'unsafe_chunk(2'))}, {dim(w, x)})[{w.rng.choice((0, -1))}]"
@@ -307,12 +307,29 @@ def pick(w: Writer, table: dict[str, Piece], x: str) -> str:
 def tensor(w: Writer) -> str:
     """A tensor of the program, the newer ones more often."""
     names = sorted(w.tensors(), key=lambda name: int(name[1:] or 0) if name[1:].isdigit() else 0)
+    names = [name for name in names if tame(w, name)] or names
     return names[max(w.rng.randrange(len(names)), w.rng.randrange(len(names)))]
+
+
+def tame(w: Writer, name: str) -> bool:
+    """Whether the tensor's finite elements are not so large that their sine or exponential has few right digits."""
+    x = value(w, name).detach()
+    if not x.numel() or not (x.is_floating_point() or x.is_complex()):
+        return True
+    sizes = x.abs().nan_to_num(0.0, 0.0, 0.0)
+    return float(sizes.max()) < 1e4
+
+
+def exact(w: Writer, name: str) -> bool:
+    """Whether all elements are multiples of a quarter, which every way of computing them gives to the bit."""
+    x = value(w, name).detach()
+    return bool(not x.is_floating_point() or (x * 4 == (x * 4).round()).all())
 
 
 def loss(w: Writer, name: str) -> str:
     """An expression that is a real number, from the tensor."""
-    form = w.rng.choice(("({0} * {0}).sum()", "{0}.sum()", "{0}.sin().sum()", "({0} * 2).sum()"))
+    forms = ["({0} * {0}).sum()", "{0}.sum()", "({0} * 2).sum()"]
+    form = w.rng.choice([*forms, "{0}.sin().sum()"] if tame(w, name) else forms)
     text = form.format(name)
     return f"{text}.abs()" if value(w, name).is_complex() else text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .pieces import RESULTS, gradients, leaf, pick, tensor
+from .pieces import RESULTS, VIEWS, gradients, leaf, pick, tensor
 from .views import step
 
 PACKS = (
@@ -43,6 +43,7 @@ BODIES = (
 def draw(w: Writer) -> None:
     """Steps inside and outside of what changes how tensors are saved, then gradients."""
     w.do("log = []")
+    w.changes = w.maybe(0.6)
     leaf(w, grad=0.9, complex_share=0.03)
     for _ in range(w.rng.randint(1, 4)):
         within(w, 2)
@@ -52,6 +53,12 @@ def draw(w: Writer) -> None:
         gradients(w)
 
 
+# Of those, the ones that keep memory of their own: what was saved may be changed in place.
+COPYING = (
+    ("lambda t: (log.append(('pack', tuple(t.shape))), t.clone())[1]", "lambda t: (log.append('unpack'), t)[1]"),
+    ("lambda t: t * 2", "lambda t: t / 2"),
+    ("lambda t: t.clone()", "lambda t: t"),
+)
 SILENT = (
     "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t)",
     "torch.autograd.graph.save_on_cpu()",
@@ -62,12 +69,12 @@ OTHERS = ("torch.autograd.graph.disable_saved_tensors_hooks('no')", "torch.no_gr
 def manager(w: Writer, innermost: bool) -> str:
     """A context that changes how tensors are saved; around others, one that shows nowhere whether it packs too."""
     if not innermost:
-        return w.rng.choice((*SILENT, *OTHERS))
+        return w.rng.choice((*SILENT[: 1 if w.changes else 2], *OTHERS))
     if w.maybe(0.65):
-        pack, unpack = w.rng.choice(PACKS[:4] if w.maybe(0.7) else PACKS)
+        pack, unpack = w.rng.choice(COPYING if w.changes else PACKS[:4] if w.maybe(0.7) else PACKS)
         return f"torch.autograd.graph.saved_tensors_hooks({pack}, {unpack})"
     return w.one(
-        "torch.autograd.graph.save_on_cpu()",
+        "torch.no_grad()" if w.changes else "torch.autograd.graph.save_on_cpu()",
         "torch.autograd.graph.allow_mutation_on_saved_tensors()",
         "torch.autograd.graph.allow_mutation_on_saved_tensors()",
         "torch.autograd.graph.disable_saved_tensors_hooks('no')",
@@ -85,8 +92,8 @@ def within(w: Writer, depth: int) -> None:
                 within(w, inner)
     elif chance < 0.65:
         checkpointed(w)
-    elif chance < 0.85:
-        w.let(pick(w, RESULTS, tensor(w)))
+    elif chance < 0.85 or not w.changes:
+        w.let(pick(w, RESULTS if w.maybe(0.7) else VIEWS, tensor(w)))
     else:
         step(w)
 
