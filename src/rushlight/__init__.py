@@ -79,6 +79,7 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.amp",
 )  # fmt: skip
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
+_FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip

@@ -1,6 +1,6 @@
 """Neural network modules, their functions, initial weights and utilities."""
 
-from rushlight.nn import attention, functional, init, modules, parallel, utils
+from rushlight.nn import attention, functional, grad, init, modules, parallel, utils
 from rushlight.nn.modules import (
     CELU,
     ELU,
@@ -197,5 +197,5 @@ __all__ = [
     "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",
     "UninitializedParameter", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d",
-    "ZeroPad2d", "ZeroPad3d", "attention", "functional", "init", "modules", "parallel", "utils",
+    "ZeroPad2d", "ZeroPad3d", "attention", "functional", "grad", "init", "modules", "parallel", "utils",
 ]  # fmt: skip

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.nn import grad  # noqa: F401
 from rushlight.ops import NAMESPACES
 
 __all__ = sorted(NAMESPACES["nn.functional"])  # noqa: PLE0605
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 globals().update(NAMESPACES["nn.functional"])
 
 

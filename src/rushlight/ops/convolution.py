@@ -236,3 +236,19 @@ def _publish(n: int) -> None:
 
 for _n in (1, 2, 3):
     _publish(_n)
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """conv1d of sequences that lie by time, batch, channels.  input: (T, N, C), weight: (K, C, O), bias: (O) -> (L, N, O)
+
+    pad: zeros before and after; L = T + 2 pad - K + 1. Raises RuntimeError where shapes do not fit.
+    """
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError("conv_tbc: expected input and weight of 3 dimensions and bias of 1, got "
+                           f"{input.dim()}, {weight.dim()}, {bias.dim()}")  # fmt: skip
+    found = convolve("conv_tbc", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return found.permute(2, 0, 1)
+
+
+for _ns in ("", "nn.functional"):
+    function(ns=_ns)(conv_tbc)

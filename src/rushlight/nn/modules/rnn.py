@@ -95,7 +95,30 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        return [getattr(self, name, None) for name in self._flat_weights_names]
+        """The weights that `forward` uses, in the order of their names: the parameters, or what was assigned."""
+        given: list[Any] | None = self.__dict__.get("_given_weights")
+        return [getattr(self, name, None) for name in self._flat_weights_names] if given is None else given
+
+    def _use(self, weights: list[Any]) -> None:
+        """Have `forward` use other weights than the parameters.  Raises RuntimeError for another number of them."""
+        names = self._flat_weights_names
+        if len(weights) != len(names):
+            raise RuntimeError(f"{self._get_name()}._flat_weights: expected {len(names)} weights ({', '.join(names)}), got "
+                               f"{len(weights)}")  # fmt: skip
+        self.__dict__["_given_weights"] = list(weights)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_flat_weights":  # which Module.__setattr__ would refuse: a property without a setter
+            return self._use(value)
+        super().__setattr__(name, value)
+        if "_given_weights" in self.__dict__ and name in self._flat_weights_names:
+            del self.__dict__["_given_weights"]  # as in PyTorch, where a new parameter brings all of them back
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """As every module; then `forward` uses the parameters again."""
+        super()._apply(fn, recurse)
+        self.__dict__.pop("_given_weights", None)
+        return self
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -129,7 +152,7 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Any) -> None:
         """Raise ValueError or RuntimeError for an input of a wrong dtype or size."""
-        weight = getattr(self, self._all_weights[0][0])
+        weight = self._weights_of(0)[0]
         if input.dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
@@ -247,11 +270,19 @@ class RNNBase(Module):
                 inputs = F.dropout(inputs, self.dropout, self.training)
         return inputs, tuple(ops.stack(parts) for parts in zip(*lasts, strict=True))
 
+    def _weights_of(self, k: int) -> list[Any]:
+        """Those of one layer and direction."""
+        given = self.__dict__.get("_given_weights")
+        if given is None:
+            return [getattr(self, name) for name in self._all_weights[k]]
+        start = sum(len(names) for names in self._all_weights[:k])
+        return given[start : start + len(self._all_weights[k])]
+
     def _direction(
         self, k: int, inputs: Any, state: Any, batch_sizes: list[int] | None, reverse: bool
     ) -> tuple[Any, Any]:
         """One direction of one layer: its outputs, laid out as the inputs, and its last state."""
-        weights = [getattr(self, name) for name in self._all_weights[k]]
+        weights = self._weights_of(k)
         if batch_sizes is not None:
             return rnn_fused.layer(self.mode, inputs, state, weights, batch_sizes, reverse, self.bias)
         steps, batch = inputs.shape[:2]

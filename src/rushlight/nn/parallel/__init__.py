@@ -2,5 +2,6 @@
 
 from rushlight.nn.parallel.data_parallel import DataParallel
 from rushlight.nn.parallel.distributed import DistributedDataParallel
+from rushlight.nn.parallel.scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "gather", "scatter"]
