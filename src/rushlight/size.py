@@ -28,7 +28,19 @@ class Size(tuple[int, ...]):
         return Size(found) if isinstance(index, slice) else found
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, tuple(other)))
+        """The sizes of both; TypeError for what is no tuple, as a list is none."""
+        if isinstance(other, tuple):
+            return Size(tuple.__add__(self, other))
+        if hasattr(type(other), "__radd__"):
+            return NotImplemented
+        raise TypeError(
+            f"can only concatenate tuple (not {type(other).__name__}) to torch.Size: tuple() of it can be added"
+        )
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, n: Any) -> Any:
         return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__

@@ -30,3 +30,16 @@ def test_mistakes() -> None:
         Variable(torch.ones(2, dtype=torch.int64), requires_grad=True)
     with pytest.warns(UserWarning, match="volatile was removed"):
         Variable(torch.ones(2), volatile=True)
+
+
+def test_the_engine_runs_backward():
+    engine = torch.autograd.Variable._execution_engine
+    x, other = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y, one = (x * x).sum(), torch.tensor(1.0)
+    assert engine.run_backward((y,), (one,), True, False, (), allow_unreachable=True, accumulate_grad=True) == ()
+    assert x.grad.tolist() == [2, 2]
+    g, none = engine.run_backward((y,), (one,), True, False, (x, other), allow_unreachable=True, accumulate_grad=False)
+    assert g.tolist() == [2, 2]
+    assert none is None
+    with pytest.raises(RuntimeError, match="appears to not have been used"):
+        engine.run_backward((y,), (one,), False, False, (x, other))

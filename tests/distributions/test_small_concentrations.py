@@ -41,3 +41,24 @@ def test_gradients_of_samples_are_finite():
 @pytest.mark.parametrize("df", [1e-3, 1e-2, 0.1])
 def test_student_t_with_few_degrees_of_freedom_is_finite(df):
     assert D.StudentT(torch.tensor(df)).sample((2000,)).isfinite().all()
+
+
+def test_a_concentration_of_nothing_has_all_its_mass_at_zero():
+    nothing = torch.distributions.NegativeBinomial(0, probs=torch.tensor([0.3, 0.5]))
+    assert nothing.sample((3,)).abs().sum().item() == 0
+    assert nothing.log_prob(torch.tensor([0.0, 1.0])).tolist() == [0.0, -float("inf")]
+    found = torch.distributions.Gamma(torch.tensor([0.0, -1.0, 2.0]), 1.0, validate_args=False).sample()
+    assert found[:2].tolist() == [torch.finfo(torch.float32).tiny] * 2
+    assert found[2].item() > 0.01
+
+
+def test_values_of_log_prob():
+    distributions = torch.distributions
+    assert distributions.Gamma(1.0, 1.0).log_prob(1).item() == -1
+    assert distributions.Chi2(1.0).log_prob(1).dtype is torch.float32
+    with pytest.raises(ValueError, match="The value argument to log_prob must be a Tensor, got int"):
+        distributions.Normal(0.0, 1.0).log_prob(1)
+    fewer = distributions.Multinomial(10, torch.ones(2)).log_prob(torch.ones(3, 2))
+    assert torch.allclose(fewer, torch.full((3,), 0.5).log())
+    with pytest.raises(ValueError, match="support"):
+        distributions.Multinomial(10, torch.ones(2)).log_prob(torch.ones(3, 2) * 7)

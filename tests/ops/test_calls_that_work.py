@@ -134,3 +134,48 @@ def test_histograms_have_no_gradient():
     assert counts.requires_grad
     with pytest.raises(NotImplementedError, match="histogram"):
         edges.sum().backward()
+
+
+def test_elements_that_share_memory_are_filled():
+    x = torch.empty_strided((4, 3, 2), (10, 0, 3)).fill_(1.0)
+    assert x.stride() == (10, 0, 3)
+    assert x.sum().item() == 24
+    assert torch.ones(1, 3).expand(2, 3).zero_().sum().item() == 0
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x.add_(1)
+
+
+def test_pooling_of_nothing_and_to_nothing():
+    functional = torch.nn.functional
+    assert torch.nn.AdaptiveAvgPool1d(5)(torch.ones(0, 10)).shape == (0, 5)
+    assert torch.nn.AdaptiveAvgPool2d(5)(torch.ones(2, 0, 8, 8)).shape == (2, 0, 5, 5)
+    assert functional.adaptive_max_pool1d(torch.ones(0, 10), 5).shape == (0, 5)
+    for shape in ((2, 0, 8), (2, 3, 0)):
+        with pytest.raises(RuntimeError, match="non-zero size"):
+            functional.adaptive_max_pool1d(torch.ones(shape), 5)
+    with pytest.raises(RuntimeError, match="non-zero size"):
+        functional.adaptive_avg_pool1d(torch.ones(2, 3, 0), 5)
+    x = torch.ones(1, 2, 5, 5, requires_grad=True)
+    found, at = functional.fractional_max_pool2d(x, 2, output_size=(0, 1), return_indices=True)
+    assert found.shape == at.shape == (1, 2, 0, 1)
+    found.sum().backward()
+    assert x.grad.abs().sum().item() == 0
+    assert torch.nn.FractionalMaxPool3d(2, output_size=(0, 1, 1))(torch.ones(1, 2, 5, 5, 5)).shape == (1, 2, 0, 1, 1)
+
+
+def test_sizes_are_added_to_tuples_alone():
+    size, two, listed = torch.Size([1]), (2,), [2]
+    for found in (size + two, size + torch.Size([2])):
+        assert found == (1, 2)
+        assert isinstance(found, torch.Size)
+    assert isinstance(two + size, torch.Size)
+    assert two + size == (2, 1)
+    assert isinstance(2 * size, torch.Size)
+    with pytest.raises(TypeError, match=r"can only concatenate tuple \(not list\) to torch\.Size"):
+        size + listed
+
+    class Other:
+        def __radd__(self, other):
+            return "other"
+
+    assert size + Other() == "other"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.autograd.run import backward, grad
 from rushlight.engine.run import queue_callback
 from rushlight.state import modes
 from rushlight.storage import storage_of
@@ -30,6 +31,17 @@ class Engine:
         all done tensor([2.])
         """
         queue_callback(callback)
+
+    def run_backward(self, tensors: Any, grad_tensors: Any, keep_graph: bool, create_graph: bool, inputs: Any = (),
+                     allow_unreachable: bool = False, accumulate_grad: bool = False) -> tuple[Any, ...]:  # fmt: skip
+        """`autograd.backward` where `accumulate_grad` is set, and () then; else what `autograd.grad` gives for `inputs`.
+
+        allow_unreachable: None for inputs that the tensors do not depend on, in place of RuntimeError.
+        """
+        if accumulate_grad:
+            backward(tensors, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
+            return ()
+        return grad(tensors, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)
 
     def is_checkpoint_valid(self) -> bool:
         """Whether the backward that is going on is for all leaves, as reentrant checkpoints need."""

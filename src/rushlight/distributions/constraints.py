@@ -208,7 +208,7 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of counts that sum to upper_bound."""
+    """Vectors of counts that sum to upper_bound or less."""
 
     is_discrete = True
     event_dim = 1
@@ -217,7 +217,7 @@ class _Multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Any) -> Any:
-        return (value >= 0).all(-1) & (value.sum(-1) == self.upper_bound)
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class _LowerTriangular(Constraint):

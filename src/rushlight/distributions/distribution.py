@@ -151,7 +151,7 @@ class Distribution:
     def _validate_sample(self, value: Any) -> None:
         """Raise ValueError where `value` does not fit the shapes, or is outside of the support."""
         if not isinstance(value, Tensor):
-            raise ValueError(f"value must be a Tensor, got {type(value).__name__}")
+            raise ValueError(f"The value argument to log_prob must be a Tensor, got {type(value).__name__}")
         _check_shape(value.shape, self._batch_shape, self._event_shape)
         try:
             support = self.support

@@ -50,6 +50,8 @@ class Gamma(ExponentialFamily):
         return (log_standard_gamma(shapes) - self.rate.log()).exp().clamp(min=tiny_of(shapes))
 
     def log_prob(self, value: Any) -> Any:
+        if isinstance(value, (int, float)):
+            value = named.tensor(value, dtype=self.rate.dtype)
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate

@@ -36,13 +36,16 @@ def log_gamma_slope(be: Any, concentration: Array, log_sample: Array) -> Array:
 @op(ns=None, name="log_standard_gamma", half=None,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
 def log_standard_gamma_op(be: Any, concentration: Array, generator: Any) -> Array:
-    """Logarithms of samples.  (*) -> (*)"""
+    """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
     a, rng = concentration.astype(np.float64), source(generator)
+    none = a <= 0
+    a[none] = 1
     small = a < 1
     drawn = np.asarray(np.log(rng.standard_gamma(a + small)))
     if small.any():
         # z of shape a is z' U^(1/a) with z' of shape a + 1 and uniform U: as logarithms, nothing underflows.
         drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
+    drawn[none] = -np.inf
     return drawn.astype(concentration.dtype)
 
 
@@ -50,11 +53,11 @@ def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     """Logarithms of samples of the gamma distribution of rate 1, differentiable by the shapes.  (*) -> (*)
 
     Logarithms, because samples of small shapes underflow. Draws in float64 by Marsaglia and Tsang's method (ACM
-    Transactions on Mathematical Software 26, 2000), which is NumPy's. Raises RuntimeError for shapes that are not positive.
+    Transactions on Mathematical Software 26, 2000), which is NumPy's. -inf for shapes of 0 or below: all mass is at 0. Raises
+    RuntimeError for shapes that are NaN.
     """
-    values = everything(raw(concentration))
-    if values.size and not values.min() > 0:
-        raise RuntimeError("gamma samples: expected concentrations over 0")
+    if np.isnan(everything(raw(concentration))).any():
+        raise RuntimeError("gamma samples: expected concentrations, got NaN")
     drawn: Tensor = log_standard_gamma_op(randomness.apart(concentration), generator)
     return drawn
 

@@ -198,7 +198,7 @@ def adaptive_sizes(name: str, input: Any, output_size: Any, n: int) -> tuple[int
     sizes = tuple(int(s if o is None else o) for o, s in zip(given, input.shape[-n:], strict=True))
     if min(sizes) < 0:
         raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0, got {sizes}")
-    if any(s == 0 for s in input.shape[-n - (len(input.shape) == n + 1) :]) or any(s == 0 for s in input.shape[1:]):
+    if 0 in input.shape[-n:] or ("max" in name and 0 in input.shape[1:]):  # an average of no channels is none
         raise RuntimeError(f"{name}: expected input to have non-zero size for non-batch dimensions, but input has sizes "
                            f"{list(input.shape)}")  # fmt: skip
     return sizes
@@ -319,7 +319,7 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
     out = spread(name, "output_size", output_size, n)
     x, added = batched(input, n)
     for o, k, s in zip(out, kernel, x.shape[2:], strict=True):
-        if o + k - 1 > s or o < 1:
+        if o + k - 1 > s or o < 0:
             raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")
     if samples is None:
         u = randomness.fresh(default_generator.numpy.random, (*x.shape[:2], n))
@@ -335,6 +335,8 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
 def fractional_indices(x: Any, u: Any, kernel: Any, out: Any) -> Any:
     """Flat positions of the maxima of fractional windows over x (N, C, *S)."""
     n, spatial = len(kernel), x.shape[2:]
+    if 0 in out:
+        return np.empty((*x.shape[:2], *out), np.int64)
     # The samples are in the order width, height of images, but depth, height, width of volumes.
     order = (1, 0) if n == 2 else range(n)
     starts = [fractional_starts(u[..., j], spatial[i], out[i], kernel[i]) for i, j in enumerate(order)]
