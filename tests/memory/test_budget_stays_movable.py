@@ -268,3 +268,37 @@ def test_what_the_collector_was_told_to_leave_alone_is_found() -> None:
         assert sum(x.category == "parameter" for x in blocks) >= 1
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_needs_small_parameters_one_after_the_other(momentum: float) -> None:
+    def train() -> tuple[Any, Any]:
+        torch.manual_seed(0)
+        model = nn.Sequential(*[nn.Linear(200, 200) for _ in range(40)])  # 160 kB each
+        return model, torch.optim.SGD(model.parameters(), 0.1, momentum=momentum)
+
+    def steps(model: Any, optimizer: Any) -> None:
+        for _ in range(3):
+            model(torch.ones(4, 200)).pow(2).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    model, optimizer = train()
+    with memory.budget(memory.current() - sum(p.nbytes for p in model.parameters()) + 2_500_000) as b:
+        steps(model, optimizer)
+    assert b.report().peak <= b.limit
+    plain = train()
+    steps(*plain)
+    assert_equal(values(model, optimizer), values(*plain))
+
+
+def test_the_pager_forgets_tensors_that_died() -> None:
+    model = model_of()
+    optimizer = torch.optim.Adam(model.parameters())
+    with memory.budget("10 GB") as b:
+        counts = []
+        for _ in range(4):
+            step(model, optimizer)
+            b.pager.scan()
+            counts.append(len(b.pager.tensors))
+        assert counts[-1] <= counts[0]

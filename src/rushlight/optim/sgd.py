@@ -28,7 +28,7 @@ def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
     return buffer is None or (buffer.shape == shape and buffer.dtype is have and dense(buffer))
 
 
-TOGETHER = 1 << 18  # bytes up to which parameters step in one call: they are all in memory then
+TOGETHER = 1 << 18  # bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves
 
 
 class SGD(Stepper):
@@ -112,7 +112,7 @@ class SGD(Stepper):
                 bump(buffer)
             bump(p)
             a, g, b = p._array, grad._array, None if buffer is None else buffer._array
-            if a.ndim and a.nbytes <= TOGETHER and gapless(a, g, b, dtype):
+            if a.ndim and a.nbytes <= TOGETHER and not p._elsewhere and gapless(a, g, b, dtype):
                 dtype = a.dtype
                 triples += (a, g, b)
             else:
