@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 from typing import Any
@@ -237,3 +238,24 @@ def test_a_disk_without_room_is_explained(monkeypatch: pytest.MonkeyPatch) -> No
 def test_exceptions_pass() -> None:
     with pytest.raises(KeyError), memory.budget("1 GiB"):
         raise KeyError("mine")
+
+
+def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_without() -> None:
+    gc.collect()  # what budgets before left on disk counts among what there would be without
+    model, x = model_of("linear")
+
+    def step() -> None:
+        model(x).pow(2).mean().backward()
+        model.zero_grad()
+
+    step()
+    memory.reset_peak()
+    step()
+    peak = memory.peak()
+    with memory.budget("10 GB") as b:
+        step()
+    assert abs(b.report().peak - peak) < 300_000 and b.report().without == b.report().peak
+    assert not any(b.report().moved_out.values())
+    with memory.budget(peak - 3_000_000) as b:
+        step()
+    assert b.report().peak <= b.limit and abs(b.report().without - peak) < 1_500_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from contextlib import nullcontext
 from typing import Any
@@ -114,3 +115,46 @@ def test_what_a_store_took_may_be_changed_unseen(tmp_path: Any) -> None:
         return torch.autograd.grad(y.sum(), w)[0].numpy()
 
     np.testing.assert_array_equal(gradient(True, True), gradient(False, False))
+
+
+def scale_data(x: Any, h: Any, weight: Any) -> None:
+    x.data.mul_(3)
+
+
+def scale_result_data(x: Any, h: Any, weight: Any) -> None:
+    h.data.mul_(3)
+
+
+def scale_alias(x: Any, h: Any, weight: Any) -> None:
+    x.detach().mul_(3)
+
+
+def scale_result(x: Any, h: Any, weight: Any) -> None:
+    with torch.no_grad():
+        h.mul_(3)
+
+
+def scale_weight(x: Any, h: Any, weight: Any) -> None:
+    with torch.no_grad():
+        weight.mul_(3)
+
+
+@pytest.mark.parametrize(
+    "around", [contextlib.nullcontext, torch.stores.recompute, lambda: torch.memory.budget("1 GB")]
+)
+@pytest.mark.parametrize("change", [scale_data, scale_result_data, scale_alias, scale_result, scale_weight])
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
+def test_what_changed_before_the_layer_was_called_is_not_computed_from(norm: bool, change: Any, around: Any) -> None:
+    torch.manual_seed(0)
+    layer, base = torch.nn.Linear(256, 8), torch.randn(512, 256)
+    results = []
+    for kept in (True, False):
+        weight, bias = torch.nn.Parameter(torch.full((256,), 0.5)), torch.nn.Parameter(torch.zeros(256))
+        with around():
+            x = base.clone().requires_grad_() * 1.0
+            h = torch.nn.functional.layer_norm(x, (256,), weight, bias) if norm else torch.nn.functional.gelu(x)
+            change(x, h, weight)
+            (grad,) = torch.autograd.grad(layer(h if kept else h.detach().clone()).pow(2).sum(), layer.weight)
+        results.append(grad.numpy())
+    np.testing.assert_array_equal(*results)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from rushlight import heap, storage
-from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.engine.saved import Sparing
 from rushlight.kernels import allocator
 from rushlight.memory.account import human, process_memory, totals
 from rushlight.memory.pager import KINDS, Pager
@@ -100,6 +100,8 @@ class budget:
         self.ended: tuple[int, float] | None = None  # peak and seconds
 
     def __enter__(self) -> budget:
+        if modes.saved_hooks_disabled is not None:
+            raise RuntimeError(modes.saved_hooks_disabled)
         if not _active.acquire(blocking=False):
             raise RuntimeError(
                 "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first"
@@ -137,7 +139,7 @@ class budget:
             pager.make_room(totals().bytes - self.limit)
         library.reset_peak()
         stack.callback(self._end)
-        stack.enter_context(saved_tensors_hooks(pager.pack, pager.unpack))
+        stack.enter_context(Setting("saved_hooks", (*modes.saved_hooks, Sparing((pager.pack, pager.unpack)))))
         stack.enter_context(Setting("observers", (*modes.observers, pager)))
 
     def _end(self) -> None:

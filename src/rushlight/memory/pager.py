@@ -388,6 +388,10 @@ class Bare:
     def __init__(self, tensor: Any, watch: Watch):
         self._tensor, self.watch = tensor, watch
 
+    def alive(self) -> Any:
+        """Its memory."""
+        return self._tensor._array
+
     def tensor(self) -> Any:
         """The tensor.  RuntimeError if it was changed in place since it was saved."""
         self.watch.check(tuple(self._tensor.shape))

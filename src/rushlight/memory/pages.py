@@ -242,6 +242,11 @@ class Kept:
         found = self.page.array()
         return found if self.view is None else self.view.of(found)
 
+    def alive(self) -> Any:
+        """What was saved, None while it is not in memory."""
+        data = self.page.data
+        return data if data is None or self.view is None else self.view.of(data)
+
     def tensor(self) -> Any:
         """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
         found = turn(wrap(self.array()), self.bits)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import up
+from rushlight.ops import rebuilt
 from rushlight.ops.arith import conj
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import wrap_dim
@@ -50,7 +51,7 @@ def _(g: Any, input: Any, approximate: Any) -> Any:
     return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * cube) + 1) * (0.5 * scale))
 
 
-gelu.op.cheap = True
+gelu.op.cheap, gelu.op.saver = True, rebuilt.keep_watched
 
 
 # silu, mish -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, check_kind, compute
-from rushlight.ops.rebuilt import may_rebuild, rebuilt
+from rushlight.ops.rebuilt import may_rebuild, rebuilt, watch
 from rushlight.signs import to_hold, turn, turned
 from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
@@ -161,6 +161,8 @@ def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tu
             node.shape, node.dtype = t._held.shape, t._held.dtype
             t._edge = node
             node.outs = save_outputs(node, results)
+            if op.cheap:
+                watch(node, t)
         return
     differentiable = range(len(results)) if op.out_count is None else op.differentiable
     node = make_node(op, flat, statics, edges, mask, aux)

@@ -28,6 +28,7 @@ class Op:
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
     cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     heavy = False  # whether it costs so much more than its inputs' making that they may be
+    saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
     into: Any = (

@@ -13,7 +13,6 @@ from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
 from rushlight.engine.saved import Constant, SavedOutput
 from rushlight.engine.views import make_view
-from rushlight.ops import rebuilt
 from rushlight.ops.call import (
     OPERANDS,
     aliases,
@@ -101,7 +100,7 @@ def record(op: Any, table: Any, t: Tensor, inputs: tuple[Any, ...], statics: tup
     node.aux = aux if plan.save_aux else None
     node.shapes = tuple([shape_of(x) for x in inputs]) if plan.needs_shapes else None
     if plan.save_inputs:
-        (rebuilt.keep_inputs if op.heavy else keep_inputs)(node, inputs, plan.save_inputs)
+        (op.saver or keep_inputs)(node, inputs, plan.save_inputs, t)
     else:
         node.saved = NOTHING[: len(inputs)]
     if plan.save_outs:
@@ -118,7 +117,7 @@ def entry(op: Any, table: Any, mask: int, count: int) -> Any:
     return table[mask]
 
 
-def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...]) -> None:
+def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None) -> None:
     """Save the wanted inputs and their versions."""
     saved: list[Any] = [None] * len(inputs)
     for i in wanted:

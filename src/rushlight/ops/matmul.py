@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops import call
+from rushlight.ops import call, rebuilt
 from rushlight.ops.arith import conj
 from rushlight.ops.compute import HALVES
 from rushlight.ops.declare import Array
@@ -91,7 +91,7 @@ def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 
-linear_op.op.heavy = True
+linear_op.op.heavy, linear_op.op.saver = True, rebuilt.keep_inputs
 linear_op.op.order = (
     2,
     0,

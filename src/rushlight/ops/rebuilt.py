@@ -105,7 +105,7 @@ def rebuilt(tensor: Tensor) -> Any:
     if plan is None or not plan.op.cheap or node.saved is None or len(plan.save_inputs) < len(plan.op.tensors):
         return tensor
     saved = [source(x, base._array.nbytes // SMALL) for x in node.saved]
-    if any(x is UNSAFE for x in saved) or changes_unseen(base._held):
+    if any(x is UNSAFE for x in saved) or changes_unseen(base._held) or changed_since(node):
         return tensor
     return Rebuilt(base, node, saved, () if base is tensor else chain_of(tensor))
 
@@ -140,6 +140,43 @@ def changes_unseen(array: Any) -> bool:
     return not modes.levels and is_exposed(array)
 
 
+class Watched:
+    """Whether memory has changed since a cheap operator ran: what it saved, or its result."""
+
+    __slots__ = ("__weakref__", "changed", "keys")
+
+    def __init__(self, arrays: Any):
+        self.changed, self.keys = False, [depend(array, self) for array in arrays]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Any) -> None:
+        """Some of it is about to change."""
+        self.changed = True
+
+
+watched: dict[int, tuple[Any, Watched]] = {}  # by the id of a node, to which the first is a weak reference
+
+
+def watch(node: Any, t: Tensor) -> None:
+    """Watch what a cheap operator saved, and its result `t`, if that is large enough to be computed again."""
+    if modes.levels or t._held.nbytes < LARGE:
+        return
+    arrays = [x._held if isinstance(x, Tensor) else in_use(x) for x in node.saved]
+    key = id(node)
+    watched[key] = (
+        weakref.ref(node, lambda _: watched.pop(key, None)),
+        Watched([t._held, *(x for x in arrays if x is not None)]),
+    )
+
+
+def changed_since(node: Any) -> bool:
+    """Whether what a cheap operator would compute now may be something else than its result."""
+    found = watched.get(id(node))
+    return not modes.levels and (found is None or found[0]() is not node or found[1].changed)
+
+
 def alive(packed: Any) -> Any:
     """The array behind what a store packed, where that is in use by others too."""
     if isinstance(packed, tuple):
@@ -149,15 +186,26 @@ def alive(packed: Any) -> Any:
     return packed.alive() if hasattr(packed, "alive") else None
 
 
-def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...]) -> None:
+def keep_watched(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor) -> None:
+    """As `fast.keep_inputs`, for a cheap operator: its result may be computed again as long as nothing changes."""
+    keep(node, inputs, wanted, False)
+    watch(node, t)
+
+
+def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None) -> None:
     """As `fast.keep_inputs`, for an operator that costs much more than reading its inputs once."""
+    keep(node, inputs, wanted, True)
+
+
+def keep(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], spare: bool) -> None:
+    """Save the wanted inputs and their versions; spare: what can be computed again is not kept."""
     saved: list[Any] = [None] * len(inputs)
     for i in wanted:
         x = inputs[i]
         if not isinstance(x, Tensor):
             saved[i] = None if x is None else Constant(x)
             continue
-        saved[i] = kept = x if x._edge is None else rebuilt(x)
+        saved[i] = kept = rebuilt(x) if spare and x._edge is not None else x
         if kept is x and x._storage is not None and x._storage.version:
             if node.versions is None:
                 node.versions = [0] * len(inputs)

@@ -28,7 +28,9 @@ def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
     return buffer is None or (buffer.shape == shape and buffer.dtype is have and dense(buffer))
 
 
-TOGETHER = 1 << 18  # bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves
+TOGETHER = (
+    1 << 18
+)  # bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves
 
 
 class SGD(Stepper):
