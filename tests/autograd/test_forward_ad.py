@@ -450,6 +450,11 @@ def test_materializing_and_marking(level: Any) -> None:
     assert seen == [None]
 
 
+@pytest.mark.parametrize("fn", [torch.nn.functional.elu, torch.celu, torch.selu])
+def test_rectifiers_of_infinity_keep_the_tangent(fn: Any, level: Any) -> None:
+    assert tangent(fn(dual([math.inf, 2.0], [0.5, 0.5]))) == pytest.approx([0.5, 0.5], rel=0.06)
+
+
 @pytest.mark.parametrize("shapes", [((1, 1), (1,)), ((1, 4), (3, 1)), ((2, 3), (3,))])
 def test_a_loss_of_operands_that_broadcast_either_way(shapes: Any) -> None:
     given, other = (torch.full(shape, 0.25, dtype=torch.float64, requires_grad=True) for shape in shapes)

@@ -286,3 +286,11 @@ def test_refusals() -> None:
         F.mse_loss(x, torch.zeros(1, 2, 3))
     with pytest.warns(UserWarning, match="reduction='sum'"):
         assert F.mse_loss(x, x + 1, size_average=False).item() == 6
+
+
+@pytest.mark.parametrize("loss", [torch.nn.functional.huber_loss, torch.nn.functional.smooth_l1_loss])
+def test_the_slope_of_a_smooth_loss_is_constant_from_its_kink_on(loss):
+    x = torch.tensor([-2.0, -1.0, 0.5, 1.0], requires_grad=True)
+    (g,) = torch.autograd.grad(loss(x, torch.zeros(4), reduction="sum"), x, create_graph=True)
+    assert g.tolist() == [-1, -1, 0.5, 1]
+    assert torch.autograd.grad(g.sum(), x)[0].tolist() == [0, 0, 1, 0]

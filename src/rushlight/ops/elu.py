@@ -63,7 +63,8 @@ def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -
 
 @elu_op.grad("input", raw=_elu_raw)
 def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    falling = g * ((out + alpha * scale) * input_scale)
+    # Finite where it is not chosen: 0 times infinity is NaN in the derivative by g.
+    falling = g * ((ops.clamp(out, max=0) + alpha * scale) * input_scale)
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 

@@ -208,7 +208,10 @@ def _huber_raw(g: Any, x: Any, t: Any, reduction: str, delta: float, scale: floa
 
 def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: Any, needs: Any) -> Any:
     g, x, t = widened(g, x, t)
-    return both(ops.clamp(x - t, -delta, delta) * (g * (scale * share(reduction, x, t))), needs)
+    d = x - t
+    # Where |d| is delta, the slope is taken for constant, as in PyTorch: by clamp, it would be that of the square.
+    slope = ops.where(ops.abs(d) < delta, d, delta * ops.sign(d))
+    return both(slope * (g * (scale * share(reduction, x, t))), needs)
 
 
 @op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
