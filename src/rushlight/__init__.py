@@ -65,7 +65,7 @@ _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.co
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library", "futures"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.
@@ -80,6 +80,11 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
+_FUNCTIONS |= dict.fromkeys(
+    ("Future", "GradScaler", "_assert", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module",
+     "nuclear_norm", "set_deterministic_debug_mode"),
+    "rushlight.compat.names",
+)  # fmt: skip
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
@@ -92,7 +97,9 @@ _FUNCTIONS |= dict.fromkeys(
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FUNCTIONS:
+    if name.startswith("_foreach_"):
+        found = getattr(importlib.import_module("rushlight.ops.foreach"), name)
+    elif name in _FUNCTIONS:
         found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
     elif name in _ROOMS or name in _LAZY:
         module = _LAZY.get(name, f"rushlight.{name}")

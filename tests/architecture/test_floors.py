@@ -12,7 +12,7 @@ PACKAGE = Path(rushlight.__file__).parent
 
 # The one table of floors: a room is a module or package directly below rushlight.
 FLOORS = {
-    0: "bare caller cpu devices dtypes errors events groups handles heap size state tree version",
+    0: "bare caller cpu devices dtypes errors events futures groups handles heap size state tree version",
     1: "kernels",
     2: "backends",
     3: "generator signs storage tensor",
@@ -21,7 +21,7 @@ FLOORS = {
     6: "autograd distributions fft func linalg signal special",
     7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
     8: "distributed jit memory multiprocessing serialization testing",
-    9: "cli compat compiler datasets models",
+    9: "cli compat compiler datasets hub models",
     10: "__init__ __main__",
 }
 FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}

@@ -1,0 +1,44 @@
+"""Names at the top of torch that packages ask for in passing."""
+
+import pytest
+
+import rushlight as torch
+
+
+def test_assert_as_a_function() -> None:
+    torch._assert(torch.tensor(True), "never")
+    with pytest.raises(AssertionError, match="no"):
+        torch._assert(False, "no")
+
+
+def test_one_grad_scaler() -> None:
+    assert torch.GradScaler is torch.amp.GradScaler
+
+
+def test_debug_mode_of_deterministic_algorithms() -> None:
+    try:
+        for mode, number in (("warn", 1), ("error", 2), (1, 1), ("default", 0)):
+            torch.set_deterministic_debug_mode(mode)
+            assert torch.get_deterministic_debug_mode() == number
+            assert torch.are_deterministic_algorithms_enabled() == (number > 0)
+        with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+            torch.set_deterministic_debug_mode(3)
+        with pytest.raises(TypeError, match="must be str or int"):
+            torch.set_deterministic_debug_mode(1.5)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_modules_of_devices() -> None:
+    assert torch.get_device_module("cpu") is torch.get_device_module() is torch.cpu
+    assert torch.get_device_module("cuda:0") is torch.cuda
+    with pytest.raises(RuntimeError, match="no module for the device"):
+        torch.get_device_module("mps")
+
+
+def test_norms_of_matrices_are_deprecated() -> None:
+    a = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+    with pytest.warns(UserWarning, match="nuclear_norm is deprecated"):
+        assert torch.nuclear_norm(a).item() == pytest.approx(7.0)
+    with pytest.warns(UserWarning, match="frobenius_norm is deprecated"):
+        assert torch.frobenius_norm(a, dim=[0, 1]).item() == pytest.approx(5.0)
