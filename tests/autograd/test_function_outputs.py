@@ -307,3 +307,11 @@ def test_a_changed_view_without_a_gradient_may_be_one_of_several_outputs() -> No
     view = (torch.ones(3, requires_grad=True) * 1)[:2]
     changed, total = function(forward, lambda ctx, g, h: h.expand(2)).apply(view)
     assert changed.tolist() == [2.0, 2.0] and not changed.requires_grad and total.requires_grad
+
+
+def test_a_transformation_looks_at_no_gradient_of_what_it_captured() -> None:
+    product = function(lambda ctx, x, y: x * y.sum(), lambda ctx, g: (g * 2, g))  # a gradient of y of another shape
+    y = torch.ones(2, 2, requires_grad=True)
+    assert torch.func.grad(lambda x: product.apply(x, y))(torch.tensor(3.0)).item() == 2
+    with pytest.raises(RuntimeError, match="invalid gradient at index 1"):
+        product.apply(torch.tensor(3.0, requires_grad=True), torch.ones(2, 3, requires_grad=True).sum(1)).backward()

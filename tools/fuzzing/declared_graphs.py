@@ -16,9 +16,15 @@ def cycle(difference: Difference) -> bool:
 
 def changed_by_itself(difference: Difference) -> bool:
     """Whether PyTorch's operator counts a change of its own result."""
-    counted = isinstance(difference.reference, int) and difference.subject == difference.reference - 1
-    made = re.search(r" @ |\.mv\(|inference_mode[^$]*clone\(", text(difference)) is not None
-    return difference.what == "version" and counted and made
+    if (
+        difference.what != "version"
+        or isinstance(difference.reference, Raised)
+        or isinstance(difference.subject, Raised)
+    ):
+        return False
+    more = difference.reference - difference.subject
+    product = more == 1 and re.search(r" @ |\.mv\(", text(difference)) is not None
+    return product or (more > 0 and "inference_mode" in text(difference))
 
 
 def detached_inference(difference: Difference) -> bool:
@@ -34,9 +40,10 @@ def reinterpreted(difference: Difference) -> bool:
 
 
 def dirty_inside(difference: Difference) -> bool:
-    """Whether a custom function changes its input inside of a transformation."""
+    """Whether a custom function changes an input, or saves one that it returns, inside of a transformation."""
     inside = re.search(r"torch\.func\.", statement(difference)) is not None
-    return inside and refused_by(difference, "Some elements marked as dirty during the forward", by="reference")
+    phrases = "Some elements marked as dirty during the forward", "An input that has been returned as-is"
+    return inside and refused_by(difference, *phrases, by="reference")
 
 
 def no_samples(difference: Difference) -> bool:
@@ -52,12 +59,16 @@ def unneeded(difference: Difference) -> bool:
 
 GRAPHS: tuple[Declared, ...] = (
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
-    Declared("version counters of products, and of copies of inference tensors", changed_by_itself),
+    Declared("version counters of products, and of results of inference tensors", changed_by_itself),
     Declared("`detach()` and `.data` of an inference tensor", detached_inference),
     Declared("`view(dtype)` of inference tensors, and in inference mode", reinterpreted),
-    Declared("custom functions that change an input inside `torch.func`", dirty_inside),
+    Declared("custom functions that change an input, or save one that they return, inside `torch.func`", dirty_inside),
     Declared("`vmap` of a custom function with `generate_vmap_rule` over no samples", no_samples),
     Declared("saved tensors that were changed and that the gradients asked for do not need", unneeded),
+    Declared(
+        "a tensor's saved value after `x.detach_()`",
+        lambda d: refused_by(d, "saved tensor that has been detached in-place", by="reference"),
+    ),
     Declared(
         "`jvp` of a custom function that changes its input in place",
         lambda d: refused_by(d, "is not modifying the forward mode gradients inplace", by="reference"),

@@ -189,14 +189,17 @@ class FunctionNode(Node):
 
     def run(self, g: Any, wanted: int) -> Any:
         grads = [None if x is None else wrap(x) for x in (g if self.count != 1 else [g])]
-        results = self.call_backward(grads, False)
+        results = self.call_backward(grads, False, wanted)
         return [None if r is None else r._array for r in results]
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
-        return self.call_backward(list(g) if self.count != 1 else [g], True)
+        return self.call_backward(list(g) if self.count != 1 else [g], True, wanted)
 
-    def call_backward(self, grads: list[Any], create: bool) -> list[Any]:
-        """Run the user's backward and check what it returned: a gradient or None for each argument of forward."""
+    def call_backward(self, grads: list[Any], create: bool, wanted: int) -> list[Any]:
+        """Run the user's backward and check what it returned: a gradient or None for each argument of forward.
+
+        wanted: the mask of edges that lead somewhere. Of a function transformation what it captured is a constant.
+        """
         ctx = self.ctx
         if ctx.materialize_grads:
             shapes, kinds = (self.shape, self.dtype) if self.count != 1 else ([self.shape], [self.dtype])
@@ -215,7 +218,9 @@ class FunctionNode(Node):
         finally:
             ctx._node = former
         given = list(results) if isinstance(results, (tuple, list)) else [results]
-        return check_gradients(self.name(), given, self.edges, ctx._tensors)
+        captures = modes.transform is not None
+        edges = [None if captures and not wanted >> i & 1 else edge for i, edge in enumerate(self.edges)]
+        return check_gradients(self.name(), given, edges, ctx._tensors)
 
 
 class Function:

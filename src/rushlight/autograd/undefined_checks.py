@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.engine.node import EVERY
 
 
 def backward(check: Any) -> None:
@@ -60,7 +61,7 @@ def without_any(outputs: list[Any]) -> None:
 def undefined_gradients(node: FunctionNode) -> list[Any]:
     """What the backward of a custom function gives if no output has a gradient, checked to be nothing or zero."""
     try:
-        found = node.call_backward([None] * node.count, False)
+        found = node.call_backward([None] * node.count, False, EVERY)
     except Exception as error:
         raise refusal(f"without any, {node.name()}", error) from error
     if any(g is not None and np.any(g._array) for g in found):
