@@ -115,12 +115,17 @@ Storage.counted = Counted
 
 
 class InferenceStorage(Storage):
-    """The storage of a tensor made in inference mode: it counts no versions, so nothing on it can be saved."""
+    """The storage of a tensor made in inference mode: it counts no versions, so nothing on it can be saved.
+
+    But within a transformation of a function, which runs backward itself: for what it captured, as for a constant.
+    """
 
     __slots__ = ()
 
     @property
     def version(self) -> int:
+        if modes.transform is not None:
+            return 0
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
             "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "

@@ -112,6 +112,49 @@ def test_derivatives_that_do_not_depend_on_what_requires_grad_require_none():
     assert func.hessian(lambda a: (a * a * a).sum())(x).requires_grad
 
 
+OF_DERIVATIVES = {
+    "grad": lambda f, x: func.grad(f)(x),
+    "grad of grad": lambda f, x: func.grad(lambda a: func.grad(f)(a).sum())(x),
+    "hessian": lambda f, x: func.hessian(f)(x),
+    "jacobian of gradients": lambda f, x: func.jacfwd(func.grad(f))(x),
+    "rows of rows": lambda f, x: func.jacrev(func.jacrev(f))(x),
+    "rows of columns": lambda f, x: func.jacrev(func.jacfwd(f))(x),
+    "tangents of rows": lambda f, x: func.jvp(func.jacrev(f), (x,), (x,))[1],
+    "gradients of tangents": lambda f, x: func.grad(lambda a: func.jvp(f, (a,), (a,))[1])(x),
+    "vjp": lambda f, x: func.vjp(f, x)[1](torch.tensor(1.0, dtype=torch.float64))[0],
+    "linearize": lambda f, x: func.linearize(f, x)[1](x),
+    "of each sample": lambda f, x: func.vmap(func.hessian(lambda a: f(a[None])))(x),
+}
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", OF_DERIVATIVES)
+def test_derivatives_are_the_same_where_no_gradients_are_recorded(name, mode):
+    x, scale = vector(), vector() * 2
+
+    def f(a):
+        return (a * a.sin() * scale).sum() + a.exp().prod()
+
+    expected = OF_DERIVATIVES[name](f, x)
+    with mode():
+        made = x.clone()
+        scale = scale.clone()
+        for given in (x, made, made.clone().requires_grad_(), x.clone().detach()):
+            found = OF_DERIVATIVES[name](f, given)
+            torch.testing.assert_close(found.clone(), expected)
+            assert not found.requires_grad and not found.is_inference()
+    torch.testing.assert_close(OF_DERIVATIVES[name](f, made.detach()).detach(), expected)
+
+
+def test_what_a_transformation_captured_in_inference_mode_is_still_not_saved_outside_of_it():
+    x = vector().requires_grad_()
+    with torch.inference_mode():
+        scale = vector()
+    assert func.grad(lambda a: (a * scale).sum())(x.detach()).tolist() == scale.tolist()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+        x * scale
+
+
 def test_auxiliary_results_keep_their_graph():
     w = vector().requires_grad_()
 

@@ -40,7 +40,7 @@ def check_pairs(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]
 def pushed(func: Any, primals: list[Tensor], tangents: list[Any], spec: Any, has_aux: bool,
            strict: bool = False) -> tuple[list[Any], list[Any], Any, Any]:  # fmt: skip
     """(output leaves, their tangents, output structure, auxiliary); a tangent of None is zero and costs nothing."""
-    with Setting("forward_grad", True), forward_ad.dual_level() as level:
+    with Setting("forward_grad", True), Setting("inference", False), forward_ad.dual_level() as level:
         level.of_function = True
         duals = [p if t is None else forward_ad.make_dual(p, t, level=level)
                  for p, t in zip(primals, tangents, strict=True)]  # fmt: skip

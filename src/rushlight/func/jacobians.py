@@ -16,6 +16,7 @@ from rushlight.func.vmap import vmap
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.join import cat
 from rushlight.ops.shape import permute_op
+from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 
@@ -55,7 +56,8 @@ def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: in
         output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux, func)
         outs, spec = tree.tree_flatten(output)
         check_real("jacrev", "outputs", outs)
-        rows = [rows_of(pullback, outs, k, chunk_size) for k in range(len(outs))]
+        with Setting("inference", False):  # results are ordinary tensors, as those of vjp
+            rows = [rows_of(pullback, outs, k, chunk_size) for k in range(len(outs))]
         pullback.transform.settle()
         shaped = [tree.tree_unflatten(row, pullback.inputs_spec) for row in rows]
         jacobian = tree.tree_unflatten([r if isinstance(argnums, tuple) else r[0] for r in shaped], spec)

@@ -12,6 +12,7 @@ from rushlight import tree
 from rushlight.autograd.run import initial, roots_of, target_keys
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
+from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 
@@ -81,7 +82,11 @@ def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool,
     keys = target_keys(tuple(inputs), "grad")
     run = Run(keep or record, on_tensors, {key: [] for key in keys}, False)
     run.record = record
-    found = run.execute(roots_of(outs, initial(outs, given)))
+    former, modes.transform = modes.transform, transform  # what was captured in inference mode may be saved, and read
+    try:
+        found = run.execute(roots_of(outs, initial(outs, given)))
+    finally:
+        modes.transform = former
     return [zeros_like(x) if key not in found else found[key] if on_tensors else wrap(found[key])
             for key, x in zip(keys, inputs, strict=True)]  # fmt: skip
 

@@ -49,7 +49,7 @@ def marked(x: Any, outer: bool) -> Tensor:
     if level is None or level.part(x) is not None:
         t = fresh_leaf(x)
         t._tangents = x._tangents
-        if level is None:
+        if level is None and not x._inference:
             t._storage = x._storage
         t._edge = Mark(edge_of(x) if outer else None, t)
         return t
@@ -117,7 +117,7 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
     if keep and (x._edge is None or leads_out(edge_of(x), seen)):
         t = x
     elif type(x._held) is BatchedArray and not keep:
-        t = detached(x)
+        t = out_of_graphs(x)
     elif x.requires_grad:
         t = twin(x)
         t._storage = x._storage
@@ -130,8 +130,20 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
     return t
 
 
+def out_of_graphs(x: Tensor) -> Tensor:
+    """A batched tensor outside of all graphs, with its tangents: unlike that of `detach`, it still depends on what it did."""
+    t = made = detached(x)
+    while type(x._held) is BatchedArray:
+        x, made = x._held.tensor, made._held.tensor
+        for level in modes.levels:
+            tangent = level.tangent_of(x) if hasattr(level, "tangent_of") else None
+            if tangent is not None:
+                level.give(made, tangent)
+    return t
+
+
 class Transform:
-    """The time during which the user's function runs; records gradients whatever the mode outside."""
+    """The time during which the user's function runs; records gradients whatever the mode outside, inference mode too."""
 
     def __init__(self) -> None:
         self.marks: list[Any] = []
@@ -139,13 +151,14 @@ class Transform:
         self.outer: bool = modes.grad  # whether those outside want to differentiate the results
 
     def __enter__(self) -> Transform:
-        self.former = set_mode("grad", True), modes.transform
+        self.former = set_mode("grad", True), set_mode("inference", False), modes.transform
         modes.transform = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         set_mode("grad", self.former[0])
-        modes.transform = self.former[1]
+        set_mode("inference", self.former[1])
+        modes.transform = self.former[2]
         self.close()
 
     def inputs(self, args: Any, outer: bool | None = None) -> Any:

@@ -20,7 +20,7 @@ from rushlight.engine.run import Run
 from rushlight.ops import call, plan
 from rushlight.ops.compute import compute
 from rushlight.state import Setting, modes
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 # Operators that are linear in each of these inputs, and what is added to their product.
 PRODUCTS: dict[str, tuple[tuple[int, ...], int | None]] = {
@@ -58,6 +58,13 @@ def tangent(op: Any) -> Callable[[Any], Any]:
         return fn
 
     return add
+
+
+def constant(x: Tensor) -> Tensor:
+    """An inference tensor as one that may be saved: for a moment, in which nobody changes it."""
+    t = twin(x)
+    t._edge, t._tangents = edge_of(x), x._tangents
+    return t
 
 
 class Derivative:
@@ -168,7 +175,7 @@ class Derivative:
         if out.dtype.kind in "biu":
             return None
         record = modes.grad
-        with Setting("grad", True):
+        with Setting("grad", True), Setting("inference", False):
             u = in_level(wrap(np.zeros(out.shape, out.dtype)), (*node.saved, *node.outs, *self.given))
             u._edge = LEAF
             g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]
@@ -188,8 +195,9 @@ class Derivative:
         mask = sum(1 << i for i, t in enumerate(self.given) if t is not None)
         edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in self.values)
         aux = self.aux(mask) if op.aux else ()
+        values = tuple(constant(v) if isinstance(v, Tensor) and v._inference else v for v in self.values)
         with Setting("saved_hooks", ()):  # it lives for a moment
-            node = call.make_node(op, self.values, self.statics, edges, mask, aux)
+            node = call.make_node(op, values, self.statics, edges, mask, aux)
         node.shape, node.dtype = [o._array.shape for o in outs], [o._array.dtype for o in outs]
         if op.out_count != 1:
             node.count = len(outs)

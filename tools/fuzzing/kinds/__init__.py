@@ -16,6 +16,7 @@ FILES = {
     "saved": "saved",
     "grads": "grads",
     "transforms": "transforms",
+    "threads": "threads",
     "layers": "layers",
     "memory": "memory",
     "recorded": "selves",

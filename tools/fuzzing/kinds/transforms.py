@@ -79,8 +79,12 @@ def draw(w: Writer) -> None:
 
 
 def transform(w: Writer, rank: int) -> None:
-    """One transformation, applied."""
-    w.let(call(w, rank), "t")
+    """One transformation, applied; perhaps where no gradients are recorded, which must change no number."""
+    expression = call(w, rank)
+    if w.maybe(0.8) or "linearize" in expression or "functional" in expression:
+        w.let(expression, "t")
+    else:
+        w.do(f"with {w.one('torch.no_grad()', 'torch.inference_mode()')}:\n    {w.fresh('t')} = {expression}")
 
 
 def call(w: Writer, rank: int) -> str:
