@@ -47,6 +47,7 @@ from rushlight.engine.modes import (  # noqa: E402
 from rushlight.generator import Generator, default_generator  # noqa: E402
 from rushlight.kernels import allocator as _allocator  # noqa: E402
 from rushlight.ops.registry import NAMESPACES as _NAMESPACES  # noqa: E402
+from rushlight.overrides.attach import attach as _attach  # noqa: E402
 from rushlight.size import Size  # noqa: E402
 from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
 from rushlight.version import __version__  # noqa: E402
@@ -54,6 +55,7 @@ from rushlight.version import __version__  # noqa: E402
 for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
     _public.__module__ = "rushlight"  # where they are known
 globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
+_attach(_NAMESPACES, autograd)  # before anything takes a function from there
 globals().update(_NAMESPACES[""])
 _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
 
@@ -65,7 +67,7 @@ _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.co
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library", "futures"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library", "futures", "_C"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

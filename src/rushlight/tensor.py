@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.bare import maker
 from rushlight.devices import CPU, device
 from rushlight.handles import Hooks, RemovableHandle
@@ -64,7 +64,6 @@ class Tensor:
     _storage: Any
     _view: Any
     __array_priority__ = 1000
-    _plain_results = False  # of a subclass: whether PyTorch too gives plain tensors as results of operators on it
     _grad: Any = None
     _hooks: Any = None  # of a leaf: run on each gradient before it is accumulated
     _post_hooks: Any = None  # of a leaf: run after accumulation
@@ -355,14 +354,10 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
 
 
 def _warn_non_leaf_grad() -> None:
-    import warnings
-
-    warnings.warn(
+    caller.warn(
         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
         "populated during autograd.backward(). If you want the gradient of a non-leaf Tensor, call .retain_grad() on "
-        "it before backward.",
-        UserWarning,
-        stacklevel=3,
+        "it before backward."
     )
 
 

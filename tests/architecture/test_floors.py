@@ -17,7 +17,7 @@ FLOORS = {
     2: "backends",
     3: "generator signs storage tensor",
     4: "engine levels overrides types",
-    5: "ops",
+    5: "_C ops",
     6: "autograd distributions fft func linalg signal special",
     7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
     8: "distributed jit memory multiprocessing serialization testing",
@@ -35,6 +35,7 @@ NEIGHBOURS = {
     ("tensor", "signs"): "a tensor may show the conjugates of what its memory holds",
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",
     ("levels", "engine"): "an interpreter runs the engine below itself",
+    ("engine", "overrides"): "what a run computes with tensors is not for classes to override",
     ("engine", "levels"): "the engine hands over to the active interpreter",
     ("distributions", "autograd"): "the entropy of an exponential family is a derivative of its normalizer",
     ("autograd", "func"): "the two faces of one machine",
@@ -57,6 +58,7 @@ NEIGHBOURS = {
 # Imports that go up on purpose: (file, imported room): why.
 UPWARD: dict[tuple[str, str], str] = {
     ("compat/imports.py", "__init__"): "shows another version of the package",
+    ("overrides/listing.py", "__init__"): "lists what the namespaces of the package have",
     ("compat/missing.py", "__init__"): "speaks of the package as a whole",
 }
 

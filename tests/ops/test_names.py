@@ -27,7 +27,12 @@ def test_functions_go_by_one_of_their_public_names() -> None:
             found = getattr(space, name, None)
             if isinstance(found, types.FunctionType) and not name.startswith("_"):
                 names[found].add(name)
-    wrong = [f"{fn.__name__} is {known}" for fn, known in names.items() if fn.__name__ not in known]
+    parts = ("linalg_", "fft_", "special_")  # as PyTorch has them; their __qualname__ is what pickle looks for
+    wrong = [
+        f"{fn.__name__} is {known}"
+        for fn, known in names.items()
+        if fn.__name__ not in known and not any(fn.__name__ == part + name for part in parts for name in known)
+    ]
     assert not wrong
     assert not [fn for fn in names if "<locals>" in fn.__qualname__ and fn.__qualname__.endswith("inplace")]
 

@@ -6,6 +6,7 @@ All state of a run is local to it, so runs nest, threads do not meet, and an exc
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
 from typing import Any
@@ -19,6 +20,7 @@ from rushlight.engine.deep import DEEP, in_thread
 from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.reach import Records, count_between, count_contributions, target_of
+from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.state import Setting, modes, restore_scoped, scoped, special
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -62,7 +64,10 @@ class Run:
         before = scoped() if special.count else None
         modes.run = self
         try:
-            with Setting("grad", self.create and self.record):
+            with (
+                Setting("grad", self.create and self.record),
+                DisableTorchFunctionSubclass() if self.create else nullcontext(),
+            ):
                 for edge, _ in roots:
                     if isinstance(edge, Tensor) and edge in records and records[edge][0] == 0:
                         self.leaf(edge, records[edge])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.ops import functions as ops
+from rushlight.overrides.protocol import INERT, overrides, switched_off
+from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias
 
 __all__ = [
@@ -23,10 +25,45 @@ def _on_memory_of(data: Any, cls: Any) -> Any:
         data = ops.empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: `data` must be a Tensor or None, got {type(data).__name__}")
+    made(cls)
     return alias(data, cls)
 
 
-class Parameter(Tensor):
+def _is_own(data: Any, cls: Any) -> bool:
+    """Whether `data` is of a class that overrides functions, so that a parameter or buffer of it is of that class too."""
+    return (
+        data.__class__ not in INERT
+        and isinstance(data, Tensor)
+        and overrides(data.__class__)
+        and cls in (Parameter, Buffer)
+    )
+
+
+def _marked(tensor: Any, data: Any, mark: str) -> Any:
+    """`tensor`, an object of the class of `data`, as a parameter or buffer: what isinstance says that it is."""
+    if type(tensor) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an instance "
+            f"of the same type, but return type {type(tensor).__name__} was found instead. To use the type as a Parameter, "
+            "please correct the detach() semantics defined by its __torch_function__() implementation."
+        )
+    setattr(tensor, mark, True)
+    return tensor
+
+
+class _Marking(type):
+    """The class of Parameter and Buffer, of which marked tensors of other classes are instances too."""
+
+    _mark: str
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return "_mark" in cls.__dict__ and isinstance(instance, Tensor) and cls._mark in instance.__dict__
+
+
+@switched_off
+class Parameter(Tensor, metaclass=_Marking):
     """A tensor that is registered as a parameter when it is assigned to an attribute of a Module.
 
     Args:
@@ -41,9 +78,11 @@ class Parameter(Tensor):
     tensor([1., 1.], requires_grad=True)
     """
 
-    _plain_results = True
+    _mark = "_is_param"
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if _is_own(data, cls):
+            return _marked(data.detach().requires_grad_(requires_grad), data, "_is_param")
         parameter = _on_memory_of(data, cls)
         if requires_grad:
             if not (parameter.is_floating_point() or parameter.is_complex()):
@@ -86,7 +125,8 @@ def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any])
     return tensor
 
 
-class Buffer(Tensor):
+@switched_off
+class Buffer(Tensor, metaclass=_Marking):
     """A tensor that is registered as a buffer when it is assigned to an attribute of a Module.
 
     Args:
@@ -94,10 +134,14 @@ class Buffer(Tensor):
         persistent: whether the buffer is part of the module's `state_dict`.
     """
 
-    _plain_results = True
+    _mark = "_is_buffer"
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if _is_own(data, cls):
+            buffer = _marked(data.detach().requires_grad_(data.requires_grad), data, "_is_buffer")
+            buffer.persistent = persistent
+            return buffer
         buffer = _on_memory_of(data, cls)
         if data is not None and data.requires_grad:
             buffer.requires_grad_()
@@ -165,6 +209,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         return parameter
 
 
+@switched_off
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known before the first forward of its lazy module."""
 

@@ -14,6 +14,7 @@ from rushlight.ops.compute import cast, fitted
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
 from rushlight.ops.registry import elementwise, function, inplace_of, publish, publish_inplace
+from rushlight.overrides.public import Unnoticed, public_of, retried
 from rushlight.tensor import Tensor
 
 
@@ -126,6 +127,11 @@ def _finish(name: str, result: Any, out: Any) -> Any:
     return result if out is None else call.write_out(name, out, result)
 
 
+def _given(alpha: Any, out: Any) -> dict[str, Any]:
+    """The keywords of `add` and `sub` that were given."""
+    return {**({} if alpha == 1 else {"alpha": alpha}), **({} if out is None else {"out": out})}
+
+
 def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha * other, broadcast.  (*), (*) -> (*)
 
@@ -133,9 +139,12 @@ def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> An
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=0.5)
     tensor([ 6., 12.])
     """
-    if alpha.__class__ is int and alpha == 1:
-        return add(input, other) if out is None else add(input, other, out=out)
-    return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
+    try:
+        if alpha.__class__ is int and alpha == 1:
+            return add(input, other) if out is None else add(input, other, out=out)
+        return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
+    except Unnoticed as error:
+        return retried(public_of(add_public), error, input, other, **_given(alpha, out))
 
 
 def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
@@ -192,10 +201,13 @@ sub.op.check = subtracted.op.check = refuse_bools
 
 def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
-    if alpha.__class__ is int and alpha == 1:
-        return sub(input, other) if out is None else sub(input, other, out=out)
-    refuse_bools([raw(input), raw(other)])
-    return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
+    try:
+        if alpha.__class__ is int and alpha == 1:
+            return sub(input, other) if out is None else sub(input, other, out=out)
+        refuse_bools([raw(input), raw(other)])
+        return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
+    except Unnoticed as error:
+        return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
 
 
 def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:

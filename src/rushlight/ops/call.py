@@ -13,6 +13,7 @@ from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput,
 from rushlight.engine.views import make_view
 from rushlight.ops.compute import HALVES, check_kind, compute
 from rushlight.ops.rebuilt import may_rebuild, rebuilt, watch
+from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
 from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
@@ -46,7 +47,7 @@ def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
         elif x is None or isinstance(x, (ndarray, np.generic, *NUMBERS)):
             arrays.append(x)
         else:
-            raise TypeError(
+            raise unfit(x)(
                 f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {type(x).__name__}"
             )
     if tensors:  # NumPy's own Python numbers beside tensors are Python numbers
@@ -414,7 +415,7 @@ def write_out(name: str, out: Any, result: Any) -> Any:
         made = [write_out(name, o, r) for o, r in zip(out, result, strict=True)]
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     wanted = None if dtype is None else numpy_dtype("tensor", dtype)
     check_options("tensor", device)
     if isinstance(data, Tensor):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                      UserWarning, stacklevel=2)  # fmt: skip
+        caller.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")  # fmt: skip
     return made(array_from(data, wanted), requires_grad)
 
 
@@ -168,9 +166,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) "
                          f"must not be greater than actual buffer length ({view.nbytes} bytes)")  # fmt: skip
     if view.readonly:
-        warnings.warn("The given buffer is not writable, and writing to this tensor will fail. You may want to copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor.",
-                      UserWarning, stacklevel=2)  # fmt: skip
+        caller.warn("The given buffer is not writable, and writing to this tensor will fail. You may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
     return made(np.frombuffer(view, kind, count, offset), requires_grad)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.dtypes import is_complex, real_of
 from rushlight.tensor import Tensor
 
@@ -177,8 +176,8 @@ def element(x: Any) -> Any:
     """An element as a number."""
     if isinstance(x, Tensor):
         if x._edge is not None:
-            warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
-                          "Consider using tensor.detach() first.", UserWarning, stacklevel=6)  # fmt: skip
+            caller.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
+                          "Consider using tensor.detach() first.")  # fmt: skip
         if x._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return x._array.reshape(())[()]
@@ -193,6 +192,5 @@ def element(x: Any) -> Any:
 
 def warn_of_arrays() -> None:
     """Warn of a list of NumPy arrays."""
-    warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
-                  "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
-                  stacklevel=5)  # fmt: skip
+    caller.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                  "list to a single numpy.ndarray with numpy.array() before converting to a tensor.")  # fmt: skip

@@ -38,11 +38,17 @@ def first(*args: Any, **kwargs: Any) -> Any:
 
 
 def written(op: Any, source: Any, **names: Any) -> Any:
-    """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called."""
+    """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called.
+
+    Its globals have `twins`, other function objects that are to have the same code, and `again`, which makes another
+    such function with globals of its own.
+    """
     scope = {
         **NAMES,
         "__name__": "rushlight.ops.fast_source",
         "op": op,
+        "twins": [],
+        "again": partial(written, op, source, **names),
         **names,
     }  # the name is what filters of warnings go by
 
@@ -50,7 +56,8 @@ def written(op: Any, source: Any, **names: Any) -> Any:
         found: dict[str, Any] = {}
         op.written = True
         exec(compile(source(op, scope), f"<{op.name}>", "exec"), scope, found)
-        call.__kwdefaults__, call.__code__ = found["call"].__kwdefaults__, found["call"].__code__
+        for each in (call, *scope["twins"]):
+            each.__kwdefaults__, each.__code__ = found["call"].__kwdefaults__, found["call"].__code__
 
     call = scope["call"] = FunctionType(first.__code__, scope, op.name)
     scope["write"] = write

@@ -14,6 +14,7 @@ from rushlight.ops.convert import copy_
 from rushlight.ops.fast_views import at_once, made_view
 from rushlight.ops.shape import reshape_op, select_op, slice_op
 from rushlight.ops.views import held
+from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
@@ -43,6 +44,8 @@ def getitem(self: Any, index: Any) -> Any:
     if basic is None:
         from rushlight.ops.indexing_advanced import getitem_advanced
 
+        if met(index):
+            return Tensor.__getitem__(self, index)
         return getitem_advanced(self, index)
     found, single = basic
     return select_op(self, found) if single else slice_op(self, found)
@@ -146,10 +149,17 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if basic is None:
         from rushlight.ops.indexing_advanced import setitem_advanced
 
-        setitem_advanced(self, index, value)
+        if met(index, value):
+            Tensor.__setitem__(self, index, value)
+        else:
+            setitem_advanced(self, index, value)
         return
     found, _ = basic
-    source = value_array(self, value)
+    try:
+        source = value_array(self, value)
+    except Unnoticed as error:
+        retried(of_method("__setitem__"), error, self, index, value)
+        return
     tracked = modes.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
     if not (tracked or modes.levels or special.observing or self._bits):
         inplace.check(self, False)
@@ -172,7 +182,7 @@ def value_array(self: Tensor, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (int, float, complex, np.generic)):
-        raise TypeError(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
+        raise unfit(value)(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
     return fitted("__setitem__", value, self._held.dtype)
 
 

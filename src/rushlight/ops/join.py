@@ -14,6 +14,7 @@ from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import reshape_op, slice_op
 from rushlight.ops.views import raw
+from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
@@ -73,7 +74,7 @@ def plain_arrays(tensors: Any) -> Any:
 def gathered(name: str, tensors: Any) -> list[Any]:
     """The tensors of a sequence, all in their common dtype.  Raises TypeError, RuntimeError or ValueError for the rest."""
     if not isinstance(tensors, (tuple, list)):
-        raise TypeError(
+        raise unfit(tensors)(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
     found = list(tensors)
@@ -83,7 +84,7 @@ def gathered(name: str, tensors: Any) -> list[Any]:
     arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
     for i, x in enumerate(found):
         if not hasattr(x, "_array") and not arrays:
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+            raise unfit(x)(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
     if any(raw(x).dtype != raw(found[0]).dtype for x in found):
         found = converted(found)
     return found
@@ -130,7 +131,10 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
             pass  # the errors are raised below
         else:
             return joined(cat_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
-    found = gathered("cat", tensors)
+    try:
+        found = gathered("cat", tensors)
+    except Unnoticed as error:
+        return retried(public_of(cat), error, tensors, *((dim,) if dim else ()))
     for i, x in enumerate(found):
         if raw(x).ndim == 0:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
@@ -156,7 +160,10 @@ def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
             pass  # the errors are raised below
         else:
             return joined(stack_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
-    found = gathered("stack", tensors)
+    try:
+        found = gathered("stack", tensors)
+    except Unnoticed as error:
+        return retried(public_of(stack), error, tensors, *((dim,) if dim else ()))
     first = raw(found[0]).shape
     for i, x in enumerate(found):
         if raw(x).shape != first:

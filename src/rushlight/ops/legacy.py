@@ -10,12 +10,12 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.devices import CPU
 from rushlight.devices import device as device_class
-from rushlight.ops import subclasses
 from rushlight.ops.convert import to_dtype
 from rushlight.ops.data import array_from
 from rushlight.ops.options import check_device, made, size_of, uninitialized
 from rushlight.ops.registry import NAMESPACES, function, known_as
 from rushlight.ops.results import return_types
+from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
 from rushlight.size import Size
 from rushlight.state import modes, set_mode
@@ -74,10 +74,7 @@ def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
     if cls is not Tensor:
         fresh = object.__new__(cls)
-        if not args and not kwargs and subclasses.overrides(cls):
-            fresh._array, fresh._edge, fresh._storage, fresh._view = subclasses.NoMemory(cls), None, None, None
-            return fresh
-        subclasses.note(cls)
+        made_of(cls)
         fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
         return turn(fresh, t._bits)
     return t

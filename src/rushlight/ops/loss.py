@@ -6,7 +6,6 @@ Each is one operator with its reduction, so that no array of losses outlives it;
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,7 @@ def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average
         reduction = ("mean" if average else "sum") if reduce is None or reduce else "none"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-                      stacklevel=3)  # fmt: skip
+        caller.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")  # fmt: skip
     elif reduction in REDUCTIONS:
         return reduction
     if reduction not in REDUCTIONS:

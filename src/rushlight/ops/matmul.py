@@ -15,6 +15,7 @@ from rushlight.ops.dims import common_shape
 from rushlight.ops.registry import function, op, publish
 from rushlight.ops.shape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.ops.views import held
+from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -353,11 +354,11 @@ publish(matmul, "matmul", "linalg", (), False)
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+    return matmul(self, other) if isinstance(other, (Tensor, np.ndarray)) else left_to("__matmul__", self, other)
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
-    return matmul(other, self) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+    return matmul(other, self) if isinstance(other, (Tensor, np.ndarray)) else left_to("__rmatmul__", self, other)
 
 
 Tensor.__matmul__ = _matmul  # type: ignore[method-assign]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import numpy as np
 
-from rushlight import devices
+from rushlight import caller, devices
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import kind_of
-from rushlight.ops import subclasses
+from rushlight.ops.declare import Array
 from rushlight.ops.options import dense_order, strides_of
-from rushlight.ops.registry import NAMESPACES, function
+from rushlight.ops.registry import NAMESPACES, function, op
 from rushlight.ops.strided import view_at
+from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
 from rushlight.state import modes
 from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
@@ -216,7 +216,7 @@ def like_class(t: Tensor, cls: Any) -> Tensor:
     cls = getattr(cls, "stands_for", cls)
     if cls is Tensor:
         return t
-    subclasses.note(cls)
+    made(cls)
     fresh: Tensor = object.__new__(cls)
     fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
     return turn(fresh, t._bits)  # type: ignore[no-any-return]
@@ -309,26 +309,50 @@ def warn_of_hooks(t: Tensor) -> None:
     for hook in t._hooks.values() if t._hooks is not None else ():
         if getattr(hook, "__torch_unserializable__", False):
             continue
-        warnings.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate "
-                      "the function with @torch.utils.hooks.unserializable_hook to suppress this warning", UserWarning,
-                      stacklevel=4)  # fmt: skip
+        caller.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate "
+                      "the function with @torch.utils.hooks.unserializable_hook to suppress this warning")  # fmt: skip
 
 
 Tensor.__copy__, Tensor.__deepcopy__, Tensor.__reduce_ex__ = _copy, _deepcopy, _reduce  # type: ignore[attr-defined,method-assign,assignment]
 
 
 def as_subclass(self: Tensor, cls: Any) -> Any:
-    """This tensor as an object of a subclass, on the same memory and with the same history."""
-    fresh = like_class(alias(self), cls)
-    fresh._edge = edge_of(self) if self.is_leaf is False else None
-    return fresh.requires_grad_() if self.is_leaf and self.requires_grad else fresh
+    """This tensor as an object of a subclass: a view.  (*) -> (*)
+
+    Raises TypeError where `cls` is no subclass of Tensor.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}: Creating a Tensor subclass "
+                        "from a class that does not inherit from Tensor is not possible")  # fmt: skip
+    made(cls)
+    view = alias_op(self)
+    fresh = object.__new__(cls)
+    fresh._array, fresh._edge, fresh._storage, fresh._view = view._held, view._edge, view._storage, view._view
+    fresh.__dict__.update(view.__dict__)
+    return turn(fresh, view._bits) if view._bits else fresh
+
+
+@op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g})
+def alias_op(be: Any, input: Array) -> Array:
+    """The same memory, a view.  (*) -> (*)"""
+    return input.view()
 
 
 def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Any:
     """A leaf of a subclass of Tensor on the memory of `data`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"_make_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
     fresh = like_class(alias(data), cls)
     return fresh.requires_grad_() if requires_grad else fresh
 
 
+def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Any:
+    """Refused: a tensor without memory needs ``__torch_dispatch__``, which there is not."""
+    raise NotImplementedError(f"_make_wrapper_subclass(): {cls.__name__} would be without memory, and operators below autograd "
+                              "cannot be overridden here: there is no __torch_dispatch__. Define __torch_function__, and make the "
+                              "object by Tensor._make_subclass(cls, data) or Tensor.__new__(cls)")  # fmt: skip
+
+
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
 Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from rushlight.ops import call
@@ -20,6 +21,7 @@ from rushlight.ops.logic import (
 )
 from rushlight.ops.power import pow_op
 from rushlight.ops.rounding import abs as absolute
+from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
 
 
@@ -28,29 +30,31 @@ def _named(name: str, fn: Any, doc: str) -> None:
     setattr(Tensor, name, fn)
 
 
-def _operator(op: Any) -> Any:
-    """A Python operator, which leaves what it does not know to the other operand's class."""
+def _operator(name: str, op: Any) -> Any:
+    """The Python operator `name`, which leaves what it does not know to the other operand's class."""
     if op.elementwise and "f" not in op.refuse:
-        return binary(op, of_operator)
-    return lambda self, other: of_operator(op, (self, other), None)
+        return binary(op, partial(of_operator, name))
+    return lambda self, other: of_operator(name, op, (self, other), None)
 
 
-def _reflected(op: Any) -> Any:
+def _reflected(name: str, op: Any) -> Any:
     """The operator with the tensor on its right."""
 
     def fn(self: Any, other: Any) -> Any:
         if not isinstance(self, Tensor):
             raise TypeError(f"the operator of Tensor does not apply to a {type(self).__name__!r} object")
-        return op.call(other, self) if isinstance(other, call.OPERANDS) else NotImplemented
+        return op.call(other, self) if isinstance(other, call.OPERANDS) else left_to(name, self, other)
 
     return fn
 
 
-def _inplace(op: Any) -> Any:
+def _inplace(name: str, op: Any) -> Any:
     """The operator that changes the tensor on its left."""
 
     def fn(self: Any, other: Any) -> Any:
-        return call.apply_inplace(op, (self, other), ()) if isinstance(other, call.OPERANDS) else NotImplemented
+        if isinstance(other, call.OPERANDS):
+            return call.apply_inplace(op, (self, other), ())
+        return left_to(name, self, other)
 
     return fn
 
@@ -70,12 +74,15 @@ COMPARISONS = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}
 
 for _name, (_fn, _exchanged, _writes) in ARITHMETIC.items():
     _sign = SIGNS[_name]
-    _named(f"__{_name}__", _operator(_fn.op), f"self {_sign} other, broadcast.")
-    _named(f"__r{_name}__", _reflected(_fn.op) if _exchanged is None else _operator(_exchanged.op),
+    _plain, _right, _own = f"__{_name}__", f"__r{_name}__", f"__i{_name}__"
+    _named(_plain, _operator(_plain, _fn.op), f"self {_sign} other, broadcast.")
+    _named(_right, _reflected(_right, _fn.op) if _exchanged is None else _operator(_right, _exchanged.op),
            f"other {_sign} self, broadcast.")  # fmt: skip
-    _named(f"__i{_name}__", _inplace(_fn.op), f"self {_sign}= other.")
+    _named(_own, _inplace(_own, _fn.op), f"self {_sign}= other.")
 for _name, _fn in COMPARISONS.items():
-    _named(f"__{_name}__", _operator(_fn.op), f"Whether each element is {_name}, broadcast: a bool tensor.")
+    _named(
+        f"__{_name}__", _operator(f"__{_name}__", _fn.op), f"Whether each element is {_name}, broadcast: a bool tensor."
+    )
 
 
 def _invert(self: Tensor) -> Any:

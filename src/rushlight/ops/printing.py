@@ -183,7 +183,11 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if getattr(self._array, "interpreted", False):  # inside vmap
         part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
         return f"BatchedTensor(bdim={part.dim}, value=\n{inner}\n)"
-    return text(self, tensor_contents)
+    kind = self.__class__
+    if kind is Tensor:
+        return text(self, tensor_contents)
+    shown = text(self, tensor_contents, f"{kind.__name__}(")
+    return f"Parameter({shown})" if "_is_param" in self.__dict__ else shown
 
 
 def _format(self: Tensor, spec: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from rushlight.ops import call, fast_source
 from rushlight.ops.declare import Op
 from rushlight.ops.plan import Formula
+from rushlight.overrides.public import Unnoticed, of_method, retried
 from rushlight.state import modes
 from rushlight.tensor import Tensor
 
@@ -74,7 +75,10 @@ def inplace_of(op: Op) -> Any:
 
     def inplace(*args: Any, **kwargs: Any) -> Any:
         inputs, statics = op.bind(args, kwargs)
-        return call.apply_inplace(op, inputs, statics)
+        try:
+            return call.apply_inplace(op, inputs, statics)
+        except Unnoticed as error:
+            return retried(of_method(inplace.__name__), error, *args, **kwargs)
 
     inplace.__doc__ = f"In-place version of :func:`{op.name}`."
     return inplace
@@ -154,6 +158,7 @@ def with_out(fn: Any, name: str) -> Any:
         result = fn(*args, **kwargs)
         return result if out is None else call.write_out(name, out, result)
 
+    outer.without_out = fn  # type: ignore[attr-defined]
     return outer
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
+from rushlight import caller
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
 from rushlight.ops.dims import sizes
@@ -94,13 +94,13 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
 
 def resize(self: Tensor, *size: Any) -> Tensor:
     """As `resize_`, deprecated."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    caller.warn("non-inplace resize is deprecated")
     return resize_(alias(self), *size)
 
 
 def resize_as(self: Tensor, other: Tensor) -> Tensor:
     """As `resize_as_`, deprecated."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    caller.warn("non-inplace resize_as is deprecated")
     return resize_(alias(self), *other._held.shape)
 
 

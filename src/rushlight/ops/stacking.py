@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import caller, dtypes
 from rushlight.ops.by_sample import per_sample
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
@@ -128,10 +128,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     if not found:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        import warnings
-
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-                      UserWarning, stacklevel=2)  # fmt: skip
+        caller.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")  # fmt: skip
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')

@@ -162,13 +162,10 @@ def _T(self: Tensor) -> Any:
     """The dimensions in reverse order, a view; deprecated but for matrices."""
     ndim = self._held.ndim
     if ndim not in (0, 2):
-        import warnings
-
-        warnings.warn(
+        caller.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
             "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning, stacklevel=2)  # fmt: skip
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")  # fmt: skip
     return permute_op(self, tuple(range(ndim - 1, -1, -1)))
 
 

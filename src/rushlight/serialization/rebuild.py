@@ -119,13 +119,16 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, sta
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
     """A tensor with attributes of its own."""
-    from rushlight.serialization.names import default_table, user_table
+    from rushlight.serialization.names import user_table
 
     if not any(func is value for value in (*FUNCTIONS, *user_table().values())):
         raise TypeError(f"{func!r} makes no tensors")
-    if new_type is not Tensor and new_type is not default_table()["torch.nn.Parameter"]:
-        raise TypeError(f"{new_type!r} is no type of tensors known here")
-    return _with_state(func(*args), state)
+    if not (isinstance(new_type, type) and issubclass(new_type, Tensor)):
+        raise TypeError(f"{new_type!r} is no type of tensors")
+    t: Any = func(*args)
+    if not isinstance(t, new_type):
+        t = t._make_subclass(new_type, t, t.requires_grad)
+    return _with_state(t, state)
 
 
 def _with_state(t: Tensor, state: Any) -> Tensor:

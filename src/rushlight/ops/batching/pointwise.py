@@ -50,7 +50,7 @@ def placeholder(x: Any, shape: Any) -> Any:
 
 
 @rule("gelu softplus elu elu_of_input between outside strictly not_under hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
-      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real conj neg_view "
+      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real conj neg_view alias "
       "scaled alpha_dropout feature_dropout masked_fill copy_into keep relu_backward "
       "leaky_relu_backward threshold_backward rrelu_with_noise prelu_kernel no_gradient window_positions")  # fmt: skip
 def targeted(c: Given) -> Any:

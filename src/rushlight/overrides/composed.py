@@ -1,0 +1,132 @@
+"""Composed functions look at the classes of their operands, since nothing else would notice one that overrides them.
+
+The function with the look is written out at its first call, with the signature of the operator's own: an operand whose
+class is known to override nothing costs one look into a set.  The rest goes to `Public.noticed`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+from rushlight.overrides.protocol import plain, plainly
+from rushlight.overrides.public import Public, described
+
+# Parameters that are no tensors, whatever their annotation says.
+STATIC = frozenset(
+    "dim dims dim0 dim1 dtype device generator size shape sizes keepdim axis keepdims layout name names equation padding "
+    "normalized_shape stride dilation kernel_size output_size mode reduction p eps start_dim end_dim diagonal offset memory_format".split()
+)
+OPERANDS = frozenset(
+    "other tensor tensors mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 mask source src value index indices weight "
+    "end input2 target values exponent min max condition prepend append A B L x y LU_data LU_pivots tau".split()
+)  # names of operands beside the first
+NUMBERS = ("int", "float", "bool", "str", "complex")
+
+
+def first(*args: Any, **kwargs: Any) -> Any:
+    """What a composed function is until its first call (its globals are those of `looking`)."""
+    public.looks()  # type: ignore[name-defined]  # noqa: F821
+    return public.twin(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+class Composed(Public):
+    """A public function that looks at the classes of its operands."""
+
+    __slots__ = ("shape",)
+
+    def looks(self) -> None:
+        """Write the code of the function, which is done at its first call."""
+        twin = self.twin
+        found: dict[str, Any] = {}
+        shape = self.shape = Signature(self.inner)
+        exec(_compiled(shape.source()), twin.__globals__, found)
+        twin.__globals__["direct"] = shape.direct
+        twin.__defaults__, twin.__kwdefaults__ = shape.defaults, shape.only or None
+        twin.__code__ = found["call"].__code__
+
+    def given(self, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call the operator, the arguments being those of the signature: what is as by default was hardly given."""
+        shape = self.shape
+        while values and len(values) > shape.required and values[-1] is shape.default(len(values) - 1):
+            values = values[:-1]
+        return self.noticed(values, {name: x for name, x in named.items() if x is not shape.only.get(name)})
+
+
+@functools.cache
+def _compiled(source: str) -> Any:
+    return compile(source, "<composed>", "exec")
+
+
+def looking(fn: Any, name: str, qualified: str, module: str) -> Any:
+    """A function object that does what the composed function `fn` does, once it has looked at its operands."""
+    scope: dict[str, Any] = {"__name__": __name__, "plain": plain, "plainly": plainly, "inner": fn}
+    return described(FunctionType(first.__code__, scope, name), fn, qualified, module)
+
+
+class Signature:
+    """The parameters of a composed function.
+
+    direct: the function that does the work where the keyword `out` is not given, which may be another.  positional,
+    keyword: the names of parameters; required: how many have no default.  open: it takes anything.
+    """
+
+    def __init__(self, fn: Any):
+        self.direct = getattr(fn, "without_out", fn)
+        code, self.out = self.direct.__code__, self.direct is not fn
+        count, only = code.co_argcount, code.co_kwonlyargcount
+        self.open = bool(code.co_flags & 0x0C)  # *args or **kwargs
+        self.positional, self.keyword = code.co_varnames[:count], code.co_varnames[count : count + only]
+        self.defaults = None if self.open else self.direct.__defaults__
+        self.only: dict[str, Any] = {} if self.open else dict(self.direct.__kwdefaults__ or {})
+        if self.out and not self.open:
+            self.keyword, self.only["out"] = (*self.keyword, "out"), None
+        self.required = count - len(self.direct.__defaults__ or ())
+
+    def default(self, position: int) -> Any:
+        """The default of a parameter."""
+        return self.defaults[position - self.required]  # type: ignore[index]
+
+    def source(self) -> str:
+        """The source of the function that looks.  What the defaults are is for the function to have."""
+        if self.open:
+            return ANYTHING
+        names = [name if i < self.required else f"{name}=None" for i, name in enumerate(self.positional)]
+        only = (
+            ["*", *(name if name not in self.only else f"{name}=None" for name in self.keyword)] if self.keyword else []
+        )
+        inner = [name for name in self.keyword if not (self.out and name == "out")]
+        known = list(operands(self.direct))
+        checks = " and ".join(f"{name}.__class__ in plain" for name in known)
+        if known:
+            checks = f"({checks} or plainly({', '.join(known)}))"
+        return LOOK.format(
+            parameters=", ".join([*names, *only]), plain=checks or "True", looked=" and out is None" * self.out,
+            arguments=", ".join([*self.positional, *(f"{name}={name}" for name in inner)]),
+            values="".join(f"{name}, " for name in self.positional),
+            named=", ".join(f"{name!r}: {name}" for name in self.keyword),
+        )  # fmt: skip
+
+
+LOOK = """
+def call({parameters}):
+    if {plain}{looked}:
+        return direct({arguments})
+    return public.given(({values}), {{{named}}})
+"""
+ANYTHING = """
+def call(*args, **kwargs):
+    if plainly(*args) and (not kwargs or plainly(*kwargs.values())):
+        return inner(*args, **kwargs)
+    return public.noticed(args, kwargs)
+"""
+
+
+def operands(fn: Any) -> Iterator[str]:
+    """The names of the parameters that may be tensors."""
+    code, notes = fn.__code__, fn.__annotations__
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        if name not in STATIC and str(notes.get(name, "Any")).split(" ")[0] not in NUMBERS:
+            yield name

@@ -1,0 +1,72 @@
+"""Modes: objects that are asked before every function of torch that their thread calls."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from rushlight.overrides.protocol import INERT, here, plain
+from rushlight.overrides.public import arm
+
+_lock = threading.Lock()
+_entered = [0]  # how many modes are active, in all threads
+
+
+def _count(change: int) -> None:
+    """Note that so many more modes are active: while there are any, no argument is too plain to be looked at."""
+    with _lock:
+        _entered[0] += change
+        if _entered[0]:
+            plain.clear()
+        else:
+            plain.update(INERT)
+
+
+class TorchFunctionMode:
+    """Context manager whose `__torch_function__` is called in place of every function of torch, whatever its arguments.
+
+    Within it the mode is not active; the one around it is, if there is one.
+
+    >>> import rushlight as torch
+    >>> class Names(torch.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(torch.overrides.resolve_name(func))
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Names():
+    ...     x = torch.ones(2) + 1
+    torch.ones
+    torch.Tensor.add
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Called in place of `func(*args, **kwargs)`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no __torch_function__(self, func, types, args, kwargs)"
+        )
+
+    def __enter__(self) -> Any:
+        arm()
+        _count(1)
+        here.modes = (*here.modes, self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        here.modes = here.modes[:-1]
+        _count(-1)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing: it calls every function as it is."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """`func(*args, **kwargs)`."""
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Context in which ``__torch_dispatch__`` may be entered again: always so here, since nothing is below an operator."""
+    yield

@@ -1,0 +1,65 @@
+"""What PyTorch does with names in another way than with most: facts about its interface that nothing here follows from."""
+
+from __future__ import annotations
+
+FUNCTIONAL = "nn.functional"
+
+# Functions without tensors to ask: only modes are.
+FACTORIES = frozenset(
+    "arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fftfreq from_numpy "
+    "frombuffer full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm range "
+    "rfftfreq scalar_tensor tensor tril_indices triu_indices zeros".split()
+)
+# Functions that ask nobody.
+SILENT = frozenset(
+    "broadcast_shapes can_cast from_dlpack get_default_device get_rng_state initial_seed is_storage is_tensor manual_seed "
+    "promote_types seed set_default_device set_default_tensor_type set_printoptions set_rng_state to_dlpack "
+    "typename".split()
+)
+# Methods and attributes that ask nobody: what makes objects, and what Python or the engine itself calls.
+SILENT_METHODS = frozenset(
+    "__new__ __init_subclass__ __class_getitem__ __hash__ __copy__ __dir__ __getattr__ __setattr__ __torch_function__ as_subclass "
+    "_add_hook _weak _bump_version _refresh _typed_storage".split()
+)
+# Functions that PyTorch has in Python: plain tensors are among the types that they hand on, and keywords are never None.
+PYTHON = {
+    "": frozenset(
+        "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid "
+        "norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index".split()
+    ),
+    "autograd": frozenset({"grad"}),
+    "Tensor": frozenset(
+        "__array__ __array_wrap__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __floordiv__ __format__ __ipow__ "
+        "__len__ __pow__ __rdiv__ __reduce_ex__ __repr__ __reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rpow__ "
+        "__rrshift__ __rsub__ __rtruediv__ backward dim_order is_shared istft lu norm register_hook "
+        "register_post_accumulate_grad_hook resize resize_as share_memory_ split stft storage storage_type unique "
+        "unique_consecutive".split()
+    ),
+}
+# Composed functions that find out themselves what is no tensor, with no look at it before: those that are called most.
+NOTICING = frozenset({"add", "sub", "cat", "stack"})
+# Functions of nn.functional that PyTorch has in C++; all others are in Python.
+FUNCTIONAL_NATIVE = frozenset(
+    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d "
+    "conv_transpose2d conv_transpose3d cosine_similarity gelu hardshrink linear logsigmoid one_hot pairwise_distance pdist "
+    "pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softplus softshrink".split()
+)
+# Those of them that are the functions of torch itself.
+SHARED = FUNCTIONAL_NATIVE - frozenset(
+    "avg_pool2d avg_pool3d gelu linear logsigmoid one_hot scaled_dot_product_attention softplus softshrink".split()
+)
+
+# Python's operators by the method that they are: what an override is called with.
+METHOD_OF = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
+    "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__div__": "div",
+    "__idiv__": "div_", "__mod__": "remainder", "__imod__": "remainder_", "__matmul__": "matmul", "__neg__": "neg",
+    "__pos__": "positive", "__abs__": "abs", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__ne__": "ne",
+    "__ifloordiv__": "floor_divide_",
+}  # fmt: skip
+# The names that the others say they have, where these are not their own.
+SHOWN = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
+# Operators of two operands: a TypeError of what was asked leaves the operation to the other operand.
+BINARY = frozenset(f"__{way}{name}__" for way in ("", "r", "i") for name in (
+    "add", "sub", "mul", "truediv", "div", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+)) | {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}  # fmt: skip

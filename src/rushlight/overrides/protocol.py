@@ -1,0 +1,197 @@
+"""Who is asked before an operator runs: modes of the thread, then the classes of the arguments.
+
+What has ``__torch_function__`` is called as ``__torch_function__(func, types, args, kwargs)`` in place of the function
+`func`, which is the public object that was called: ``torch.clone``, ``torch.Tensor.add``, ``torch.Tensor.shape.__get__``.
+`public` finds out that there is something to ask; here is whom, in which order, and what becomes of the answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import NoneType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from rushlight.devices import device
+from rushlight.dtypes import dtype
+from rushlight.size import Size
+from rushlight.tensor import Tensor, layout
+
+NOBODY, MODES, ALL = 0, 1, 2  # who is asked in a thread
+
+# Classes of arguments that override nothing.  `plain` is the same while no thread is in a mode, and else empty, so that
+# whoever finds an argument's class there needs to look no further.
+INERT: set[type] = {Tensor, bool, int, float, complex, str, bytes, NoneType, slice, type(Ellipsis), np.ndarray, Size,
+                    dtype, device, layout, range, np.float32, np.float64, np.int32, np.int64, np.bool_}  # fmt: skip
+plain: set[type] = set(INERT)
+
+
+class _Here(threading.local):
+    """This thread's part: who is asked, and the stack of modes."""
+
+    asks = ALL
+    modes: tuple[Any, ...] = ()
+
+
+here = _Here()
+
+
+def _disabled_torch_function_impl(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The ``__torch_function__`` of a class that overrides nothing: functions run, and results stay what they are."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def switched_off(cls: Any) -> Any:
+    """`cls`, a subclass of Tensor, as one of which functions give plain tensors, like a Parameter."""
+    cls.__torch_function__ = classmethod(_disabled_torch_function_impl)
+    INERT.add(cls)
+    if plain:
+        plain.add(cls)
+    return cls
+
+
+def overrides(kind: Any) -> bool:
+    """Whether a class is one to be asked: neither Tensor itself nor one that is switched off."""
+    if kind in INERT:
+        return False
+    method = getattr(kind, "__torch_function__", None)
+    return method is not None and getattr(method, "__func__", method) is not _disabled_torch_function_impl
+
+
+def plainly(*values: Any) -> bool:
+    """Whether the classes of the arguments, and of what is in lists and tuples among them, are known to override nothing."""
+    for x in values:
+        if x.__class__ not in plain:
+            if not isinstance(x, (list, tuple)):
+                return False
+            for y in x:
+                if y.__class__ not in plain:
+                    return False
+    return True
+
+
+def overriding(args: Any, tensors_too: bool = False) -> list[Any]:
+    """The arguments to ask, one for each class: from the left, but a subclass before its superclasses.
+
+    args: the values, of which lists and tuples are looked into.  tensors_too: whether plain tensors count beside others,
+    as they do in functions that PyTorch has in Python.
+    """
+    found: list[Any] = []
+    _gather(args, found, tensors_too, 3)
+    return [] if len(found) == 1 and found[0].__class__ is Tensor else found
+
+
+def _gather(values: Any, found: list[Any], tensors_too: bool, depth: int) -> None:
+    """Put those of `values` that are to be asked into `found`, in order."""
+    for x in values:
+        kind = x.__class__
+        if (kind in INERT or not overrides(kind)) and not (tensors_too and kind is Tensor):
+            if depth and isinstance(x, (tuple, list)) and kind is not Size:
+                _gather(x, found, tensors_too, depth - 1)
+        elif all(kind is not y.__class__ for y in found):
+            place = next((i for i, y in enumerate(found) if issubclass(kind, y.__class__)), len(found))
+            found.insert(place, x)
+
+
+def asked(
+    func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any], always: bool = False
+) -> Any:
+    """The answer of the first of the innermost mode and the arguments `found` that has one.
+
+    always: whether they get `kwargs` even if there are none.  Raises TypeError where all return NotImplemented.
+    """
+    call = (func, tuple(x.__class__ for x in found), args, *((kwargs,) if kwargs or always else ()))
+    mode = None
+    if here.modes:
+        mode = here.modes[-1]
+        with Popped():
+            answer = mode.__torch_function__(*call)
+        if answer is not NotImplemented:
+            return answer
+    for x in found:
+        answer = (x if type(x) is x.__class__ else x.__class__).__torch_function__(
+            *call
+        )  # of one with bits: see `signs`
+        if answer is not NotImplemented:
+            return answer
+    kinds = "".join(f"\n  - tensor subclass {x.__class__}" for x in found)
+    said = f"\n  - mode object {mode!r}" if mode is not None else ""
+    raise TypeError(f"Multiple dispatch failed for {name!r}; all __torch_function__ handlers returned NotImplemented:\n"
+                    f"{said}{kinds}")  # fmt: skip
+
+
+class Popped:
+    """Without the innermost mode, which is asked; it is there again afterwards."""
+
+    def __enter__(self) -> Any:
+        self.former = here.modes
+        here.modes = self.former[:-1]
+        return self.former[-1]
+
+    def __exit__(self, *error: Any) -> None:
+        here.modes = self.former
+
+
+class _Asks:
+    """Context manager that sets who is asked in this thread."""
+
+    asks = ALL
+
+    def __enter__(self) -> Any:
+        self.former = here.asks
+        here.asks = min(self.asks, self.former)
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        here.asks = self.former
+
+
+class DisableTorchFunctionSubclass(_Asks):
+    """Context manager in which no class is asked, but modes are."""
+
+    asks = MODES
+
+
+class DisableTorchFunction(_Asks):
+    """Context manager in which neither classes nor modes are asked."""
+
+    asks = NOBODY
+
+
+# What a class does that says nothing of its own ---------------------------------------------------------------------
+
+
+def nowrap() -> set[Any]:
+    """The functions whose results stay what they are."""
+    kind: Any = Tensor
+    return {kind._base.__get__, kind.grad.__get__}
+
+
+def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Run `func`, and give tensors among its results as objects of this class.
+
+    NotImplemented if an argument is of a class that this one is no subclass of: that one is to answer.
+    """
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return result if func in nowrap() else converted(result, cls)
+
+
+def converted(result: Any, cls: Any) -> Any:
+    """`result`, the tensors in it as objects of class `cls`."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        parts = [converted(x, cls) for x in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
+
+
+__torch_function__.__qualname__ = "Tensor.__torch_function__"
+Tensor.__torch_function__ = classmethod(__torch_function__)  # type: ignore[attr-defined]
