@@ -49,7 +49,7 @@ def method(fn: Any, name: str) -> Any:
     if not declared(fn):
         return composed(Composed(fn, looking(fn, *where), shown, **settings))
     public = Public(fn, described(fn.__globals__["again"](), fn, *where[1:]), shown, **settings)
-    public.twin.__globals__["public"] = public
+    public.twin.__globals__["public"], public.twin.__name__ = public, name
     return add(public)
 
 
