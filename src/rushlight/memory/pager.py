@@ -48,8 +48,9 @@ class Pager:
 
     It observes the operators of the thread that it serves, to know how results are computed again.
 
-    moved_out, moved_in: bytes by kind; again: bytes that were computed again; seconds: spent on all that; away: bytes of
-    pages that live and are not in memory.
+    moved_out, moved_in: bytes by kind, written and read; again: bytes that were computed again; seconds: spent on all that;
+    away: bytes of pages that live and are not in memory. Of saved tensors, saved_away: the same; needed: the most that had
+    to be away at once; ready: bytes that were written ahead of need and are in memory still.
     """
 
     passive = False
@@ -63,6 +64,8 @@ class Pager:
         self.moved_out, self.moved_in = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
         self.recipes = Recipes(OPERATORS)
         self.seconds, self.away, self.demand, self.least, self.asked, self.again = 0.0, 0, 0, 0, 0, 0
+        self.saved_away = self.needed = self.ready = 0
+        self.growing = True  # whether what is needed may grow: until backward begins
         self.error: Exception | None = None  # what moving failed with
         self.interrupt: BaseException | None = None  # what a signal's handler raised while memory was being made
         self.depth = 0
@@ -106,8 +109,9 @@ class Pager:
             reference = None if page.data is None else self.roots.get(id(root_of(page.data)))
             if reference is not None and reference() is None:
                 del self.roots[id(root_of(page.data))]
+            self.not_ready(page)
         if page.data is None:
-            self.away -= page.nbytes
+            self.note_away(page, -page.nbytes)
 
     def use(self, page: Page) -> Any:
         """The array of a page, brought back if it was away; it is the latest used.
@@ -134,7 +138,9 @@ class Pager:
         if page.waiting:
             waiting, page.waiting = page.waiting, []
             arrive(page.data, waiting)
-        self.away -= page.nbytes
+        self.note_away(page, -page.nbytes)
+        if page.kind == SAVED:
+            self.growing = False
         if piece is None:
             self.again += page.nbytes
         else:
@@ -159,37 +165,58 @@ class Pager:
                 return
 
     def write_behind(self) -> None:
-        """Begin to write the saved tensors that will have to go first, so that dropping them takes no time."""
+        """Begin to write the saved tensors that will have to go first, so that dropping them takes no time.
+
+        As many as had to be away in earlier steps; while that is not known yet, a few ahead of need.
+        """
         spill = self.spill
         while self.behind < self.count:
             reference = self.saved.get(self.behind)
             page = reference() if reference is not None else None
             if page is not None and page.data is not None and not self.free_to_drop(page):
-                if spill.queued + page.nbytes > spill.limit:
+                wanted = max(self.needed - self.saved_away, spill.limit // 2 if self.growing else 0) - self.ready
+                if spill.queued + page.nbytes > spill.limit or wanted < page.nbytes:
                     return
                 try:
-                    page.piece = page.put(spill)
+                    self.write(page)
+                    page.ready, self.ready = True, self.ready + page.nbytes
                 except StoreError as error:  # not needed yet: it is told when there is no room without
                     self.error = error
             self.behind += 1
 
+    def write(self, page: Any) -> None:
+        """Write a page, or begin to."""
+        page.piece = page.put(self.spill)
+        self.moved_out[page.kind] += page.nbytes
+
+    def not_ready(self, page: Any) -> None:
+        """A saved tensor that was written ahead of need is dropped, dies, or what was written is void."""
+        if page.ready:
+            page.ready, self.ready = False, self.ready - page.nbytes
+
+    def note_away(self, page: Any, count: int) -> None:
+        """Bytes of a page go away, or, less than 0, come back."""
+        self.away += count
+        if page.kind == SAVED:
+            self.saved_away += count
+
     def send(self, page: Any) -> int:
         """Write a page, unless that need not be, and drop its array; the bytes that frees, once it is written."""
         if not self.free_to_drop(page):
-            page.piece = page.put(self.spill)
+            self.write(page)
         if page.kind == SAVED:
+            self.not_ready(page)
             self.roots.pop(id(root_of(page.data)), None)
         page.waiting = leave(page.data)
         page.data = None
-        self.away += page.nbytes
-        if page.piece is not None:
-            self.moved_out[page.kind] += page.nbytes
+        self.note_away(page, page.nbytes)
         return int(page.nbytes)
 
     def outdate(self, page: SavedPage, version: int) -> None:
         """The memory of a page was changed in place, and saved again: nobody will get what it was."""
         page.later, page.data = version, None
-        self.away += page.nbytes
+        self.not_ready(page)
+        self.note_away(page, page.nbytes)
 
     def free_to_drop(self, page: Any) -> bool:
         """Whether a page is on disk, or on its way there, or quicker computed again than brought there and back."""
@@ -238,6 +265,8 @@ class Pager:
             if not self.reach(goal):
                 least = self.limit + used() - goal
                 self.least = max(self.least, least + least // 32)  # the next that asks wants more
+        if self.saved_away > self.needed:
+            self.needed, self.growing = self.saved_away, True
 
     def begin(self, *call: Any) -> Any:
         """An operator is called."""

@@ -80,7 +80,7 @@ class Page:
         self.kind, self.pager = kind, pager
         pager.add(self)
         if self.data is None:
-            pager.away += self.nbytes
+            pager.note_away(self, self.nbytes)
 
     @property
     def idle(self) -> bool:
@@ -105,7 +105,7 @@ class SavedPage(Page):
     at which the memory was saved last.
     """
 
-    __slots__ = ("again", "held", "keys", "later", "number", "seen", "users", "version")
+    __slots__ = ("again", "held", "keys", "later", "number", "ready", "seen", "users", "version")
     start, watch = 0, None
     number: int
 
@@ -114,6 +114,7 @@ class SavedPage(Page):
         self.seen, self.version = ref(storage), storage.version
         self.later = self.version
         self.held: Any = None
+        self.ready = False  # whether it was written ahead of need
         self.users: list[Any] = []
         super().__init__(root, kind, False, pager)
         self.keys = [depend(root, self)]
@@ -151,6 +152,7 @@ class SavedPage(Page):
             self.held = None if storage is None else counter_of(storage)  # also when the memory is forgotten
             piece, self.piece = self.piece, None
             if piece is not None:  # what was written is no longer what is saved
+                self.pager.not_ready(self)
                 piece.free()
         elif self.piece is None:
             self.get()

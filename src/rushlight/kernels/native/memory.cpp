@@ -303,7 +303,7 @@ void discard(void *block, size_t bytes) {
 
 // Below a limit, the C library gives large blocks back at once, so that the process takes what the limit says.  A step
 // asks for the same sizes again and again: what was freed is kept for that, as long as all together stay below the limit.
-constexpr size_t kPooled = size_t(1) << 20;
+constexpr size_t kPooled = kLarge;  // what is smaller is not given back: the C library has it for the next
 
 size_t rounded(size_t bytes) { return (bytes + 4095) & ~size_t(4095); }
 
