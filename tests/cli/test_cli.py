@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from rushlight import cli
 from rushlight.version import __version__
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["demo", "--help"], ["info", "--help"]])
+@pytest.mark.parametrize("command", [["--help"], *([command, "--help"] for command in cli.COMMANDS)])
 def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(command)
@@ -74,6 +75,20 @@ def test_ctrl_c_ends_a_command_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("rushlight.cli.info.main", stopped)
     assert cli.main(["info"]) == 130
     assert capsys.readouterr().err == "rushlight: interrupted\n"
+
+
+def test_completion_knows_every_command_and_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    for line, expected in (("rushlight est", {"estimate"}), ("rushlight memory report --ma", {"--max-entries"}),
+                           ("rushlight run --me", {"--memory-budget"}), ("rushlight memory co", {"convert"})):  # fmt: skip
+        words = " ".join(line.split())
+        program = f'{script}\nCOMP_WORDS=({words}); COMP_CWORD={len(line.split()) - 1}; _rushlight; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+        assert set(done.stdout.split()) == expected and not done.stderr
+    for shell, part in (("zsh", "bashcompinit"), ("fish", "complete -c rushlight")):
+        assert cli.main(["completion", shell]) == 0
+        assert part in capsys.readouterr().out
 
 
 def test_runs_as_a_module() -> None:

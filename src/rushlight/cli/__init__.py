@@ -21,8 +21,10 @@ COMMANDS = {
     "run": "run an unmodified PyTorch script on rushlight",
     "install-as-torch": "count as PyTorch in this virtual environment, for pip and for `import torch`",
     "memory": "show where memory goes: a report on a recording or a script, advice in bytes",
+    "estimate": "say what training a model will need, before it runs",
     "doctor": "say what this machine offers, what is in use, and what it measured",
     "info": "print the versions in use, for a bug report",
+    "completion": "print what a shell needs to complete commands and options",
 }
 
 EXAMPLES = """examples:
@@ -30,6 +32,7 @@ EXAMPLES = """examples:
   rushlight run train.py --epochs 3          `import torch` in train.py finds rushlight
   rushlight run --weights random infer.py    pretrained models start untrained
   rushlight memory report train.py           where its memory goes, as a page: report.html
+  rushlight estimate resnet50 8x3x224x224    what its training would need
   rushlight doctor                           which BLAS, which kernels, how fast
   rushlight COMMAND --help                   the options of one command
 """

@@ -105,13 +105,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory-budget",
         metavar="BYTES",
-        type=_bytes,
+        type=bytes_given,
         help="keep all arrays of the process below so many bytes: 2GiB, 500MB; a report follows the run",
     )
     parser.add_argument("--spill", metavar="DIR", help="folder for what does not fit (default: temporary)")
 
 
-def _bytes(text: str) -> int:
+def bytes_given(text: str) -> int:
+    """Bytes as an option has them: 2GiB, 500MB.  Raises argparse's error for others, and for none."""
     from rushlight.stores.errors import bytes_of
 
     try:

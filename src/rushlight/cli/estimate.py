@@ -1,0 +1,135 @@
+"""``rushlight estimate``: what training a model will need, before it runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+EPILOG = """examples:
+  rushlight estimate resnet50 8x3x224x224                        of rushlight.models (those of torchvision)
+  rushlight estimate vit_b_16 8x3x224x224 --optimizer AdamW --savings
+  rushlight estimate train.py:make_model 32x128:int64            a function, class or module in a file
+  rushlight estimate "package.nets:GPT(layers=12)" 8x1024:int64  or an expression, read in a file or module
+  rushlight estimate resnet50 1x3x224x224 --limit 8GiB           the largest batch; status 1 if one is too much
+
+A SHAPE is the sizes of an input, float32 unless :TYPE follows. The file is run, but for what is under
+`if __name__ == "__main__"`; the model's own code runs on shapes, and nothing is computed.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the estimate; exit status 1 where it is above a limit, 2 where there is no such model."""
+    options = parser().parse_args(list(argv))
+    from rushlight import memory
+
+    try:
+        build = builder(options.model)
+        samples = tuple(sample(text) for text in options.shapes)
+        found = memory.estimate(build, samples, optimizer(options.optimizer), train=not options.inference)
+        largest = found.largest_batch(options.limit) if options.limit and found.peak <= options.limit else 0
+    except (OSError, ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError, RuntimeError) as error:
+        print(f"rushlight estimate: {options.model}: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(figures(found, largest, options), indent=1))
+    else:
+        print(found.table() if options.savings else found)
+        if options.limit:
+            print(f"{'largest batch':<18}{largest:>10}  within {options.limit:,} bytes")
+    if options.output:
+        path = memory.report(found.timeline, options.output, title=options.model)
+        print(f"{path}: open it in a browser", file=sys.stderr)
+    return int(bool(options.limit) and found.peak > options.limit)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    from rushlight.cli.run import bytes_given
+
+    made = argparse.ArgumentParser(
+        prog="rushlight estimate",
+        description="Say what training steps of a model will need, from shapes.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("model", metavar="MODEL", help="NAME of rushlight.models, FILE.py:NAME or MODULE:NAME")
+    made.add_argument("shapes", metavar="SHAPE", nargs="+", help="of each input: 8x3x224x224, 8x128:int64")
+    made.add_argument("--optimizer", metavar="NAME", default="Adam", help="of rushlight.optim, or none (default: Adam)")
+    made.add_argument("--inference", action="store_true", help="a forward without gradients")
+    made.add_argument("--limit", metavar="BYTES", type=bytes_given, help="the largest batch within so many bytes")
+    made.add_argument("--savings", action="store_true", help="also what each technique would save")
+    made.add_argument("--json", action="store_true", help="print a JSON object")
+    made.add_argument("-o", "--output", metavar="PATH", help="write the timeline of two steps as a page")
+    return made
+
+
+def builder(text: str) -> Callable[[], Any]:
+    """What builds the model that `text` names: in a file, a module, or among `rushlight.models`."""
+    from rushlight import nn
+
+    place, _, name = text.rpartition(":")
+    scope = scope_of(place)
+    found = eval(name, scope)
+    if isinstance(found, nn.Module) or not callable(found):
+        return lambda: found
+    return found  # type: ignore[no-any-return]
+
+
+def scope_of(place: str) -> dict[str, Any]:
+    """The names of a file, of a module, or, for "", of `rushlight.models`."""
+    if place:
+        from rushlight.compat import devices, imports
+
+        imports.install()
+        devices.stay_on_cpu()
+    if place.endswith(".py"):
+        sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
+        return runpy.run_path(place, run_name="__estimate__")
+    if place:
+        sys.path.insert(0, os.getcwd())
+    return dict(vars(importlib.import_module(place or "rushlight.models")))
+
+
+def sample(text: str) -> Any:
+    """Zeros of a shape as it is given on the command line."""
+    import rushlight as torch
+
+    sizes, _, kind = text.partition(":")
+    dtype = getattr(torch, kind or "float32", None)
+    parts = sizes.replace(",", "x").split("x")
+    if not isinstance(dtype, torch.dtype) or not all(part.isdigit() for part in parts):
+        raise ValueError(f"expected a SHAPE as 8x3x224x224 or 8x128:int64, got {text!r}")
+    return torch.zeros(*map(int, parts), dtype=dtype)
+
+
+def optimizer(name: str) -> Any:
+    """The class of an optimizer, whatever the case of its letters; None for "none"."""
+    from rushlight import optim
+
+    found = {key.lower(): value for key, value in vars(optim).items() if isinstance(value, type)}
+    kind = found.get(name.lower())
+    if name.lower() == "none":
+        return None
+    if kind is None or not issubclass(kind, optim.Optimizer):
+        raise ValueError(f"--optimizer expects the name of one in rushlight.optim, got {name!r}")
+    return kind
+
+
+def figures(found: Any, largest: int, options: argparse.Namespace) -> dict[str, Any]:
+    """The estimate as plain values."""
+    names = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "peak", "peak_phase", "by_category",
+             "by_module", "phases", "ran")  # fmt: skip
+    values = {name: getattr(found, name) for name in names}
+    if options.limit:
+        values |= {"limit": options.limit, "largest_batch": largest}
+    if options.savings:
+        values["savings"] = [{"name": s.name, "peak": s.peak, "saves": s.saves, "how": s.how} for s in found.savings]
+    return values
