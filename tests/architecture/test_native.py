@@ -14,6 +14,7 @@ NATIVE = PACKAGE / "kernels" / "native"
 ADDRESSES = {
     "autograd/profiler/collector.py": "names blocks of memory",
     "kernels/allocator.py": "events of the allocator, with the room for them",
+    "kernels/traced.py": "the functions that NumPy asks for blocks",
     "kernels/native/loader.py": "proves the layout of arrays, and shows Python's functions",
     "viz/model.py": "names arrays",
 }

@@ -1,8 +1,8 @@
 """The allocator under NumPy's arrays, seen from Python: bytes counted, events recorded, a limit kept.
 
 NumPy lets its data allocator be replaced (NumPy enhancement proposal 49).  :func:`install` puts the one of
-``native/memory.cpp`` under every array that is made from then on, in every thread.  It works where the native
-kernels do.
+``native/memory.cpp`` under every array that is made from then on, in every thread.  Where there are no native kernels,
+:mod:`rushlight.kernels.traced` does the same in Python.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.kernels.native import loader
+from rushlight.kernels.traced import TracedLibrary, trace
 
 _SET, _DEFAULT = 304, 306  # places of PyDataMem_SetHandler and PyDataMem_DefaultHandler in NumPy's C API
 _PYTHON = ("PyGILState_Check", "PyEval_GetFrame", "PyFrame_GetBack", "PyFrame_GetCode", "PyFrame_GetLasti", "Py_IncRef",
@@ -61,7 +62,7 @@ class Library:
     def __getattr__(self, name: str) -> Any: ...
 
 
-_library: Library | None = None
+_library: Library | TracedLibrary | None = None
 _failure = "it was not asked for yet"
 _late = False  # whether arrays may have been made before
 
@@ -77,18 +78,32 @@ def install(build: bool = True) -> bool:
     path = loader.library() if build or loader.built() else None
     if _library is not None:  # done by what loaded the kernels
         return True
-    if path is None:
-        status = loader.status()
-        _failure = f"the native kernels are not there ({status['state']}: {status.get('error', 'not built yet')})"
+    if path is None and not build and loader.may_build():
+        _failure = "the native kernels are not built yet"
         return False
     try:
-        found = Library(path)
-        _failure = _replace(found.handler(_huge_pages()))
+        found, _failure = _native(path) if path is not None else _traced()
     except Exception as error:  # an unknown NumPy: arithmetic goes on without
-        _failure = f"{type(error).__name__}: {error}"
-    if not _failure:
+        found, _failure = None, f"{type(error).__name__}: {error}"
+    if found is not None and not _failure:
         _library, _late = found, build
     return not _failure
+
+
+def _native(path: str) -> tuple[Library, str]:
+    """The functions of the native kernels, under NumPy's arrays; what is in the way, or ""."""
+    found = Library(path)
+    put, _, failure = _handlers()
+    if not failure:
+        put(found.handler(_huge_pages()))
+    return found, failure
+
+
+def _traced() -> tuple[TracedLibrary | None, str]:
+    """The functions in Python; what is in the way, or ""."""
+    put, former, failure = _handlers()
+    failure = failure or trace()
+    return (None if failure else TracedLibrary(put, former)), failure
 
 
 def was_late() -> bool:
@@ -98,13 +113,10 @@ def was_late() -> bool:
     return late
 
 
-def library() -> Library:
+def library() -> Library | TracedLibrary:
     """The functions; installed now if they were not.  Raises RuntimeError where they cannot be."""
     if _library is None and not install():
-        raise RuntimeError(
-            f"memory cannot be counted: {_failure}. Install a C++ compiler (g++ or clang++), and look at what "
-            "`rushlight doctor` says."
-        )
+        raise RuntimeError(f"memory cannot be counted: {_failure}. Look at what `rushlight doctor` says.")
     assert _library is not None
     return _library
 
@@ -121,8 +133,9 @@ def _huge_pages() -> bool:
     return bool(ask())
 
 
-def _replace(handler: int) -> str:
-    """Have NumPy's default capsule point to `handler`, for all threads and contexts at once; what went wrong, or "".
+def _handlers() -> tuple[Callable[[int], Any], int, str]:
+    """A function that has NumPy's default capsule point to a handler, for all threads and contexts at once, the address of
+    NumPy's own, and what is in the way, or "".
 
     NumPy's own function for it, PyDataMem_SetHandler, sets a context variable, which new threads and the cells of a
     notebook do not inherit.
@@ -135,18 +148,25 @@ def _replace(handler: int) -> str:
     put.argtypes = [ctypes.py_object, _p]
     table = ctypes.cast(get(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(_p))
     capsule = ctypes.cast(table[_DEFAULT] or 0, ctypes.POINTER(ctypes.py_object)).contents.value
-    former = ctypes.cast(get(capsule, name), ctypes.POINTER(ctypes.c_ubyte * 128)).contents
+    address = get(capsule, name)
+    former = ctypes.cast(address, ctypes.POINTER(ctypes.c_ubyte * 128)).contents
+    wrong = ""
     if bytes(former[:127]).split(b"\0")[0] != b"default_allocator" or former[127] != 1:
-        return "NumPy's data allocator is not its own, or of another version than 1"
-    put(capsule, handler)
-    return ""
+        wrong = "NumPy's data allocator is not its own, or of another version than 1"
+    return lambda handler: put(capsule, handler), address, wrong
 
 
 def totals() -> Totals:
-    """Bytes and blocks now, at the peak, and ever."""
+    """Bytes and blocks now, at the peak, and ever; -1 where that is not counted."""
     out = (ctypes.c_int64 * 5)()
     library().totals(out)
     return Totals(*out)
+
+
+def blocks() -> int:
+    """How many blocks are alive."""
+    lib = library()
+    return lib.blocks() if isinstance(lib, TracedLibrary) else totals().blocks
 
 
 def limit(most: int, make_room: Callable[[int], None] | None) -> Any:
@@ -177,6 +197,8 @@ def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
     them, innermost first.
     """
     lib = library()
+    if isinstance(lib, TracedLibrary):
+        return lib.read(EVENT)
     sizes = (ctypes.c_int64 * 4)()
     lib.sizes(sizes)
     events = np.zeros(0, EVENT)

@@ -30,7 +30,7 @@ class Stats:
     """Bytes of arrays and of kernels' working memory since the package was imported.
 
     current, peak: bytes in use, now and at most since `reset_peak`. blocks: allocations alive. total_bytes,
-    total_blocks: ever allocated. process, process_peak: resident bytes of the whole process, from the system, -1 where
+    total_blocks: ever allocated, -1 without the native kernels, where nobody counts them. process, process_peak: resident bytes of the whole process, from the system, -1 where
     it does not say.
     """
 
@@ -47,8 +47,9 @@ class Stats:
             ("arrays now", human(self.current)),
             ("arrays at the peak", human(self.peak)),
             ("arrays alive", f"{self.blocks:,}"),
-            ("allocated ever", f"{human(self.total_bytes)} in {self.total_blocks:,} blocks"),
         ]
+        if self.total_blocks >= 0:
+            rows.append(("allocated ever", f"{human(self.total_bytes)} in {self.total_blocks:,} blocks"))
         if self.process >= 0:
             rows += [("process now", human(self.process)), ("process at its peak", human(self.process_peak))]
         return "\n".join(f"{name:<20} {value}" for name, value in rows)
@@ -70,7 +71,7 @@ def stats() -> Stats:
     True
     """
     t = totals()
-    return Stats(t.bytes, t.peak, t.blocks, t.bytes_ever, t.blocks_ever, *process_memory())
+    return Stats(t.bytes, t.peak, allocator.blocks(), t.bytes_ever, t.blocks_ever, *process_memory())
 
 
 def process_memory() -> tuple[int, int]:
@@ -85,7 +86,7 @@ def process_memory() -> tuple[int, int]:
 
 
 def is_counted() -> bool:
-    """Whether memory is counted: it is where the native kernels can be compiled."""
+    """Whether memory is counted: everywhere, but where RUSHLIGHT_COUNT_MEMORY or an unknown NumPy forbids it."""
     return allocator.install()
 
 
@@ -231,7 +232,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return {
         "allocated_bytes.all.current": t.bytes, "allocated_bytes.all.peak": t.peak,
         "allocated_bytes.all.allocated": t.bytes_ever, "allocated_bytes.all.freed": t.bytes_ever - t.bytes,
-        "allocation.all.current": t.blocks, "allocation.all.allocated": t.blocks_ever,
+        "allocation.all.current": allocator.blocks(), "allocation.all.allocated": t.blocks_ever,
         "allocation.all.freed": t.blocks_ever - t.blocks,
     }  # fmt: skip
 

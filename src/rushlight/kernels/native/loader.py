@@ -5,15 +5,18 @@ compiler, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables
 NumPy references.  :func:`status` says what happened and why.
 
 The compiled file's name holds a hash of the sources, the flags and the compiler (path, size, date), so that a
-change of any of them compiles anew, and processes that start together each compile in a folder of their own
-and rename: the last wins, all are right.
+change of any of them compiles anew.  Of processes that start together one compiles, under a lock, and the others wait; it
+compiles in a folder of its own and renames, so that nobody meets half a library.  What was compiled is used also where the
+compiler is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,12 +83,23 @@ def library() -> str | None:
 
 def built() -> bool:
     """Whether the kernels need not be compiled before they are used."""
-    if _tables is not None or os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no"):
+    if _tables is not None or _switched_off():
         return bool(_tables)
     with contextlib.suppress(OSError):
         compiler = find_compiler()
-        return compiler is not None and (cache_folder() / f"kernels-{_key(compiler, _flag_sets()[0])}.so").exists()
+        if compiler is None:
+            return any(True for _ in _compiled_before(cache_folder()))
+        return _file(cache_folder(), compiler, _flag_sets()[0]).exists()
     return False
+
+
+def may_build() -> bool:
+    """Whether the kernels could still be compiled."""
+    return _tables is None and not _switched_off() and find_compiler() is not None
+
+
+def _switched_off() -> bool:
+    return os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no")
 
 
 def status() -> dict[str, Any]:
@@ -125,7 +139,7 @@ def get_num_threads() -> int:
 
 def _load() -> Tables:
     heap.keep_freed()
-    if os.environ.get("RUSHLIGHT_NATIVE", "1").lower() in ("0", "false", "off", "no"):
+    if _switched_off():
         _status.update(state="disabled", error="RUSHLIGHT_NATIVE is off")
         return {}
     try:
@@ -138,15 +152,13 @@ def _load() -> Tables:
 def _find_or_build() -> Tables:
     compiler = find_compiler()
     if compiler is None:
-        _status.update(state="no compiler", error="no C++ compiler found (set CXX or install g++)")
-        return {}
+        return _find_compiled()
     _status["compiler"] = " ".join(compiler)
     folder = cache_folder()
     for flags in _flag_sets():
-        library = folder / f"kernels-{_key(compiler, flags)}.so"
+        library = _file(folder, compiler, flags)
         failed = library.with_suffix(".failed")
-        if not library.exists() and not failed.exists():
-            _build(compiler, flags, library, failed)
+        _ensure(compiler, flags, library)
         for _ in range(2):
             if library.exists():
                 found = _open(library)
@@ -212,15 +224,82 @@ def _flag_sets() -> list[tuple[str, ...]]:
     return [flags + own for flags in found]
 
 
-def _key(compiler: list[str], flags: tuple[str, ...]) -> str:
+def _file(folder: Path, compiler: list[str], flags: tuple[str, ...]) -> Path:
+    """Where the kernels lie: named by what they are made from, and by what."""
     import hashlib
 
     binary = os.stat(os.path.realpath(compiler[0]))
-    digest = hashlib.sha256(repr((compiler, flags, binary.st_size, binary.st_mtime_ns, cpu.machine())).encode())
+    made_by = hashlib.sha256(repr((compiler, binary.st_size, binary.st_mtime_ns)).encode()).hexdigest()[:8]
+    return folder / f"kernels-{_key(flags)}-{made_by}.so"
+
+
+def _key(flags: tuple[str, ...]) -> str:
+    import hashlib
+
+    digest = hashlib.sha256(repr((flags, cpu.machine())).encode())
     for path in sorted(SOURCES.iterdir()):
         if path.suffix in (".cpp", ".h"):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:20]
+
+
+def _compiled_before(folder: Path) -> Iterator[Path]:
+    """Kernels of these sources and this machine that some compiler made, the best first."""
+    for flags in _flag_sets():
+        yield from sorted(folder.glob(f"kernels-{_key(flags)}-*.so"))
+
+
+def _find_compiled() -> Tables:
+    """The kernels where there is no compiler any more."""
+    for library in _compiled_before(cache_folder()):
+        found = _open(library)
+        if found is not None:
+            _status.update(state="loaded", library=str(library), compiler="none now; compiled before")
+            return found
+    _status.update(state="no compiler", error="no C++ compiler found (set CXX or install g++)")
+    return {}
+
+
+def _ensure(compiler: list[str], flags: tuple[str, ...], library: Path) -> None:
+    """Compile the kernels, unless that was done or tried before, perhaps by another process just now."""
+    failed = library.with_suffix(".failed")
+    if library.exists() or failed.exists():
+        return
+    with _alone(library.parent):
+        if not library.exists() and not failed.exists():
+            _build(compiler, flags, library, failed)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock under which kernels are compiled, or go on without where there are no locks.
+
+    The system lets go of it with the process, however that ends.
+    """
+    try:
+        import fcntl
+
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            _say("waiting for another process, which compiles the kernels")
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _say(what: str) -> None:
+    """Tell whoever waits what for."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"rushlight: {what}", file=sys.stderr, flush=True)
 
 
 def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: Path) -> None:
@@ -229,6 +308,7 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: P
     import tempfile
     import time
 
+    _say(f"compiling its kernels into {library.parent}: once, for some 20 seconds")
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
     try:

@@ -1,0 +1,343 @@
+"""What `native/memory.cpp` does, in Python, where there are no native kernels: slower, and every byte all the same.
+
+NumPy tells Python's tracemalloc of every block of its arrays.  Tracemalloc runs here without the hooks by which it would
+also follow Python's own objects, so that its sum and its peak are those of arrays, exactly.  While memory is recorded or
+bounded, NumPy asks functions below for its blocks.  It frees them by its own function, for a free may come while an exception
+is on its way, when no Python code may run: which blocks are gone is asked of tracemalloc, where its sum says that some are.
+
+What NumPy allocates for itself while it works (buffers of casts and sorts) is counted here, and cannot be refused: below a
+limit it may stand out by so much.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import sys
+import threading
+import tracemalloc
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter_ns as clock
+from typing import Any
+
+import numpy as np
+
+NUMPY = 389047  # NumPy's domain of tracemalloc
+ALLOC, FREE, CATEGORY = range(3)
+TIME, BLOCK, ADDRESS, SIZE, VALUE, STACK, LABEL, THREAD, ACTION, KIND = range(10)  # places in an event
+_p, _size = ctypes.c_void_p, ctypes.c_size_t
+_Malloc = ctypes.PYFUNCTYPE(_p, _p, _size)
+_Calloc = ctypes.PYFUNCTYPE(_p, _p, _size, _size)
+_Realloc = ctypes.PYFUNCTYPE(_p, _p, _p, _size)
+
+
+class Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler."""
+
+    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("context", _p), ("malloc", _p), ("calloc", _p),
+                ("realloc", _p), ("free", _p)]  # fmt: skip
+
+
+class Block:
+    """A block that is alive, of a recording."""
+
+    __slots__ = ("category", "label", "number", "size", "stack")
+
+    def __init__(self, number: int, size: int, stack: int = -1):
+        self.number, self.size, self.stack, self.label, self.category = number, size, stack, -1, 0
+
+
+def trace() -> str:
+    """Let tracemalloc follow NumPy's blocks and nothing else; what is in the way, or ""."""
+    if tracemalloc.is_tracing():
+        return (
+            "tracemalloc is running, which is needed to count arrays without native kernels: stop it before the import"
+        )
+    api, former = ctypes.pythonapi, [(_p * 5)() for _ in range(3)]
+    for domain, allocator in enumerate(former):
+        api.PyMem_GetAllocator(domain, allocator)
+    tracemalloc.start(1)
+    for domain, allocator in enumerate(former):
+        api.PyMem_SetAllocator(domain, allocator)
+    tracemalloc.clear_traces()
+    return ""
+
+
+class TracedLibrary:
+    """The functions of `allocator.Library`, in Python.
+
+    replace: has NumPy use the handler at an address; former: the address of NumPy's own.
+    """
+
+    def __init__(self, replace: Callable[[int], Any], former: int):
+        self.replace, self.former = replace, former
+        own = Handler.from_address(former)
+        self.default = (_Malloc(own.malloc), _Calloc(own.calloc), _Realloc(own.realloc))
+        self.context = own.context
+        # Arrays may outlive everything: what NumPy was given is never let go.
+        self.given = (_Malloc(self.malloc), _Calloc(self.calloc), _Realloc(self.realloc))
+        addresses = [ctypes.cast(function, _p) for function in self.given]
+        self.handler = Handler(b"rushlight", 1, own.context, *addresses, own.free)
+        self.most, self.room = 0, None  # type: tuple[int, Any]
+        self.recording = False
+        self.past = 0  # a peak from before tracemalloc's was set back
+        self.asides: dict[
+            int, tuple[int, set[int]]
+        ] = {}  # by thread that makes what does not count: the peak, and that
+        self.making: set[int] = set()  # threads that make room
+        self.error: BaseException | None = None  # of the functions that NumPy calls
+        self.clear(1, 0)
+        find = ctypes.pythonapi._PyTraceMalloc_GetTraceback
+        find.restype, find.argtypes = ctypes.py_object, [ctypes.c_uint, _size]
+        self.traceback: Any = find
+
+    # Totals -----------------------------------------------------------------------------------------------
+
+    def traced(self) -> tuple[int, int]:
+        """Bytes of arrays, now and at most.  RuntimeError where somebody stopped tracemalloc."""
+        if not tracemalloc.is_tracing():
+            raise RuntimeError(
+                "memory is no longer counted: without native kernels that is done by tracemalloc, which was stopped"
+            )
+        now, peak = tracemalloc.get_traced_memory()
+        return now, max(peak, self.past)
+
+    def totals(self, out: Any) -> None:
+        """Bytes now and at most, blocks; how many there ever were nobody counts."""
+        out[0], out[1] = self.traced()
+        out[2] = out[3] = out[4] = -1
+
+    def blocks(self) -> int:
+        """Blocks alive."""
+        import _tracemalloc
+
+        return len(_tracemalloc._get_traces())
+
+    def reset_peak(self) -> None:
+        """Let the peak be what is there now."""
+        self.past = 0
+        tracemalloc.reset_peak()
+
+    def aside(self, on: int) -> int:
+        """As the native one: blocks are no longer counted when the thread is done with them, and the peak is what it was."""
+        me = threading.get_ident()
+        former = me in self.asides
+        if on and not former:
+            self.settle()
+            self.asides[me] = self.traced()[1], set()
+        elif not on and former:
+            self.past, made = self.asides.pop(me)
+            for address in made:
+                ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(NUMPY), _size(address))
+            tracemalloc.reset_peak()
+            self.settle()
+        self.listen()
+        return int(former)
+
+    def exact(self, on: int) -> None:
+        """Nothing: NumPy's allocator keeps no large blocks."""
+
+    def adopt(self, address: int, size: int, category: int) -> None:
+        """A block that was alive before; counted if it was not."""
+        if self.traceback(NUMPY, address) is None:
+            ctypes.pythonapi.PyTraceMalloc_Track(ctypes.c_uint(NUMPY), _size(address), _size(size))
+        if self.recording and address not in self.alive:
+            self.enter(address, size)
+            self.unknown -= size
+        if address in self.alive:
+            self.alive[address].category = category
+
+    def limit(self, most: int, room: Any) -> None:
+        """Ask `room` for the bytes that are too many where arrays would take more than `most`; 0: no limit."""
+        self.most, self.room = most, room
+        self.listen()
+
+    def listen(self) -> None:
+        """Stand between NumPy and its allocator while there is something to do there."""
+        wanted = self.recording or self.most or self.asides
+        self.replace(ctypes.addressof(self.handler) if wanted else self.former)
+
+    # What NumPy asks ----------------------------------------------------------------------------------------
+
+    def malloc(self, context: int | None, size: int) -> int | None:
+        """A block."""
+        return self.made(size, self.default[0], context, size)
+
+    def calloc(self, context: int | None, count: int, each: int) -> int | None:
+        """A block of zeros."""
+        return self.made(count * each, self.default[1], context, count, each)
+
+    def realloc(self, context: int | None, block: int | None, size: int) -> int | None:
+        """A block of another size: the former is gone."""
+        former = self.died(block) if self.recording and block else None
+        found = self.made(size, self.default[2], context, block, size, gone=former.size if former else 0)
+        if found is None and former is not None:
+            self.event(ALLOC, block or 0, self.enter(block or 0, former.size, former.stack))
+        return found
+
+    def made(self, size: int, make: Any, *args: Any, gone: int = 0) -> int | None:
+        """A block from NumPy's own allocator, unless the limit forbids it; recorded.  Raises nothing: nobody would hear it."""
+        found: int | None = None
+        try:
+            if self.most and not self.admitted(size):
+                return None
+            found = make(*args)
+            aside = self.asides.get(threading.get_ident()) if self.asides else None
+            if found and aside is not None:
+                aside[1].add(found)
+            elif found and self.recording:
+                self.born(found, size, gone)
+        except KeyboardInterrupt:
+            _thread.interrupt_main()  # again, as soon as the array is there
+        except BaseException as error:
+            self.error = error
+        return make(*args) if found is None else found
+
+    def admitted(self, size: int) -> bool:
+        """Whether so many bytes more stay within the limit, if need be after room was made."""
+        me = threading.get_ident()
+        over = tracemalloc.get_traced_memory()[0] + size - self.most
+        if over <= 0 or me in self.making or self.room is None:
+            return True
+        self.making.add(me)
+        try:
+            self.room(over)
+        finally:
+            self.making.discard(me)
+        return not self.most or tracemalloc.get_traced_memory()[0] + size <= self.most
+
+    # Recording ----------------------------------------------------------------------------------------------
+
+    def clear(self, events: int, depth: int) -> None:
+        """Forget what was recorded."""
+        self.ring: deque[list[int]] = deque(maxlen=events)
+        self.written = self.numbers = 0
+        self.alive: dict[int, Block] = {}
+        self.left: list[list[int]] = []
+        self.stacks: dict[tuple[Any, ...], int] = {}
+        self.depth = depth
+        self.error = None
+        self.known = self.unknown = 0  # bytes of blocks that are in `alive`, and of others
+
+    def record(self, events: int, depth: int) -> None:
+        """Start anew with room for so many events and stacks of so many lines; 0 events: stop, keeping what there is."""
+        if not events and self.recording:
+            self.settle()
+            self.left = self.living()
+        self.recording = bool(events)
+        if events:
+            self.clear(events, depth)
+            self.unknown = self.traced()[0]
+        self.listen()
+
+    def number(self) -> int:
+        """The next block's number."""
+        self.numbers += 1
+        return self.numbers - 1
+
+    def event(self, action: int, address: int, block: Block, value: int = 0, since: int = 0) -> None:
+        """Note an event of a block."""
+        self.written += 1
+        stack = -1 if action == ALLOC and block.stack < 0 else block.stack
+        self.ring.append([since or clock(), block.number, address, block.size, value, stack,
+                          block.label, threading.get_ident() & 0x7FFFFFFF, action, block.category])  # fmt: skip
+
+    def born(self, address: int, size: int, gone: int = 0) -> None:
+        """A birth, of which tracemalloc is told when this has returned.  gone: bytes that it still counts and are not there."""
+        self.settle(gone)
+        self.died(address)
+        self.event(ALLOC, address, self.enter(address, size, self.stack()))
+
+    def settle(self, gone: int = 0) -> None:
+        """Note the deaths of what is no longer there: the youngest first, until the bytes are those that tracemalloc has."""
+        if not self.recording:
+            return
+        now = tracemalloc.get_traced_memory()[0] - gone
+        extra, dead = self.known + self.unknown - now, []
+        for address, block in reversed(self.alive.items()) if extra > 0 else ():
+            if self.traceback(NUMPY, address) is None:
+                dead.append(address)
+                extra -= block.size
+                if extra <= 0:
+                    break
+        for address in dead:
+            self.died(address)
+        if extra > 0:  # older than the recording
+            self.event(FREE, 0, Block(self.number(), extra))
+        self.unknown -= extra  # or made while this thread looked aside
+
+    def died(self, address: int) -> Block | None:
+        """A block is gone; it, if it was known."""
+        block = self.alive.pop(address, None)
+        if block is not None:
+            self.known -= block.size
+            self.event(FREE, address, block)
+        return block
+
+    def enter(self, address: int, size: int, stack: int = -1) -> Block:
+        """A block is known from now on."""
+        block = self.alive[address] = Block(self.number(), size, stack)
+        self.known += size
+        return block
+
+    def stack(self) -> int:
+        """The number of the stack that is running."""
+        frame: Any = sys._getframe(4)
+        lines: list[Any] = []
+        while frame is not None and len(lines) < self.depth:
+            lines.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+        return self.stacks.setdefault(tuple(lines), len(self.stacks)) if self.depth else -1
+
+    def label(self, start: int, label: int, category: int) -> int:
+        """Say of the blocks that this thread made since `start` who made them; whether there were any."""
+        self.settle()
+        me, some = threading.get_ident() & 0x7FFFFFFF, 0
+        for e in reversed(self.ring):
+            if e[ACTION] > FREE:
+                continue
+            if e[TIME] < start:
+                break
+            if e[THREAD] != me or e[LABEL] != -1:
+                continue
+            some, e[LABEL], e[KIND] = 1, label, e[KIND] or category
+            block = self.alive.get(e[ADDRESS])
+            if block is not None and block.number == e[BLOCK] and block.label == -1:
+                block.label, block.category = label, block.category or category
+        return some
+
+    def category(self, array: Any, category: int, keep: int) -> None:
+        """The category of an array's block from now on: unless it is one of those whose bits are set in `keep`."""
+        address = array.__array_interface__["data"][0]
+        block = self.alive.get(address)
+        if block is None or block.category == category or keep >> block.category & 1:
+            return
+        self.event(CATEGORY, address, block, category)
+        block.category = category
+
+    def mark(self, action: int, value: int, since: int) -> None:
+        """A phase or a mark of the user, now or since a time of the clock."""
+        self.event(action, 0, Block(-1, 0), value, since)
+
+    def forget(self) -> None:
+        """Drop the events."""
+        self.record(0, 0)
+        self.clear(1, 0)
+
+    def living(self) -> list[list[int]]:
+        """A birth for every block alive."""
+        return [
+            [0, b.number, address, b.size, 0, b.stack, b.label, 0, ALLOC, b.category]
+            for address, b in self.alive.items()
+        ]
+
+    def read(self, dtype: Any) -> tuple[Any, int, Any, list[Any]]:
+        """As `allocator.read`."""
+        self.settle()
+        if self.error is not None:
+            raise RuntimeError("the recording is not complete: recording a block failed") from self.error
+        events, alive = list(self.ring), self.living() if self.recording else self.left
+        stacks = [list(lines) for lines in self.stacks]
+        rows = np.array([(*e, 0) for e in (*events, *alive)] or [], dtype)
+        return rows[: len(events)], self.written - len(events), rows[len(events) :], stacks
