@@ -57,6 +57,7 @@ NEIGHBOURS = {
 
 # Imports that go up on purpose: (file, imported room): why.
 UPWARD: dict[tuple[str, str], str] = {
+    ("cli/estimate.py", "__init__"): "reads names of dtypes as users write them",
     ("compat/imports.py", "__init__"): "shows another version of the package",
     ("overrides/listing.py", "__init__"): "lists what the namespaces of the package have",
     ("compat/missing.py", "__init__"): "speaks of the package as a whole",

@@ -40,7 +40,7 @@ def exposed(browser: Browser, expression: str) -> Any:
 def test_one_file_that_asks_for_nothing(tmp_path: Path) -> None:
     text = written(tmp_path, synthetic.training(), compare=synthetic.training(fused=True)).read_text(encoding="utf-8")
     assert "default-src 'none'" in text
-    assert not re.search(r"""(src|href)\s*=\s*["'](?!data:)""", text)
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!data:|#)""", text)
     assert not re.search(r"@import|url\((?!data:)|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
 
 
@@ -178,6 +178,66 @@ def test_light_and_dark_and_units(tmp_path: Path) -> None:
         browser.js("document.querySelector('#units').click()")
         assert "1.47 GiB" in browser.js("document.querySelector('.tiles').innerText")
         assert not browser.faults()
+
+
+@needs_browser
+def test_the_button_for_units_leaves_no_text_in_others(browser: Browser, tmp_path: Path) -> None:
+    browser.open(
+        written(tmp_path, synthetic.training(steps=5, leak=30_000_000), compare=synthetic.training(fused=True))
+    )
+    left = """[...document.querySelectorAll('main *, header *')].filter(e => !e.closest('pre') && [...e.childNodes].some(
+      n => n.nodeType === 3 && /\\d (kB|MB|GB)\\b/.test(n.textContent))).map(e => e.textContent)"""
+    assert len(browser.js(left)) > 35
+    browser.js("document.querySelector('#units').click()")
+    assert browser.js(left) == []
+    browser.js("document.querySelector('#units').click()")
+    assert len(browser.js(left)) > 35
+
+
+@needs_browser
+def test_a_part_is_drawn_found_and_taken_away(browser: Browser, tmp_path: Path) -> None:
+    recording = synthetic.training()
+    browser.open(written(tmp_path, recording))
+    browser.js("[...document.querySelectorAll('#by-operator tr.pick')].find(r => r.innerText.includes('Adam')).click()")
+    operator = recording.operators.index("Adam.step")
+    size = np.where(recording.operator == operator, recording.size, 0)
+    sign = np.select([recording.action == 0, recording.action == 1], [1, -1], 0)
+    live = np.cumsum(np.where(sign != 0, sign * size[recording.block], 0))
+    assert exposed(browser, "chart.selected.most") == live.max()
+    assert "Adam" in browser.js("document.querySelector('#selected').innerText")
+    browser.key("Escape")
+    assert exposed(browser, "chart.selected") is None
+    browser.js(
+        "(box => { box.value = 'train.py:47'; box.dispatchEvent(new Event('input')); })(document.querySelector('#search'))"
+    )
+    assert exposed(browser, "chart.selected.most") > 0
+    browser.key("Escape")
+    assert exposed(browser, "[chart.selected, document.querySelector('#search').value]") == [None, ""]
+
+
+@needs_browser
+def test_the_address_leads_to_the_pinned_moment(browser: Browser, tmp_path: Path) -> None:
+    path = written(tmp_path, synthetic.training())
+    browser.open(path)
+    exposed(browser, "pin(100)")
+    assert browser.js("location.hash") == "#moment=100"
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(path, "#moment=100")
+    assert exposed(browser, "chart.pinned") == 100
+    browser.key("Escape")  # unpins
+    assert exposed(browser, "chart.pinned === chart.data.peakAt") and browser.js("location.hash") == ""
+
+
+def test_lines_show_their_source_where_it_is_the_one_that_ran(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("x = 1\ny = make(x)  # here\n")
+    w = synthetic.Writer()
+    w.alloc(1000, "activation", "mul", "", (synthetic.line(2, "f", str(script)),))
+    recording = w.done()
+    recording.time = recording.time + 10**16
+    assert page.sources(recording) == ["y = make(x)  # here"]
+    recording.time = recording.time - 10**16 + 1  # older than the file
+    assert page.sources(recording) == [""]
 
 
 @needs_browser

@@ -98,7 +98,7 @@ def test_categories_at_the_peak(trained: Any) -> None:
 def test_phases_and_marks(trained: Any) -> None:
     r = trained[2]
     phases = [PHASES[v] for v, a in zip(r.value, r.action, strict=True) if a == PHASE]
-    assert phases == ["forward", "backward", "optimizer"] * 2 + ["forward"]
+    assert phases == ["", *["forward", "backward", "optimizer"] * 2, "forward"]
     assert [r.marks[v] for v, a in zip(r.value, r.action, strict=True) if a == MARK] == ["trained"]
     assert (np.diff(r.time) >= 0).all()
 
@@ -238,3 +238,31 @@ def test_what_is_freed_after_a_recording_was_alive_at_its_end() -> None:
     del x, y
     assert memory.recording().live()[-1] == before.live()[-1]
     assert {8_000_000, 8_000_008} <= set(memory.recording().size.tolist())
+
+
+def test_a_module_has_its_parameters_and_their_state_and_building_it_is_no_forward() -> None:
+    memory.record_history()
+    model = torch.nn.Sequential(torch.nn.Embedding(1000, 64), torch.nn.Linear(64, 8))
+    optimizer = torch.optim.Adam(model.parameters())
+    built = memory.recording()
+    for _ in range(2):
+        model(torch.arange(10)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    memory.record_history(None)
+    r = memory.recording()
+    assert not (built.value[built.action == PHASE]).any()
+    alive = r.live()[-1] and np.setdiff1d(np.arange(len(r.size)), r.block[r.action == FREE])
+    of_embedding = [b for b in alive if r.module[b] >= 0 and r.modules[r.module[b]] == "0"]
+    assert (
+        sorted(n for n in r.size[of_embedding].tolist() if n > 4) == [256_000] * 3
+    )  # the table, and Adam's two moments of it
+
+
+def test_the_launcher_is_no_part_of_a_stack(tmp_path: Any) -> None:
+    (tmp_path / "train.py").write_text("import torch\nx = torch.ones(70_000)\n")
+    command = [sys.executable, "-m", "rushlight", "memory", "report", "--save", "x.pickle", "train.py"]
+    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+    r = memory.load(tmp_path / "x.pickle")
+    (block,) = np.flatnonzero(r.size == 280_000)
+    assert os.path.basename(r.stacks[r.stack[block]][-1].filename) == "train.py"

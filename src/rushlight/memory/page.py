@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
+import linecache
+import os
 import zlib
 from typing import Any
 
@@ -74,10 +76,29 @@ def names(recording: Recording, at: np.ndarray) -> dict[str, Any]:
         "operators": recording.operators,
         "modules": recording.modules,
         **shared_stacks(recording.stacks),
+        "source": sources(recording),
         "phases": [list(x) for x in zip(places[PHASE], values[PHASE], times[PHASE], strict=True)],
         "marks": [[p, recording.marks[v], t] for p, v, t in zip(places[MARK], values[MARK], times[MARK], strict=True)],
         "last": int(recording.time[-1]) - zero if len(recording.time) else 0,
     }
+
+
+def sources(recording: Recording) -> list[str]:
+    """The text of the line of each frame of `shared_stacks`; "" where its file is not here, or is younger than the recording."""
+    frames = dict.fromkeys(frame for stack in recording.stacks for frame in stack)
+    begun = int(recording.time[0]) / 1e6 if len(recording.time) else 0.0
+    here = {name: is_as_old(name, begun) for name in {frame.filename for frame in frames}}
+    return [linecache.getline(f.filename, int(f.line)).strip()[:200] if here[f.filename] else "" for f in frames]
+
+
+def is_as_old(filename: str, moment: float) -> bool:
+    """Whether a file is there, and was not written since a moment.  Cells of notebooks always are."""
+    if filename.startswith("<"):
+        return filename in linecache.cache
+    try:
+        return os.path.isabs(filename) and os.stat(filename).st_mtime <= moment
+    except OSError:
+        return False
 
 
 def script_json(value: Any) -> str:

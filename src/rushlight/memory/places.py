@@ -92,6 +92,29 @@ def of_modules(modules: list[Any], names: dict[int, str]) -> Iterator[Held]:
                     yield from held(present(tensor._grad), GRADIENT, name)
 
 
+def homes(module: Any, names: dict[int, str]) -> dict[int, str]:
+    """The module that has a parameter or buffer, by the address of its block."""
+    found: dict[int, str] = {}
+    for part in module.modules():
+        for held_by in of_modules([part], names):
+            if held_by.category == PARAMETER:
+                found[held_by.address] = names.get(id(part), type(part).__name__)
+    return found
+
+
+def homes_of_state(optimizer: Any, known: dict[int, str]) -> dict[int, str]:
+    """The module of the parameter that a block of an optimizer's state is for, by address."""
+    found: dict[int, str] = {}
+    for parameter, state in optimizer.state.items():
+        home = next((known.get(block.address) for block in held(getattr(parameter, "_held", None), PARAMETER)), None)
+        if home is None or not isinstance(state, dict):
+            continue
+        for value in state.values():
+            if isinstance(value, Tensor):
+                found.update(dict.fromkeys((block.address for block in held(value._held, OPTIMIZER_STATE)), home))
+    return found
+
+
 def of_optimizer(optimizer: Any) -> Iterator[Held]:
     """The state that an optimizer keeps."""
     for state in optimizer.state.values():

@@ -6,6 +6,8 @@ operator they were made in, and tells categories as the engine comes to know the
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 from time import perf_counter_ns as clock
 from time import time_ns
@@ -18,12 +20,13 @@ from rushlight.kernels import allocator
 from rushlight.memory import places
 from rushlight.memory.places import ACTIVATION, AUTOGRAD_DETAIL, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from rushlight.memory.recording import ALLOC, MARK, PHASE, PHASES, Frame, Recording
+from rushlight.memory.replay import most_telling
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.parameter import Parameter
 from rushlight.state import modes
 from rushlight.tensor import Tensor
 
-FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("forward", "backward", "optimizer"))
+NONE, FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("", "forward", "backward", "optimizer"))
 KEEP = 1 << PARAMETER | 1 << GRADIENT | 1 << OPTIMIZER_STATE  # what is one of these stays it
 STEP = "Optimizer.step#"
 
@@ -40,8 +43,9 @@ class Recorder:
         self.modules_of_nodes: dict[int, str] = {}
         self.marks: list[str] = []
         self.local = threading.local()
-        self.phase = FORWARD
+        self.phase = NONE
         self.names: dict[int, str] = {}
+        self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
         self.handles: list[Any] = []
         self.observation = events.Observation(self, everywhere=True)
         self.lump = 0  # bytes of small blocks that were alive when the recording began
@@ -56,7 +60,7 @@ class Recorder:
         for block in before.values():
             self.library.adopt(block.address, block.size, block.category)
         self.lump = allocator.totals().bytes
-        self.library.mark(PHASE, FORWARD, 0)
+        self.library.mark(PHASE, NONE, 0)
         self.handles = [
             nn_module.register_module_forward_pre_hook(self.enter),
             nn_module.register_module_forward_hook(self.leave, always_call=True),
@@ -88,6 +92,7 @@ class Recorder:
         if name is None or not stack:
             if not stack:
                 self.names.update((id(m), n or type(module).__name__) for n, m in module.named_modules())
+                self.homes.update(places.homes(module, self.names))
             name = self.names.setdefault(id(module), type(module).__name__)
         stack.append(name)
 
@@ -161,8 +166,8 @@ class Recorder:
         """Blocks that an operator made, took and saved."""
         module = self.module()
         self.label(start, op.name if hasattr(op, "name") else op.__name__, module, TEMPORARY)
-        if modes.run is None and self.phase != FORWARD:
-            self.enter_phase(FORWARD, start)
+        if modes.run is None and self.phase != FORWARD and (self.phase or module or is_recorded(result)):
+            self.enter_phase(FORWARD, start)  # building a model is none
         for x in inputs:
             if isinstance(x, Parameter):
                 self.categorize(x._held, PARAMETER, 0)
@@ -195,6 +200,7 @@ class Recorder:
         for optimizer in inputs if made else ():
             for block in places.of_optimizer(optimizer):
                 self.library.category(block.array, OPTIMIZER_STATE, 1 << PARAMETER)
+            self.homes.update(places.homes_of_state(optimizer, self.homes))
         self.enter_phase(FORWARD if modes.run is None else BACKWARD)
 
     # The result ---------------------------------------------------------------------------------------
@@ -207,9 +213,25 @@ class Recorder:
             rows, dropped, alive, stacks = allocator.read()
             pairs = [(operators[o], modules[m]) for o, m in self.labels]
             recording = assemble(rows, alive, dropped, self.lump, np.array(pairs or [(0, 0)], np.int32), self.zero)
+            settle_homes(recording, self.homes, modules)
         recording.stacks = [frames(stack) for stack in stacks]
         recording.operators, recording.modules, recording.marks = list(operators), list(modules), list(self.marks)
         return recording
+
+
+def is_recorded(result: Any) -> bool:
+    """Whether a result is one of the graph: not where parameters are set, under `no_grad`."""
+    several = result if isinstance(result, (tuple, list)) else (result,)
+    return bool(modes.grad) and any(isinstance(x, Tensor) and x._edge is not None for x in several)
+
+
+def settle_homes(recording: Recording, homes: dict[int, str], modules: dict[str, int]) -> None:
+    """Give blocks of parameters, and of what an optimizer keeps for them, the module that has the parameter."""
+    kinds = most_telling(recording)
+    for b in np.flatnonzero((recording.module < 0) & np.isin(kinds, (PARAMETER, OPTIMIZER_STATE))).tolist():
+        home = homes.get(int(recording.address[b]))
+        if home is not None:
+            recording.module[b] = modules[home]
 
 
 class _Table(dict[str, int]):
@@ -225,6 +247,9 @@ class _Table(dict[str, int]):
 def frames(stack: Any) -> tuple[Frame, ...]:
     """The lines of a stack outside this package, innermost first; all of them if there are no others."""
     lines = [Frame(code.co_filename, line_of(code, position), code.co_name) for code, position in stack]
+    lines = (
+        list(itertools.takewhile(lambda x: x.filename not in LAUNCHERS, lines)) or lines
+    )  # what started the script is not its own
     return tuple(x for x in lines if not is_ours(x.filename)) or tuple(lines)
 
 
@@ -234,6 +259,7 @@ def is_ours(filename: str) -> bool:
 
 
 PACKAGE = __file__.rsplit("memory", 1)[0]
+LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "run.py", "record.py"))
 
 
 def line_of(code: Any, position: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from importlib import resources
 from string import Template
 from typing import Any
@@ -73,7 +74,7 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
     """The page as text."""
     if other is not None and name == other_name:
         name, other_name = name + " (A)", other_name + " (B)"
-    advised, told = advice(recording), subtitle(recording)
+    found, told = advisor.advise(recording), subtitle(recording)
     recording, other = settled(recording), settled(other) if other is not None else None
     at_peak = breakdown(recording)
     values = {
@@ -83,7 +84,8 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
         "described": html.escape(described(recording, at_peak)),
         "events": f"{len(recording.time):,}",
         "tiles": tiles(recording, at_peak),
-        "advice": advised,
+        "first": first(found),
+        "advice": advice(found),
         "comparison": comparison(recording, name, other, other_name),
         "version": html.escape(__version__),
         "data": embedded(recording, name, "a") + (embedded(other, other_name, "b") if other is not None else ""),
@@ -109,7 +111,8 @@ def embedded(recording: Recording, name: str, key: str) -> str:
 
 def subtitle(recording: Recording) -> str:
     """One line on what was recorded."""
-    parts = [f"{len(recording.time):,} events", f"{len(recording.size):,} blocks", f"on {recording.device}"]
+    blocks = len(recording.size)
+    parts = [f"{len(recording.time):,} events", f"{blocks:,} block{'s' * (blocks != 1)}", f"on {recording.device}"]
     if len(recording.time):
         parts.insert(0, duration(int(recording.time[-1] - recording.time[0])))
     if recording.dropped:
@@ -127,6 +130,13 @@ def tiles(recording: Recording, at_peak: Breakdown) -> str:
     """The figures at the top."""
     live = recording.live()
     end = int(live[-1]) if len(live) else recording.initial_bytes()
+    known = (
+        end,
+        end - recording.initial_bytes(),
+        recording.initial_bytes() - end,
+        at_peak.total,
+        *at_peak.categories.values(),
+    )
     largest, most = next(iter(at_peak.categories.items()), ("nothing", 0))
     rows = [
         ("peak", counted(at_peak.total), when(recording, at_peak.moment)),
@@ -142,7 +152,9 @@ def tiles(recording: Recording, at_peak: Breakdown) -> str:
         ),
         ("at the end", counted(end), difference(end - recording.initial_bytes())),
     ]
-    return "\n".join(f'<div class="tile"><span>{a}</span><b>{b}</b><i>{html.escape(c)}</i></div>' for a, b, c in rows)
+    return "\n".join(
+        f'<div class="tile"><span>{a}</span><b>{b}</b><i>{in_units(c, *known)}</i></div>' for a, b, c in rows
+    )
 
 
 def counted(n: int) -> str:
@@ -166,13 +178,37 @@ def when(recording: Recording, moment: int) -> str:
 # Advice -------------------------------------------------------------------------------------------------
 
 
-def advice(recording: Recording) -> str:
+def first(found: list[Any]) -> str:
+    """A line that leads to the advice, with the first few of it: the rest lies below the timeline."""
+    parts = [
+        f"<b>{in_units(item.gain.replace('-', '−'), item.saves, item.each_step)}</b> {html.escape(item.title)}"
+        for item in found[:3]
+    ]
+    return (
+        f'<p class="first"><a href="#advice">What would lower the peak</a><span>: {" · ".join(parts)}</span></p>'
+        if found
+        else ""
+    )
+
+
+def in_units(text: str, *sizes: int) -> str:
+    """Text as HTML, in which the page's button for units can write each size anew: those given, or what the text says."""
+    exact = {size(n): n for n in sizes}
+    units = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+    def marked(found: re.Match[str]) -> str:
+        n = exact.get(found[0], round(float(found[1]) * units[found[2]]))
+        return counted(n) if found[0] == size(n) else found[0]
+
+    return re.sub(r"\b(\d+(?:\.\d+)?) (B|[kMGT]B)\b", marked, html.escape(text))
+
+
+def advice(found: list[Any]) -> str:
     """What would lower the peak, each with its figures."""
-    found = advisor.advise(recording)
     if not found:
         return ""
     cards = "\n".join(card(item) for item in found)
-    return f'<h2 style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
+    return f'<h2 id="advice" style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
 
 
 def card(item: Any) -> str:
@@ -183,10 +219,11 @@ def card(item: Any) -> str:
     )  # fmt: skip
     code = f"<pre>{html.escape(item.code)}</pre>" if item.code else ""
     width = 100 * item.after / max(item.before, 1)
+    sizes = (item.saves, item.each_step, item.before, item.after, *item.categories.values())
     label = f"{size(item.after)} instead of {size(item.before)}"
     return (
-        f'<article class="card"><h3>{html.escape(item.title)}<span class="saves">{html.escape(item.gain.replace("-", "−"))}</span></h3>'
-        f'<p>{html.escape(item.text)}</p><div class="meter" role="img" aria-label="{label}">'
+        f'<article class="card"><h3>{html.escape(item.title)}<span class="saves">{in_units(item.gain.replace("-", "−"), *sizes)}</span></h3>'
+        f'<p>{in_units(item.text, *sizes)}</p><div class="meter" role="img" aria-label="{label}">'
         f'<span style="width:{width:.2f}%">{bars}</span></div>{code}</article>'
     )
 
@@ -229,11 +266,11 @@ def swatch(category: str) -> str:
 def compared(name: str, one: int, two: int) -> str:
     """A row of two figures and their difference."""
     kind, sign = ("less", "−") if two < one else ("greater", "+") if two > one else ("", "")
-    change = f"{sign}{size(abs(two - one))}" + (
+    change = f"{sign}{counted(abs(two - one))}" + (
         f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else ""
     )
     return (
-        f'<tr><td class="name">{name}</td><td class="n">{size(one)}</td><td class="n">{size(two)}</td>'
+        f'<tr><td class="name">{name}</td><td class="n">{counted(one)}</td><td class="n">{counted(two)}</td>'
         f'<td class="n {kind}">{change}</td></tr>'
     )
 

@@ -61,12 +61,12 @@ def text_report(
     stream = file or sys.stdout
     paint = Paint(colourful(stream) if color is None else color)
     two, other = named(compare, other_title, "the other") if compare is not None else (None, "")
-    advised = suggestions(one, wide, paint)
+    advised, told = suggestions(one, wide, paint), subtitle(one)
     one = settled(one)
     at_peak = breakdown(one)
     against = breakdown(settled(two)) if two is not None else None
     parts = [
-        [paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"), subtitle(one), ends(one)],
+        [paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"), told, ends(one)],
         chart(one, max(wide, 40), paint),
         categories(at_peak, against, (name, other), wide, paint),
         places("module", at_peak.modules, at_peak.total, wide),

@@ -24,6 +24,7 @@ class Chart {
     this.other = other;
     this.order = ORDER.map(name => data.meta.categories.indexOf(name)).filter(c => c >= 0);
     this.pinned = data.peakAt;
+    this.selected = null;
     this.hover = null;
     this.reset();
   }
@@ -97,6 +98,7 @@ class Chart {
     g.clip();
     this.drawAreas(g);
     if (this.ghost) this.drawGhost(g);
+    if (this.selected) this.drawSelected(g);
     g.restore();
     this.drawMarks(g);
     this.drawPeak(g);
@@ -202,7 +204,7 @@ class Chart {
         g.globalAlpha = 1;
       }
       if (b - a > g.measureText(name).width + 8) {
-        g.fillStyle = "#fff";
+        g.fillStyle = css("--phase");
         g.fillText(name, (a + b) / 2, 12);
       }
       [edge, shown] = [b, phase];
@@ -248,6 +250,39 @@ class Chart {
     }
     g.lineJoin = "round";
     for (const [color, width] of [[css("--card"), 4], [css("--ink"), 1.75]]) {
+      g.strokeStyle = color;
+      g.lineWidth = width;
+      g.stroke();
+    }
+  }
+
+  // Draw over the areas what some blocks hold together: those whose maker passes a test; null for nothing.
+  select(label, test) {
+    this.selected = null;
+    if (label) {
+      const { data } = this, hit = data.makerSize.map((_, m) => test(m) ? 1 : 0), sums = new Float64Array(data.n + 1);
+      let now = 0, most = 0, blocks = 0;
+      for (let b = 0; b < data.blocks; b++) if (hit[data.maker[b]]) { blocks++; if (b < data.meta.initial) now += data.size(b); }
+      sums[0] = most = now;
+      for (let e = 0; e < data.n; e++) {
+        if (hit[data.maker[data.block[e]]]) { now += data.change(e); if (now > most) most = now; }
+        sums[e + 1] = now;
+      }
+      this.selected = { label, sums, most, blocks };
+    }
+    this.draw();
+  }
+
+  drawSelected(g) {
+    const { columns, ratio, selected } = this;
+    g.beginPath();
+    for (let i = 0; i < columns.count; i++) {
+      if (columns.best[i] === -2) break;
+      const x = LEFT + i / ratio, y = this.y(selected.sums[columns.best[i] + 1]);
+      if (i) g.lineTo(x, y); else g.moveTo(x, y);
+    }
+    g.lineJoin = "round";
+    for (const [color, width] of [[css("--card"), 5], [css("--ink"), 2]]) {
       g.strokeStyle = color;
       g.lineWidth = width;
       g.stroke();

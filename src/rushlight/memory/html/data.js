@@ -169,6 +169,6 @@ class Data {
   module(b) { const i = this.makerModule[this.maker[b]]; return i < 0 ? "" : this.meta.modules[i]; }
   stack(b) {  // frames [file, line, name], innermost first
     const i = this.makerStack[this.maker[b]];
-    return i < 0 ? [] : this.meta.stacks[i].map(f => { const [file, line, name] = this.meta.frames[f]; return [this.meta.files[file], line, name]; });
+    return i < 0 ? [] : this.meta.stacks[i].map(f => { const [file, line, name] = this.meta.frames[f]; return [this.meta.files[file], line, name, this.meta.source[f]]; });
   }
 }

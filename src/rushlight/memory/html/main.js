@@ -26,6 +26,28 @@ function legend() {
     make("small", {}, bytes(state[c])))));
   if (chart.other) $("#legend").append(make("span", { class: "ghost" }, make("i", {}), `total of ${chart.other.meta.name}`,
     make("small", {}, `peak ${bytes(chart.other.peak)}`)));
+  if (chart.selected) $("#legend").append(make("span", { class: "ghost", id: "selected" }, make("i", {}), chart.selected.label,
+    make("small", {}, `${bytes(chart.selected.sums[chart.pinned + 1])} here, at most ${bytes(chart.selected.most)}`),
+    make("button", { type: "button", "aria-label": "no longer draw it", onclick: () => choosePart(null) }, "×")));
+}
+
+// Have the chart show what a part holds; the same once more, or nothing: what it shows is taken away.
+function choosePart(label, test) {
+  const same = !label || chart.selected && chart.selected.label === label;
+  chart.select(same ? null : label, test);
+  if (same) $("#search").value = "";
+  legend();
+}
+
+function search(event) {
+  const wanted = event.target.value.trim().toLowerCase(), { data } = chart;
+  const text = m => {
+    const stack = data.makerStack[m] < 0 ? [] : data.meta.stacks[data.makerStack[m]].map(f => data.meta.frames[f]);
+    return [data.meta.operators[data.makerOperator[m]], data.meta.modules[data.makerModule[m]],
+      ...stack.map(([file, line, name]) => `${data.meta.files[file]}:${line} ${name}`)].join("\n").toLowerCase();
+  };
+  chart.select(wanted || null, m => text(m).includes(wanted));
+  legend();
 }
 
 function pin(moment) {
@@ -33,6 +55,7 @@ function pin(moment) {
   chart.drawOverlay();
   showMoment(chart.data, chart.pinned);
   legend();
+  try { history.replaceState(null, "", chart.pinned === chart.data.peakAt ? location.pathname : `#moment=${chart.pinned}`); } catch { /* a page within a page */ }
 }
 
 function tip(found, x, y) {
@@ -139,6 +162,7 @@ function toPeak() {
 const KEYS = {
   "+": () => chart.zoom(0.6), "=": () => chart.zoom(0.6), "-": () => chart.zoom(1 / 0.6), ArrowLeft: () => chart.pan(-0.15),
   ArrowRight: () => chart.pan(0.15), ArrowUp: () => chart.zoom(0.6), ArrowDown: () => chart.zoom(1 / 0.6),
+  Escape: () => { if (chart.selected) choosePart(null); else pin(chart.data.peakAt); },
   0: () => { chart.reset(); chart.draw(); }, Home: () => { chart.reset(); chart.draw(); }, p: toPeak,
   "[": () => pin(chart.pinned - 1), "]": () => pin(chart.pinned + 1), t: () => axis(chart.axis === "time" ? "events" : "time"),
 };
@@ -175,7 +199,7 @@ function listen() {
   mapPointers();
   chart.canvas.addEventListener("wheel", wheel, { passive: false });
   document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || /input|select|textarea/i.test(event.target.tagName)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key !== "Escape" && /input|select|textarea/i.test(event.target.tagName)) return;
     if (!Object.hasOwn(KEYS, event.key) || event.key.startsWith("Arrow") && document.activeElement !== chart.canvas) return;
     event.preventDefault();
     hover(null);
@@ -197,6 +221,7 @@ function listen() {
     chart.draw();
     pin(chart.pinned);
   });
+  $("#search").addEventListener("input", search);
   new ResizeObserver(() => chart.draw()).observe($("#plot"));
 }
 
@@ -224,7 +249,8 @@ async function begin() {
   datasets();
   listen();
   chart.draw();
-  pin(chart.pinned);
+  const moment = parseInt(wanted.get("moment"), 10);
+  pin(Number.isNaN(moment) ? chart.pinned : moment);
   window.__rushlight = { chart, recordings, pin, hover, choose, axis, faults, ready: performance.now() };
   document.documentElement.dataset.ready = "yes";
 }

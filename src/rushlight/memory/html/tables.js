@@ -23,8 +23,11 @@ function stackBar(data, state, whole) {
   return bar;
 }
 
-function row(data, item, total, whole, name) {
-  return make("tr", {}, make("td", { class: "name" }, name), make("td", { class: "n" }, bytes(item.total)),
+function row(data, item, total, whole, name, label, test) {
+  const pick = label ? { class: "pick", title: "draw what it holds over the timeline", onclick: event => {
+    if (!event.target.closest("button")) choosePart(label, test);
+  } } : {};
+  return make("tr", pick, make("td", { class: "name" }, name), make("td", { class: "n" }, bytes(item.total)),
     make("td", { class: "n pct" }, share(item.total, total)), make("td", { class: "bars" }, stackBar(data, item.state, whole)));
 }
 
@@ -54,13 +57,15 @@ function byCategory(data, alive, moment, total) {
   }), 10, total, "category");
 }
 
+const OUTSIDE = "(outside modules)";
+
 // Modules as a tree: "layers.0.mlp" lies in "layers.0", which lies in "layers".
 function moduleTree(data, alive, moment) {
   const node = name => ({ name, total: 0, count: 0, state: new Float64Array(data.categories), children: new Map() });
   const root = node("");
   for (const item of summed(data, alive, moment, b => data.module(b))) {
     let at = root;
-    for (const part of item.name ? item.name.split(".") : ["(outside modules)"]) {
+    for (const part of item.name ? item.name.split(".") : [OUTSIDE]) {
       if (!at.children.has(part)) at.children.set(part, node(part));
       at = at.children.get(part);
       at.total += item.total;
@@ -74,20 +79,21 @@ function moduleTree(data, alive, moment) {
 function byModule(data, alive, moment, total) {
   const root = moduleTree(data, alive, moment), sorted = node => [...node.children.values()].sort((a, b) => b.total - a.total);
   const top = sorted(root), whole = top.length ? top[0].total : 1;
-  const branch = (node, depth) => {
+  const branch = (node, depth, path) => {
     const children = sorted(node), toggle = make("button", { type: "button", class: "tree", "aria-expanded": "false",
       "aria-label": `parts of ${node.name}`, style: { visibility: children.length ? "visible" : "hidden" } }, "▸");
-    const line = row(data, node, total, whole, make("span", { style: { paddingLeft: depth * 16 + "px" } }, toggle, node.name));
+    const line = row(data, node, total, whole, make("span", { style: { paddingLeft: depth * 16 + "px" } }, toggle, node.name),
+      path === OUTSIDE ? "" : path, m => { const i = data.makerModule[m], name = i < 0 ? "" : data.meta.modules[i]; return name === path || name.startsWith(path + "."); });
     let open = null;
     toggle.addEventListener("click", () => {
       if (open) { const close = list => list.forEach(item => { item.shut(); item.line.remove(); }); close(open); open = null; }
-      else { open = children.map(child => branch(child, depth + 1)); line.after(...open.map(item => item.line)); }
+      else { open = children.map(child => branch(child, depth + 1, `${path}.${child.name}`)); line.after(...open.map(item => item.line)); }
       toggle.textContent = open ? "▾" : "▸";
       toggle.setAttribute("aria-expanded", String(!!open));
     });
     return { line, shut: () => { if (open) toggle.click(); }, open: () => { if (children.length) toggle.click(); } };
   };
-  const items = top.map(node => branch(node, 0));
+  const items = top.map(node => branch(node, 0, node.name));
   fill("#by-module", items.map(item => item.line), 12, total, "module");
   const big = top.findIndex(node => node.children.size);
   if (big >= 0 && big < 12) items[big].open();
@@ -99,17 +105,24 @@ function byLine(data, alive, moment, total) {
   fill("#by-line", rows.map(item => {
     if (item.name === "" || item.name == null) return row(data, item, total, whole, make("span", { class: "more" }, "no line recorded"));
     const [file, number, name] = data.meta.frames[item.name], path = data.meta.files[file];
-    return row(data, item, total, whole, [place([path, number]), make("span", { class: "where", title: path }, `in ${name}`)]);
+    const source = data.meta.source[item.name];
+    return row(data, item, total, whole, [place([path, number]), make("span", { class: "where", title: path }, `in ${name}`),
+      source && make("span", { class: "source" }, source)], place([path, number]), m => {
+      const stack = data.makerStack[m];
+      return stack >= 0 && data.meta.stacks[stack][0] === item.name;
+    });
   }), 8, total, "line");
 }
 
 function byOperator(data, alive, moment, total) {
   const rows = summed(data, alive, moment, b => data.operator(b)), whole = rows.length ? rows[0].total : 1;
   fill("#by-operator", rows.map(item => row(data, item, total, whole,
-    item.name || make("span", { class: "more" }, "(outside operators)"))), 8, total, "operator");
+    item.name || make("span", { class: "more" }, "(outside operators)"), item.name,
+    m => data.makerOperator[m] >= 0 && data.meta.operators[data.makerOperator[m]] === item.name)), 8, total, "operator");
 }
 
-const frames = list => make("ol", {}, list.map(([file, line, name]) => make("li", { title: file }, `${shorten(file)}:${line}  ${name}`)));
+const frames = list => make("ol", {}, list.map(([file, line, name, source]) => make("li", { title: file }, `${shorten(file)}:${line}  ${name}`,
+  source && make("span", { class: "source" }, source))));
 const shorten = file => file.length > 60 ? "…" + file.slice(-58) : file;
 
 function life(data, b) {
