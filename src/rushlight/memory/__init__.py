@@ -83,6 +83,7 @@ _LATER = {
     "advise": "advisor",
     "from_snapshot": "snapshots",
     "load": "snapshots",
+    "load_ipython_extension": "display",
     "load_snapshot": "snapshots",
     "report": "reports",
     "save": "snapshots",

@@ -43,6 +43,15 @@ class Stats:
     process_peak: int
 
     def __str__(self) -> str:
+        return "\n".join(f"{name:<20} {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        from rushlight.memory import display
+
+        return display.table(self.rows())
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The figures with their names, as text."""
         rows = [
             ("arrays now", human(self.current)),
             ("arrays at the peak", human(self.peak)),
@@ -52,7 +61,7 @@ class Stats:
             rows.append(("allocated ever", f"{human(self.total_bytes)} in {self.total_blocks:,} blocks"))
         if self.process >= 0:
             rows += [("process now", human(self.process)), ("process at its peak", human(self.process_peak))]
-        return "\n".join(f"{name:<20} {value}" for name, value in rows)
+        return rows
 
 
 def totals() -> allocator.Totals:
@@ -141,6 +150,16 @@ class Live:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from rushlight.memory import display
+
+        tables = (("by category", self.by_category), ("by module", self.by_module), ("by line", self.by_line))
+        told = [(title, found) for title, found in tables if set(found) - {""}]
+        return f"<p>{human(self.total)} alive in {len(self.blocks):,} blocks</p>" + "".join(
+            display.table([(name or "(not known)", human(n)) for name, n in list(found.items())[:10]], title)
+            for title, found in told
+        )
 
 
 def live() -> Live:

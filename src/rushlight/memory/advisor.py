@@ -48,8 +48,20 @@ class Advice:
         return f"{self.title}: {self.gain}. {self.text}"
 
 
+class AdviceList(list[Advice]):
+    """Pieces of advice, the first to follow first; a notebook shows them with their code."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{advice}\n\n{advice.code}".rstrip() for advice in self)
+
+    def _repr_html_(self) -> str:
+        from rushlight.memory import display
+
+        return display.advice(self)
+
+
 @allocator.aside()
-def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
+def advise(recording: Recording, worth: float = WORTH) -> AdviceList:
     """What would lower the peak of a recording: leaks, which grow without end, and then what lowers it most.
 
     Each figure is a replay of the recording with what the technique removes; `worth` is the part of the peak that a piece
@@ -70,7 +82,7 @@ def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
     """
     run = Run(recording)
     if not len(recording.time) or run.actual.peak <= 0:
-        return []
+        return AdviceList()
     found: list[Advice] = []
     applied: dict[str, Applied] = {}
     for name, (technique, _, _, _) in TECHNIQUES.items():
@@ -79,7 +91,7 @@ def advise(recording: Recording, worth: float = WORTH) -> list[Advice]:
             applied[name] = what
             found += told(run, name, what, worth)
     found += together(run, applied, found, worth)
-    return sorted(found, key=lambda advice: (-advice.each_step, advice.after))
+    return AdviceList(sorted(found, key=lambda advice: (-advice.each_step, advice.after)))
 
 
 def told(run: Run, name: str, what: Applied, worth: float) -> list[Advice]:

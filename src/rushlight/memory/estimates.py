@@ -64,10 +64,21 @@ class Estimate:
         """
         return self._setup.largest_batch(bytes_of(limit, "largest_batch"), self.peak)  # type: ignore[no-any-return]
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        from rushlight.memory import display
+
+        rows = [*self.rows(), ("peak", human(self.peak))]
+        rows += [(f"peak in {name}", human(n)) for name, n in self.phases.items()]
+        return display.table(rows, f"a training step, with its peak in {self.peak_phase}")
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The most of each kind, as text."""
         rows = [("parameters", self.parameters), ("gradients", self.gradients), ("optimizer state", self.optimizer_state),
                 ("activations", self.activations), ("inputs", self.inputs)]  # fmt: skip
-        lines = [f"{name:<18}{human(n):>10}" for name, n in rows]
+        return [(name, human(n)) for name, n in rows]
+
+    def __str__(self) -> str:
+        lines = [f"{name:<18}{n:>10}" for name, n in self.rows()]
         lines += [f"{'peak':<18}{human(self.peak):>10}  in {self.peak_phase}: " + ", ".join(
             f"{name.replace('_', ' ')} {n / max(self.peak, 1):.0%}" for name, n in self.by_category.items() if n * 100 >= self.peak)]  # fmt: skip
         if self.ran:

@@ -84,6 +84,11 @@ class Recording:
         found[moved] = sign[moved] * self.size[self.block[moved]]
         return found
 
+    def _repr_html_(self) -> str:
+        from rushlight.memory import display
+
+        return display.recording(self)
+
     def initial_bytes(self) -> int:
         """Bytes alive when the recording began."""
         return int(self.size[: self.initial].sum())

@@ -1,0 +1,57 @@
+"""What a notebook shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.memory import synthetic
+
+import rushlight as torch
+from rushlight import memory
+
+
+def test_figures_are_tables() -> None:
+    assert "<td" in memory.stats()._repr_html_() and "arrays at the peak" in memory.stats()._repr_html_()
+    layer = torch.nn.Linear(10, 10)
+    assert "parameter" in memory.live()._repr_html_()
+    found = memory.estimate(layer, (3, 10))._repr_html_()
+    assert "activations" in found and "440 B" in found
+
+
+def test_a_recording_is_its_report_and_advice_has_its_code() -> None:
+    recording = synthetic.training()
+    shown = recording._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "Memory report" in shown and "<script" not in shown
+    advice = memory.advise(recording)
+    assert advice._repr_html_().count("<li>") == len(advice) and "memory.budget(" in advice._repr_html_()
+    assert advice[0].title in str(advice) and type(advice) is not list and isinstance(advice, list)
+    assert "Nothing" in memory.advise(synthetic.Writer().done())._repr_html_()
+
+
+def test_a_recording_that_is_too_long_says_so(monkeypatch: Any) -> None:
+    monkeypatch.setattr("rushlight.memory.display.LARGEST", 10)
+    assert "too long to be shown" in synthetic.training()._repr_html_()
+
+
+def test_names_are_no_markup() -> None:
+    w = synthetic.Writer()
+    w.alloc(1000, "activation", "<b>", "<i>", (synthetic.line(1, "<u>", "<s>"),))
+    assert not {"<b>", "<i>", "<u>", "<s>"} & set(w.done()._repr_html_().replace(">", "> ").split())
+
+
+def test_a_cell_is_recorded() -> None:
+    class Shell:
+        def __init__(self) -> None:
+            self.magics: dict[str, Any] = {}
+            self.names: dict[str, Any] = {"torch": torch}
+
+        def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+            self.magics[kind, name] = function
+
+        def run_cell(self, cell: str) -> None:
+            exec(cell, self.names)
+
+    shell = Shell()
+    memory.load_ipython_extension(shell)
+    recording = shell.magics["cell", "memory"]("", "x = torch.ones(50_000)")
+    assert 200_000 in recording.size and not memory.is_recording()
