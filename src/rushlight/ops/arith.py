@@ -12,6 +12,7 @@ from rushlight.kernels.rows import add_large
 from rushlight.ops import call
 from rushlight.ops.compute import cast, fitted
 from rushlight.ops.declare import Array
+from rushlight.ops.old_orders import in_old_order
 from rushlight.ops.pieces import in_blocks, number, raw, require_tensors, result_type_of
 from rushlight.ops.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.overrides.public import Unnoticed, public_of, retried
@@ -299,13 +300,17 @@ def _value(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    if old:
+        return in_old_order(addcmul, (input, tensor1, tensor2, *old), {"value": value})
     return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
 
 
-def addcmul_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcmul_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
     """input += value * tensor1 * tensor2."""
+    if old:
+        return in_old_order(addcmul_, (input, tensor1, tensor2, *old), {"value": value})
     return call.apply_inplace(addcmul_op.op, (input, tensor1, tensor2), (_value(value, input, tensor1, tensor2),))
 
 
@@ -342,13 +347,17 @@ def _divisible(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
+    if old:
+        return in_old_order(addcdiv, (input, tensor1, tensor2, *old), {"value": value})
     return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
 
 
-def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
     """input += value * tensor1 / tensor2."""
+    if old:
+        return in_old_order(addcdiv_, (input, tensor1, tensor2, *old), {"value": value})
     return call.apply_inplace(addcdiv_op.op, (input, tensor1, tensor2), (_divisible(value, input, tensor1, tensor2),))
 
 

@@ -113,7 +113,7 @@ def checked(name: str, A: Any) -> None:
                                   "matrix")  # fmt: skip
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """The packed LDL factor, its pivots, and for each matrix 0 or a number that says it is singular.
 
@@ -135,7 +135,7 @@ def check_info(name: str, info: Any) -> None:
                            "with it would divide by zero")  # fmt: skip
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def ldl_factor(A: Any, *, hermitian: bool = False) -> Any:
     """The packed factor and pivots of A = P L D L^T P^T (L^H if hermitian), for linalg.ldl_solve.
 

@@ -190,7 +190,7 @@ def _(g: Any, out: Any) -> Any:
 function(name="inverse", method=True, out=True)(inv)
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
@@ -236,7 +236,7 @@ def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
                            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {list(B.shape)})")  # fmt: skip
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
     """The solution, and for each matrix 0 or a number that says it is singular."""
     check_solve("solve_ex", A, B, left)
@@ -261,7 +261,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     return solve_op(A, B) if left else mT(solve_op(mT(A), mT(B)))
 
 
-@function(out=False)
+@function(out=True)
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
@@ -344,7 +344,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
     return cholesky_op(A, upper)
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)
@@ -395,11 +395,11 @@ def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
 
 
 @function(method=True, out=True)
-def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
-    """X with L L^H X = input (or U^H U X), given the factor.  input: (*, N, M), L: (*, N, N)"""
-    matrix("cholesky_solve", L, True)
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+    """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
+    matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)
-    factor = factor_op(L, upper)
+    factor = factor_op(input2, upper)
     factor = mH(factor) if upper else factor
     return solve_op(mH(factor), solve_op(factor, input))
 
@@ -424,7 +424,7 @@ def _(g_Q: Any, g_R: Any, Q: Any, R: Any, mode: str) -> Any:
     return mH(solve_op(R, mH(g_Q + Q @ middle)))
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def qr(A: Any, mode: str = "reduced") -> Any:
     """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
     matrix("qr", A)
@@ -463,7 +463,7 @@ def _(g: Any) -> Any:
                        "linalg.qr(A, mode='reduced') if you are going to require gradients through linalg.qr.")  # fmt: skip
 
 
-@function(name="qr", method=True)
+@function(name="qr", method=True, out=True)
 def qr_torch(input: Any, some: bool = True) -> Any:
     """Q and R with input = Q R: reduced if `some`."""
     Q, R = qr(input, "reduced" if some else "complete")
@@ -507,7 +507,7 @@ def skew(X: Any) -> Any:
     return X - mH(X)
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
@@ -519,7 +519,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
     return pack("linalg_svd", ("U", "S", "Vh"), (U, S, Vh))
 
 
-@function(name="svd", method=True)
+@function(name="svd", method=True, out=True)
 def svd_torch(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """U, S, V with input = U diag(S) V^H."""
     if not compute_uv:
@@ -565,7 +565,7 @@ def _(t_A: Any, L: Any, V: Any) -> Any:
     return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def eigh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
     matrix("eigh", A, True)
@@ -604,7 +604,7 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
     return solve_op(mH(V), inside @ mH(V))
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def eig(A: Any) -> Any:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)

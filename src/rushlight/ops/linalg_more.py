@@ -81,13 +81,13 @@ def _slogdet(name: str, A: Any) -> Any:
     return pack(name, ("sign", "logabsdet"), slogdet_op(A))
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def slogdet(A: Any) -> Any:
     """Sign and log of the absolute value of the determinant.  A: (*, N, N) -> (*), (*)"""
     return _slogdet("linalg_slogdet", A)
 
 
-@function(name="slogdet", method=True)
+@function(name="slogdet", method=True, out=True)
 def slogdet_torch(input: Any) -> Any:
     """Sign and log of the absolute value of the determinant."""
     return _slogdet("slogdet", input)
@@ -281,7 +281,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any =
     return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
     base.matrix("lstsq", A)
@@ -503,4 +503,7 @@ def householder_product(A: Any, tau: Any) -> Any:
     return Q
 
 
-function(name="orgqr", method=True, out=True)(householder_product)
+@function(method=True, out=True)
+def orgqr(input: Any, input2: Any) -> Any:
+    """`linalg.householder_product` by its older name.  input: (*, M, N), input2, the factors tau: (*, K) -> (*, M, N)"""
+    return householder_product(input, input2)

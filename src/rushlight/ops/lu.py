@@ -124,7 +124,7 @@ def check_pivot(name: str, pivot: bool) -> None:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU: pass pivot=True")
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """The packed LU factor, the exchanges, and for each matrix 0 or a number that says it is singular.
 
@@ -149,7 +149,7 @@ def check_info(name: str, info: Any) -> None:
                            "linalg.lu_factor_ex(A, pivot)")  # fmt: skip
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:
     """The packed LU factor and the exchanges of rows.  A: (*, M, N).  Raises RuntimeError where U is singular.
 
@@ -170,7 +170,7 @@ def parts(LU: Any) -> tuple[Any, Any]:
     return L + like(np.eye(m, k), L), upper(LU[..., :k, :])
 
 
-@function(ns=NS)
+@function(ns=NS, out=True)
 def lu(A: Any, *, pivot: bool = True) -> Any:
     """P, L and U with A = P L U.  A: (*, M, N) -> (*, M, M), (*, M, K), (*, K, N), K = min(M, N)"""
     matrix("lu", A)
@@ -180,7 +180,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     return pack("linalg_lu", ("P", "L", "U"), (P, *parts(LU)))
 
 
-@function()
+@function(out=True)
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """P, L and U of what lu_factor gave; empty tensors for what is not asked for."""
     if LU_pivots.dtype.numpy != np.int32 and unpack_pivots:
@@ -275,11 +275,12 @@ def geqrf(input: Any, *, out: Any = None) -> Any:
 
 
 @function(method=True, out=True)
-def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    """Q other (other Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
+def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+    """Q C (C Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
 
-    input: (*, MN, K), tau: (*, K), other: (*, M, N).
+    input, the reflections: (*, MN, K); input2, their factors tau: (*, K); input3, C: (*, M, N).
     """
+    tau, other = input2, input3
     check_ormqr(input, tau, other, left)
     m = input.shape[-2]
     forward = left == transpose  # whether the first reflection is applied first

@@ -12,6 +12,7 @@ from rushlight.ops.arith import conj
 from rushlight.ops.compute import HALVES
 from rushlight.ops.declare import Array
 from rushlight.ops.dims import common_shape
+from rushlight.ops.old_orders import in_old_order
 from rushlight.ops.registry import function, op, publish
 from rushlight.ops.shape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.ops.views import held
@@ -283,8 +284,10 @@ addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), al
 
 
 @function(method=True, out=True, inplace=True)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
+    if old:
+        return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})
     check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
     same_dtype("addmm", input, mat1, ("input", "mat1"))
     shape = (held(mat1).shape[0], held(mat2).shape[1])

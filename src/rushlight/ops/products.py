@@ -12,6 +12,7 @@ from rushlight.ops import call
 from rushlight.ops.arith import conj
 from rushlight.ops.dims import wrap_dim, wrap_dims
 from rushlight.ops.matmul import addmm_op, check_expands, check_matrices, dot, mm, outer_op, same_dtype
+from rushlight.ops.old_orders import in_old_order
 from rushlight.ops.registry import function
 from rushlight.ops.shape import reshape_op, reshaped
 from rushlight.ops.views import permute, raw, unsqueeze
@@ -44,14 +45,18 @@ def _baddbmm(run: Any, input: Any, batch1: Any, batch2: Any, beta: Any, alpha: A
 
 
 @function(method=True, out=True)
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
+    if old:
+        return in_old_order(baddbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     return _baddbmm(call.apply, input, batch1, batch2, beta, alpha)
 
 
 @function(method=True)
-def baddbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """In-place version of :func:`baddbmm`."""
+    if old:
+        return in_old_order(baddbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     return _baddbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
 
 
@@ -64,14 +69,18 @@ def _addbmm(run: Any, input: Any, batch1: Any, batch2: Any, beta: Any, alpha: An
 
 
 @function(method=True, out=True)
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
+    if old:
+        return in_old_order(addbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     return _addbmm(call.apply, input, batch1, batch2, beta, alpha)
 
 
 @function(method=True)
-def addbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """In-place version of :func:`addbmm`; a smaller tensor grows to the size of the result."""
+    if old:
+        return in_old_order(addbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     if raw(input).shape == (raw(batch1).shape[1], raw(batch2).shape[2]) or input._view is not None:
         return _addbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
     found = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
@@ -82,8 +91,10 @@ def addbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 @function(method=True, out=True, inplace=True)
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: Any, mat: Any, vec: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
+    if old:
+        return in_old_order(addmv, (input, mat, vec, *old), {"beta": beta, "alpha": alpha})
     same_dtype("addmv", mat, vec, ("mat", "vec"))
     if raw(mat).ndim != 2 or raw(vec).ndim != 1 or raw(mat).shape[1] != raw(vec).shape[0]:
         raise RuntimeError(f"addmv: mat and vec shapes cannot be multiplied: {list(raw(mat).shape)} and "
@@ -96,8 +107,10 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @function(method=True, out=True, inplace=True)
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the outer product of two vectors.  (M, N), (M), (N) -> (M, N)"""
+    if old:
+        return in_old_order(addr, (input, vec1, vec2, *old), {"beta": beta, "alpha": alpha})
     for name, x in (("vec1", vec1), ("vec2", vec2)):
         if raw(x).ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {raw(x).ndim}-D")

@@ -85,11 +85,11 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) ->
     return self
 
 
-def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape in place to that of another tensor; see `resize_`."""
     if memory_format is None or memory_format is preserve_format:
-        return resize_(self, other._held.shape)
-    return resize_(self, other._held.shape, memory_format=memory_format)
+        return resize_(self, the_template._held.shape)
+    return resize_(self, the_template._held.shape, memory_format=memory_format)
 
 
 def resize(self: Tensor, *size: Any) -> Tensor:

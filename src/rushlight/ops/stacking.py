@@ -68,12 +68,14 @@ def split_points(name: str, places: Any) -> Any:
 
 @function(method=True)
 def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
-                 sections: Any = None) -> Any:  # fmt: skip
+                 sections: Any = None, tensor_indices_or_sections: Any = None) -> Any:  # fmt: skip
     """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given.
 
     Unlike those of `split`, they may be changed in place.
     """
-    given = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    given = next(
+        (v for v in (indices_or_sections, indices, sections, tensor_indices_or_sections) if v is not None), None
+    )
     if given is None:
         raise TypeError("tensor_split() missing 1 required argument: indices_or_sections")
     shape = raw(input).shape

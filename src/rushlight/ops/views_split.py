@@ -11,7 +11,7 @@ from rushlight.ops.declare import Array
 from rushlight.ops.dims import as_int, wrap_dim
 from rushlight.ops.fast_views import at_once, made_views
 from rushlight.ops.join import cat_op, stack_op
-from rushlight.ops.registry import function, op
+from rushlight.ops.registry import function, known_as, op
 from rushlight.ops.views import held, raw
 from rushlight.tensor import Tensor
 
@@ -134,6 +134,14 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     if each == 0 and shape[dim]:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[dim]}")
     return parts_of(split_op.op, tensor, (pieces(shape[dim], each), dim))
+
+
+def _split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
+    """A tuple of pieces along `dim`, views: of one size, the last smaller, or of the sizes listed.  (*) -> [(*), ...]"""
+    return split(self, split_size, dim)
+
+
+Tensor.split = known_as(_split_method, "split", "Tensor")  # type: ignore[attr-defined]
 
 
 @function(method=True)

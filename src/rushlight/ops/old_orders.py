@@ -1,0 +1,29 @@
+"""Arguments in the order that PyTorch had once: numbers between the tensors, `addmm(beta, input, alpha, mat1, mat2)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import caller
+from rushlight.tensor import Tensor
+
+# Where numbers (n) stand among tensors (t), as a function and as a method, and what they are.
+_SCALED = {"nttt": ("beta",), "ntntt": ("beta", "alpha"), "tntt": ("beta",), "tnntt": ("beta", "alpha")}
+_WEIGHED = {"tntt": ("value",)}
+
+
+def in_old_order(fn: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """fn(*tensors, **numbers) for arguments with numbers between the tensors, with a warning.
+
+    Raises TypeError where they are in no order that there was.
+    """
+    orders = _WEIGHED if fn.__name__.startswith("addc") else _SCALED
+    names = orders.get("".join("t" if isinstance(a, Tensor) else "n" for a in args))
+    if names is None:
+        raise TypeError(f"{fn.__name__}() takes 3 positional arguments but {len(args)} were given")
+    numbers = dict(zip(names, (a for a in args if not isinstance(a, Tensor)), strict=True))
+    shown = ", ".join(f"{name}={value}" for name, value in numbers.items())
+    caller.warn(
+        f"{fn.__name__}: numbers between the tensors are deprecated: give them by name, {fn.__name__}(..., {shown})"
+    )
+    return fn(*(a for a in args if isinstance(a, Tensor)), **{**options, **numbers})
