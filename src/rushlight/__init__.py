@@ -29,6 +29,9 @@ from rushlight.dtypes import (  # noqa: E402
     ALL as _DTYPES,
 )
 from rushlight.dtypes import (  # noqa: E402
+    NAMED as _NAMED_DTYPES,
+)
+from rushlight.dtypes import (  # noqa: E402
     dtype,
     finfo,
     get_default_dtype,
@@ -54,7 +57,7 @@ from rushlight.version import __version__  # noqa: E402
 
 for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
     _public.__module__ = "rushlight"  # where they are known
-globals().update({d.name: d for d in _DTYPES}, **_DTYPE_ALIASES)
+globals().update({d.name: d for d in (*_DTYPES, *_NAMED_DTYPES)}, **_DTYPE_ALIASES)
 _attach(_NAMESPACES, autograd)  # before anything takes a function from there
 globals().update(_NAMESPACES[""])
 _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
@@ -67,7 +70,7 @@ _LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.co
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library", "futures", "_C"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library", "futures", "_C", "fx"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

@@ -72,6 +72,29 @@ ALL = (float16, bfloat16, float32, float64, complex32, complex64, complex128, ui
 ALIASES = {"half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
            "short": int16, "int": int32, "long": int64}  # fmt: skip
 HALVES = (float16.numpy, bfloat16.numpy)
+
+
+class NamedDtype(dtype):
+    """A dtype of 8-bit floating-point numbers: to be compared and asked for its size; no tensor has it."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str):
+        self.name, self.category, self.itemsize = name, FLOAT, 1
+        self.is_floating_point, self.is_complex, self.is_signed = True, False, True
+
+    @property
+    def numpy(self) -> Any:
+        """Refused: raises NotImplementedError."""
+        raise NotImplementedError(
+            f"torch.{self.name} is there by name alone: tensors of 8-bit floating-point numbers are not; use float16 or "
+            "bfloat16"
+        )
+
+
+NAMED = tuple(
+    map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"))
+)
 COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
 _BY_NUM = {d.numpy.num: d for d in ALL}
 _BY_NUM[np.dtype(np.longlong).num] = int64

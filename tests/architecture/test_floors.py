@@ -20,7 +20,7 @@ FLOORS = {
     5: "_C ops",
     6: "autograd distributions fft func linalg signal special",
     7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
-    8: "distributed jit memory multiprocessing serialization testing",
+    8: "distributed fx jit memory multiprocessing serialization testing",
     9: "cli compat compiler datasets hub models",
     10: "__init__ __main__",
 }

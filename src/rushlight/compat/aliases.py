@@ -10,6 +10,8 @@ ALIASES = {
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
+    "torch.fx._symbolic_trace": "rushlight.fx.tracer",
+    "torch.fx.subgraph_rewriter": "rushlight.fx.rewriter",
     "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",

@@ -52,11 +52,18 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname.startswith("rushlight."):
             return _renaming(PathFinder.find_spec(fullname, path, target))
+        if fullname.partition(".")[0] == "torchvision" and _installed("torchvision"):
+            return None  # the package itself, on these operators
         real = real_name(fullname)
         found = None if real is None else _spec(real)
         if real is None or found is None:
             return None  # another finder may know it
         return ModuleSpec(fullname, _Alias(real), is_package=found.submodule_search_locations is not None)
+
+
+def _installed(name: str) -> bool:
+    """Whether a package of that name lies on the path."""
+    return PathFinder.find_spec(name) is not None
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -87,9 +94,8 @@ def install() -> None:
     """
     if _finder in sys.meta_path:
         return
-    for name in ("torch", "torchvision"):
-        if name in sys.modules:
-            raise RuntimeError(f"{name} has been imported already: install the import hook before it")
+    if "torch" in sys.modules:
+        raise RuntimeError("torch has been imported already: install the import hook before it")
     sys.meta_path.insert(0, _finder)
     _show_version("rushlight.compat.version", "rushlight.compat.torch_version", "PYTORCH")
     naming.silence_numpy()

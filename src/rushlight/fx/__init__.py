@@ -1,0 +1,16 @@
+"""``torch.fx``: programs traced into graphs that can be looked at, changed, run and written as Python again.
+
+Running a module once on proxies (`symbolic_trace`) gives a `Graph` of steps; a `GraphModule` runs it; an `Interpreter`
+goes through it step by step.  What a program does must not depend on the values in its tensors.
+"""
+
+from rushlight.fx.graph import CodeGen, Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter, Transformer
+from rushlight.fx.node import Node, map_arg
+from rushlight.fx.proxy import Proxy
+from rushlight.fx.rewriter import Match, replace_pattern
+from rushlight.fx.tracer import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+
+__all__ = ["PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Match", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+           "Transformer", "map_arg", "replace_pattern", "symbolic_trace", "wrap"]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rooms of `torch.fx` that libraries look into when they are imported."""

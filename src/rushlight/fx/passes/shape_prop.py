@@ -1,0 +1,51 @@
+"""What a graph's steps give: shapes and dtypes, found by running it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rushlight.dtypes import dtype
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.node import Node, leaves, map_aggregate
+from rushlight.size import Size
+from rushlight.tensor import Tensor
+
+__all__ = ["ShapeProp", "TensorMetadata"]
+
+
+class TensorMetadata(NamedTuple):
+    """What is known of a tensor without its values."""
+
+    shape: Size
+    dtype: dtype
+    requires_grad: bool
+    stride: tuple[int, ...]
+    memory_format: Any
+    is_quantized: bool
+    qparams: dict[str, Any]
+
+
+def _metadata(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    return TensorMetadata(x.shape, x.dtype, x.requires_grad, tuple(x.stride()), None, False, {})
+
+
+class ShapeProp(Interpreter):
+    """Runs a graph, and keeps in ``node.meta["tensor_meta"]`` and ``node.meta["type"]`` what each step gave."""
+
+    def __init__(self, gm: Any, fake_mode: Any = None):
+        super().__init__(gm)
+
+    def run_node(self, n: Node) -> Any:
+        """The result of one step, noted."""
+        result = super().run_node(n)
+        noted = map_aggregate(result, _metadata)
+        if any(isinstance(x, Tensor) for x in leaves(result)):
+            n.meta["tensor_meta"] = noted
+        n.meta["type"] = type(result)
+        return result
+
+    def propagate(self, *args: Any) -> Any:
+        """Run on these arguments; the result."""
+        return self.run(*args)

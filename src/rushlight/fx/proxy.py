@@ -1,0 +1,239 @@
+"""What stands for a value while a program is traced: every operation on it becomes a step of the graph."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.devices import device
+from rushlight.dtypes import dtype
+from rushlight.fx.graph import INFIX, Graph
+from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
+from rushlight.generator import Generator
+from rushlight.size import Size
+from rushlight.tensor import Tensor, layout
+
+__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
+
+PLAIN = (str, int, float, bool, complex, bytes, dtype, device, layout, Generator, type(None), type(...), range)
+
+
+class TraceError(ValueError):
+    """A program does what cannot be traced: what it does next depends on values."""
+
+
+class TracerBase:
+    """What a tracer and a graph that is written by hand have in common: making steps and proxies."""
+
+    graph: Graph
+    record_stack_traces: bool = False
+    check_mutable_operations: bool = False
+    trace_asserts: bool = False
+    proxy_buffer_attributes: bool = False
+    module_stack: dict[str, Any]
+
+    def create_node(
+        self, kind: str, target: Target, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
+    ) -> Node:
+        """Put a step into the graph."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """What stands for the result of a step."""
+        return Proxy(node, self)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Proxy:
+        """Put a step into the graph whose arguments may hold proxies; what stands for its result."""
+        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
+        return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """What a step keeps for an argument: nodes for proxies.
+
+        Raises NotImplementedError for what cannot be kept.
+        """
+        return map_aggregate(a, self._item)
+
+    def _item(self, a: Any) -> Argument:
+        if isinstance(a, Proxy):
+            return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, PLAIN) or isinstance(a, type) or callable(a):
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """Asked for the truth of a value.  Raises TraceError: it is not there yet."""
+        raise TraceError(
+            "symbolically traced variables cannot be used as inputs to control flow: what is done next would depend on a "
+            "value that is not there while tracing; pass it by concrete_args, or put the condition into a function under "
+            "torch.fx.wrap"
+        )
+
+    def iter(self, obj: Proxy) -> Iterator[Proxy]:
+        """Asked for the items of a value: known where they are unpacked into names.  Raises TraceError elsewhere."""
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_globals.get("__name__", "").startswith((__name__, "torch.fx.proxy")):
+            frame = frame.f_back
+        if frame is not None:
+            step = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+            if step is not None and step.opname == "UNPACK_SEQUENCE":
+                return iter([operator.getitem(obj, i) for i in range(step.argval)])
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
+            "function argument: how many items there are is not known while tracing"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """Asked for the keys of a value, as for ``**value``: a step."""
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Puts steps into a graph that is there."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.module_stack = {}
+
+
+class Proxy:
+    """Stands for the result of a step: operators, methods, attributes and functions of torch on it make further steps."""
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None):
+        self.node = node
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> Attribute:
+        if name in ("__fx_create_arg__", "__torch_function_mode__") or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        return Attribute(self, name)
+
+    def __deepcopy__(self, memo: Any) -> Proxy:
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self) -> Iterator[Proxy]:
+        return self.tracer.iter(self)
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __abs__(self) -> Proxy:
+        return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
+
+    def keys(self) -> Any:
+        """The keys of the value: a step."""
+        return self.tracer.keys(self)
+
+    def __len__(self) -> int:
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+            "torch.fx.wrap('len') at module scope"
+        )
+
+    def __index__(self) -> int:
+        raise TraceError("a Proxy cannot be an index of a list or range: its value is not there while tracing")
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        tracer = next(x.tracer for x in leaves([args, kwargs]) if isinstance(x, Proxy))
+        name = getattr(func, "__name__", "")
+        if vars(Tensor).get(name) is func or getattr(Tensor, name, None) is func:
+            return tracer.create_proxy("call_method", name, args, kwargs)
+        return tracer.create_proxy("call_function", func, args, kwargs)
+
+
+class ParameterProxy(Proxy):
+    """Stands for a parameter whose shape may be asked for while tracing."""
+
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Any):
+        super().__init__(node, tracer)
+        self.param, self.name = param, name
+
+    @property
+    def shape(self) -> Size:
+        """The parameter's shape."""
+        found: Size = self.param.shape
+        return found
+
+    def size(self, dim: int | None = None) -> Any:
+        """The parameter's shape, or its extent in one dimension."""
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self) -> int:
+        """The parameter's number of dimensions."""
+        return int(self.param.dim())
+
+    @property
+    def ndim(self) -> int:
+        """The parameter's number of dimensions."""
+        return int(self.param.ndim)
+
+    def numel(self) -> int:
+        """How many elements the parameter has."""
+        return int(self.param.numel())
+
+
+class Attribute(Proxy):
+    """An attribute of a value: a step of its own only where it is no method that is called."""
+
+    def __init__(self, root: Proxy, attr: str):
+        self.root, self.attr, self.tracer = root, attr, root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The step that asks for the attribute."""
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _operator(name: str, target: Any, reflected: bool) -> Any:
+    def method(self: Proxy, other: Any) -> Proxy:
+        args = (other, self) if reflected else (self, other)
+        return self.tracer.create_proxy("call_function", target, args, {})
+
+    method.__name__ = f"__{'r' * reflected}{name}__"
+    return method
+
+
+def _single(name: str, target: Any) -> Any:
+    def method(self: Proxy) -> Proxy:
+        return self.tracer.create_proxy("call_function", target, (self,), {})
+
+    method.__name__ = f"__{name}__"
+    return method
+
+
+for _name in (*INFIX, "getitem"):
+    _plain = _name.rstrip("_")
+    setattr(Proxy, f"__{_plain}__", _operator(_plain, getattr(operator, _name), False))
+    if _name not in ("eq", "ne", "lt", "gt", "le", "ge", "getitem"):
+        setattr(Proxy, f"__r{_plain}__", _operator(_plain, getattr(operator, _name), True))
+for _name in ("neg", "pos", "invert"):
+    setattr(Proxy, f"__{_name}__", _single(_name, getattr(operator, _name)))
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]

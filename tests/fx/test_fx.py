@@ -1,0 +1,183 @@
+"""``torch.fx``: programs as graphs."""
+
+import copy
+import operator
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight import fx, nn
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(3, 4))
+        self.layers = nn.Sequential(nn.Linear(4, 5), nn.ReLU())
+        self.register_buffer("shift", torch.ones(5))
+
+    def forward(self, x, times=2, *, flat: bool = False):
+        first, second = x.chunk(2)
+        y = self.layers(first + self.scale).clamp(min=0.0) + self.shift
+        return y.view(y.shape[0], -1) * times, {"second": second[..., 0]}
+
+
+@pytest.fixture
+def net() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+def same(a, b) -> bool:
+    return a[0].equal(b[0]) and a[1]["second"].equal(b[1]["second"])
+
+
+def test_a_traced_module_does_the_same_and_shares_parameters(net) -> None:
+    traced = fx.symbolic_trace(net)
+    x = torch.rand(6, 4)
+    assert same(traced(x), net(x)) and same(traced(x, times=3), net(x, 3))
+    assert traced.scale is net.scale and dict(traced.named_parameters()).keys() == dict(net.named_parameters()).keys()
+    traced(x)[0].sum().backward()
+    assert net.scale.grad is not None and set(traced.state_dict()) == set(net.state_dict())
+
+
+def test_the_steps_are_there_to_look_at(net) -> None:
+    graph = fx.symbolic_trace(net).graph
+    kinds = [node.op for node in graph.nodes]
+    assert kinds.count("placeholder") == 3 and kinds.count("call_module") == 2 and kinds[-1] == "output"
+    (chunk,) = graph.find_nodes(op="call_method", target="chunk")
+    assert chunk.args[1] == 2 and [user.target for user in chunk.users] == [operator.getitem] * 2
+    assert "%chunk : [num_users=2] = call_method[target=chunk](args = (%x, 2), kwargs = {})" in str(graph)
+    graph.lint()
+
+
+def test_copied_and_kept_in_files(net) -> None:
+    traced = fx.symbolic_trace(net)
+    x = torch.rand(6, 4)
+    again = pickle.loads(pickle.dumps(traced))
+    other = copy.deepcopy(traced)
+    assert same(again(x), net(x)) and same(other(x), net(x)) and other.scale is not net.scale
+    assert other.code == traced.code and again.code == traced.code
+
+
+def test_a_graph_can_be_changed(net) -> None:
+    traced = fx.symbolic_trace(net)
+    for node in traced.graph.find_nodes(op="call_method", target="clamp"):
+        with traced.graph.inserting_after(node):
+            new = traced.graph.call_method("neg", (node.args[0],))
+        node.replace_all_uses_with(new)
+        with pytest.raises(RuntimeError, match="still had"):
+            traced.graph.erase_node(new)
+        traced.graph.erase_node(node)
+    traced.recompile()
+    x = torch.rand(6, 4)
+    assert traced(x)[0].equal((-net.layers(x[:3] + net.scale) + 1) * 2)
+    assert "neg" in traced.code and "clamp" not in traced.code
+
+
+fx.wrap("write_")
+
+
+def write_(y):
+    y[0] = 5
+
+
+def test_dead_code_goes_and_writes_stay() -> None:
+    def program(x):
+        unused = x * 3  # noqa: F841
+        y = x + 1
+        write_(y)
+        return y
+
+    traced = fx.symbolic_trace(program)
+    assert traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert "*" not in traced.code and traced(torch.zeros(2)).tolist() == [5, 1]
+
+
+def test_what_depends_on_values_is_refused() -> None:
+    with pytest.raises(fx.proxy.TraceError, match="inputs to control flow"):
+        fx.symbolic_trace(lambda x: x if x > 0 else -x)
+    with pytest.raises(fx.proxy.TraceError, match="cannot be iterated"):
+        fx.symbolic_trace(lambda x: [row for row in x])  # noqa: C416
+    with pytest.raises(RuntimeError, match="'len' is not supported in symbolic tracing"):
+        fx.symbolic_trace(lambda x: len(x))
+
+
+def test_arguments_that_are_not_traced() -> None:
+    def program(x, negative):
+        return -x if negative else x
+
+    traced = fx.symbolic_trace(program, concrete_args={"negative": True})
+    assert traced(torch.ones(1), True).item() == -1 and "if" not in traced.code
+
+
+def helper(x):
+    return x if x.sum() > 0 else -x
+
+
+fx.wrap("helper")
+
+
+def test_wrapped_functions_are_steps() -> None:
+    traced = fx.symbolic_trace(lambda x: helper(x) + 1)
+    assert [node.op for node in traced.graph.nodes] == ["placeholder", "call_function", "call_function", "output"]
+    assert traced(torch.tensor([-2.0])).item() == 3 and helper(torch.tensor([-2.0])).item() == 2
+    with pytest.raises(NotImplementedError, match="top level"):
+        fx.wrap("helper")
+
+
+def test_tracers_choose_what_is_a_step(net) -> None:
+    class Deep(fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return isinstance(m, nn.Sequential)
+
+    graph = Deep().trace(net)
+    assert [node.target for node in graph.find_nodes(op="call_module")] == ["layers"]
+
+
+def test_interpreters_and_transformers(net) -> None:
+    class Doubling(fx.Transformer):
+        def call_method(self, target, args, kwargs):
+            result = super().call_method(target, args, kwargs)
+            return result * 2 if target == "view" else result
+
+    traced = fx.symbolic_trace(net)
+    x = torch.rand(6, 4)
+    assert same(fx.Interpreter(traced).run(x), net(x))
+    doubled = Doubling(traced).transform()
+    assert doubled(x)[0].allclose(net(x)[0] * 2)
+    with pytest.raises(TypeError) as caught:
+        fx.Interpreter(fx.symbolic_trace(lambda x: x + "a")).run(x)
+    assert any("While executing %add" in note for note in caught.value.__notes__)
+
+
+def test_shapes_of_all_steps(net) -> None:
+    from rushlight.fx.passes.shape_prop import ShapeProp
+
+    traced = fx.symbolic_trace(net)
+    ShapeProp(traced).propagate(torch.rand(6, 4))
+    (clamp,) = traced.graph.find_nodes(op="call_method", target="clamp")
+    assert clamp.meta["tensor_meta"].shape == (3, 5) and clamp.meta["tensor_meta"].dtype is torch.float32
+
+
+def test_patterns_are_replaced_where_they_stand_alone() -> None:
+    traced = fx.symbolic_trace(lambda x, y: ((x + y).relu() + (y + x)).relu())
+    found = fx.replace_pattern(traced, lambda a, b: (a + b).relu(), lambda a, b: (a * b).sigmoid())
+    x, y = torch.rand(3), torch.rand(3)
+    inner = (x * y).sigmoid()
+    assert len(found) == 2 and traced(x, y).allclose((inner * (y + x)).sigmoid())
+
+
+def test_code_that_runs_alone() -> None:
+    traced = fx.symbolic_trace(lambda x: x.to(torch.float64).sum(dim=(0, 1), keepdim=True)[:, None] ** 2)
+    assert traced(torch.ones(2, 2)).tolist() == [[[16.0]]]
+    assert "dtype" not in traced.code and "torch_float64" in traced.code
+
+
+def test_submodules_nobody_uses() -> None:
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(1, 1), nn.ReLU()))
+    assert traced.add_submodule("more.inner", nn.Tanh()) and isinstance(traced.more.inner, nn.Tanh)
+    traced.delete_all_unused_submodules()
+    assert not hasattr(traced, "more") and hasattr(traced, "0")
