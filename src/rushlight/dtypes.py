@@ -92,9 +92,7 @@ class NamedDtype(dtype):
         )
 
 
-NAMED = tuple(
-    map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"))
-)
+NAMED = tuple(map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")))
 COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
 _BY_NUM = {d.numpy.num: d for d in ALL}
 _BY_NUM[np.dtype(np.longlong).num] = int64
@@ -226,7 +224,8 @@ class finfo:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
-        info: Any = ml_dtypes.finfo(d.numpy)  # type: ignore[no-untyped-call]
+        kind = getattr(ml_dtypes, d.name) if isinstance(d, NamedDtype) else d.numpy
+        info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         self.dtype: str = d.name
         self.bits: Any = info.bits
         self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))

@@ -330,6 +330,7 @@ def test_inference_mode_makes_inference_tensors() -> None:
 def test_dtypes_that_are_there_by_name_alone() -> None:
     assert torch.float8_e4m3fn.itemsize == 1 and repr(torch.float8_e5m2) == "torch.float8_e5m2"
     assert torch.float8_e4m3fn != torch.float8_e5m2 and torch.float8_e4m3fn.is_floating_point
+    assert torch.finfo(torch.float8_e4m3fn).max == 448 and torch.finfo(torch.float8_e5m2).bits == 8
     for make in (torch.zeros(2).to, lambda kind: torch.zeros(2, dtype=kind), lambda kind: torch.ones(1).type(kind)):
-        with pytest.raises(NotImplementedError, match="torch.float8_e5m2 is there by name alone"):
+        with pytest.raises(NotImplementedError, match=r"torch\.float8_e5m2 is there by name alone"):
             make(torch.float8_e5m2)
