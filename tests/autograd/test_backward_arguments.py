@@ -127,6 +127,8 @@ def test_the_gradient_given_for_an_output_that_is_an_input_keeps_its_graph():
     y = x * 3
     (g,) = torch.autograd.grad(y, y, y)
     assert g is y and torch.autograd.grad(g.sum(), x)[0].tolist() == [3.0, 3.0]
+    other, several = leaf(0), leaf(2, 3)
+    assert torch.autograd.grad([other, several], several, [other, several])[0] is several
     zero = torch.zeros(2, requires_grad=True)
     assert torch.autograd.grad(zero, zero, zero)[0] is zero
     (once,) = torch.autograd.grad([y * 1, y], y, [torch.ones(2), y])  # more than what was given

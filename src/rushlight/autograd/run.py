@@ -248,8 +248,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 def as_given(result: Any, key: tuple[Any, int], roots: list[tuple[Any, Tensor]]) -> Any:
     """The tensor given for an output that is an input too, with its graph, where it is all of the gradient there."""
     for edge, g in roots:
-        place = (edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr)
-        if result is not None and place == key and result._array is g._array:
+        node, nr = (edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr)
+        if result is not None and node is key[0] and nr == key[1] and result._array is g._array:
             return g
     return result
 
