@@ -370,3 +370,21 @@ def test_bytes_as_text() -> None:
     for wrong in ("many", -1, "1 XB", None, True):
         with pytest.raises(ValueError, match="expected bytes"):
             bytes_of(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_checksums_are_computed_only_where_they_are_compared(
+    verify: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import zlib
+
+    from rushlight.stores import unlinked
+
+    summed, whole = [], zlib.crc32
+    monkeypatch.setattr(unlinked.zlib, "crc32", lambda data, start: summed.append(len(data)) or whole(data, start))
+    array = np.arange(700_000, dtype=np.float32)
+    spill = Spill(tmp_path, verify=verify)
+    piece = spill.put(array.copy())
+    spill.flush()
+    np.testing.assert_array_equal(piece.get(), array)
+    assert sum(summed) == (2 * array.nbytes if verify else 0)

@@ -386,7 +386,7 @@ class Spill:
         start = perf_counter()
         data = np.empty(slot.nbytes, np.uint8) if out is None else flat_bytes(out)[: slot.nbytes]
         try:
-            crc = slot.file.read(slot.offset, data)
+            crc = slot.file.read(slot.offset, data, self.verify)
         except OSError as error:
             raise io_error("read", slot.file.dir, slot.nbytes, error) from error
         if self.verify and crc != slot.crc:
@@ -418,7 +418,7 @@ class Spill:
         failure: BaseException | None = None
         start = perf_counter()
         try:
-            slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array))
+            slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array), self.verify)
             slot.spoiled = slot.guard is not None and not slot.guard()
         except BaseException as error:
             failure = error
