@@ -10,8 +10,40 @@ from ..program import Side, Writer
 from .base import Kind
 from .layers import PRELUDE
 
-PLAIN = f"{PRELUDE}\nimport contextlib, copy, io\nfused = False\ndef on(make):\n    return contextlib.nullcontext()"
-SAVING = f"{PRELUDE}\nimport contextlib, copy, io\nfused = True\ndef on(make):\n    return make()"
+PLAIN = (
+    f"{PRELUDE}\nimport contextlib, copy, io\nfused = False"
+    + """
+def on(make):
+    return contextlib.nullcontext()
+def squeeze():
+    pass
+"""
+)
+# Arrays here are small: inside, all of them are large enough to be moved and to be computed again.
+SAVING = (
+    f"{PRELUDE}\nimport contextlib, copy, io\nfused = True\nactive = []"
+    + """
+from rushlight.memory import pages
+from rushlight.ops import rebuilt
+@contextlib.contextmanager
+def on(make):
+    former = pages.SMALL, rebuilt.LARGE
+    pages.SMALL = rebuilt.LARGE = 1
+    try:
+        with make() as inside:
+            active.append(inside)
+            yield
+    finally:
+        pages.SMALL, rebuilt.LARGE = former
+        active.clear()
+def squeeze():
+    for budget in active:
+        if hasattr(budget, "pager") and not budget.pager.closed:
+            budget.pager.scan()
+            budget.pager.free(0, False)
+            budget.pager.spill.flush()
+"""
+)
 PARTS = ("Linear(8, 8)", "Tanh()", "GELU()", "LayerNorm(8)", "ReLU()", "Dropout(0.5)", "SiLU()", "Softmax(-1)", "Sigmoid()",
          "BatchNorm1d(8)", "RMSNorm(8)", "ReLU(inplace=True)")  # fmt: skip
 
@@ -85,7 +117,10 @@ STORES = (
     "torch.stores.compress('lossless')",
     "torch.memory.budget(torch.memory.current() + 150_000)",
     "torch.memory.budget(torch.memory.current() + 300_000)",
+    "torch.memory.budget('1 TB')",
+    "torch.memory.budget('1 TB')",
 )
+BUDGETS = STORES[4:]
 PAST_THE_GRAPH = (
     "x.data.add_(1)",
     "x.data = x.data + 1",
@@ -107,6 +142,14 @@ CHANGES = (
     "m.zero_grad()",
     "h.sum().backward(retain_graph=True)",
     "del h",
+    "squeeze()",
+    "squeeze()",
+    "held = io.BytesIO()\ntorch.save((m.state_dict(), o.state_dict()), held)",
+    "held = io.BytesIO()\ntorch.save(m.state_dict(), held)\nm.load_state_dict(torch.load(io.BytesIO(held.getvalue())))",
+    "twin = copy.deepcopy(m)\nlog.append(twin(x).sum().item())",
+    "o.load_state_dict(copy.deepcopy(o.state_dict()))",
+    "d = m[0].weight.detach()\nd.mul_(2)",
+    "with torch.no_grad():\n    m[0].weight.data -= 0.1",
 )
 
 
@@ -114,6 +157,9 @@ def stored(w: Writer) -> None:
     """Forward inside of a store or a budget, a change, backwards inside or outside."""
     manager = f"on(lambda: {w.rng.choice(STORES)})"
     inside = w.maybe(0.5)
+    if w.maybe(0.25):
+        one_after_the_other(w)
+        return
     with w.block(manager):
         if w.maybe(0.25):
             with w.block(f"on(lambda: {w.rng.choice(STORES[:4])})"):
@@ -124,6 +170,21 @@ def stored(w: Writer) -> None:
             backward(w)
     if not inside:
         backward(w)
+
+
+def one_after_the_other(w: Writer) -> None:
+    """Forward inside of a budget, backward inside of the next, or outside."""
+    with w.block(f"on(lambda: {w.rng.choice(BUDGETS)})"):
+        forward(w)
+        if w.maybe(0.5):
+            w.do("squeeze()")
+    if w.maybe(0.3):
+        w.do(w.rng.choice(CHANGES))
+    with w.block(f"on(lambda: {w.rng.choice(BUDGETS)})"):
+        backward(w)
+        if w.maybe(0.5):
+            forward(w)
+            backward(w)
 
 
 def forward(w: Writer) -> None:
@@ -144,7 +205,8 @@ def backward(w: Writer) -> None:
         w.do(f"sum(p.square().sum() for p in g{w.count} if p is not None).backward()")
     else:
         w.do(f"loss.backward({w.one('', 'retain_graph=True')})")
-        if w.maybe(0.2):
+        if w.maybe(0.3):
+            w.do(w.rng.choice(CHANGES))
             w.do("loss.backward()")
     w.do("log.append(loss.item())")
     w.do("o.step()")
