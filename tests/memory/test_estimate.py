@@ -291,3 +291,14 @@ def test_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmap, "mmap", refused)
     with pytest.raises(MemoryError, match=r"refuses 400,000,000 bytes .* ulimit -v"):
         memory.estimate(lambda: torch.nn.Linear(10_000, 10_000), (1, 10_000))
+
+
+@pytest.mark.parametrize("name", ["fft", "mask", "linear"])
+def test_what_is_a_guess_is_said_to_be_one(name: str) -> None:
+    class Net(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            y = super().forward(x)
+            return torch.fft.fft(y).abs() if name == "fft" else y[y > 0] if name == "mask" else y
+
+    found = memory.estimate(Net(128, 128), (512, 128))
+    assert bool(found.ran) == ("a guess, which may be low" in str(found)) == (name != "linear")

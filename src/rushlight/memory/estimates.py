@@ -29,7 +29,7 @@ class Estimate:
     parameters: with buffers. gradients, optimizer_state, activations, inputs: the most that was alive of each at once;
     activations are what is saved for the backward. peak: the most alive at once, in `peak_phase`; by_category,
     by_module (activations): what that consists of. phases: the most alive in each phase. ran: operators without a
-    shape rule, which ran for real, and how often.
+    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess.
     """
 
     parameters: int
@@ -82,7 +82,10 @@ class Estimate:
         lines += [f"{'peak':<18}{human(self.peak):>10}  in {self.peak_phase}: " + ", ".join(
             f"{name.replace('_', ' ')} {n / max(self.peak, 1):.0%}" for name, n in self.by_category.items() if n * 100 >= self.peak)]  # fmt: skip
         if self.ran:
-            lines.append("computed on zeros, for want of a shape rule: " + ", ".join(self.ran))
+            lines.append(
+                "a guess, which may be low: computed on zeros, for want of a shape rule, so that their working memory is not "
+                "counted and results whose size depends on values may be empty: " + ", ".join(self.ran)
+            )
         return "\n".join(lines)
 
     def table(self) -> str:
