@@ -315,3 +315,19 @@ def test_a_transformation_looks_at_no_gradient_of_what_it_captured() -> None:
     assert torch.func.grad(lambda x: product.apply(x, y))(torch.tensor(3.0)).item() == 2
     with pytest.raises(RuntimeError, match="invalid gradient at index 1"):
         product.apply(torch.tensor(3.0, requires_grad=True), torch.ones(2, 3, requires_grad=True).sum(1)).backward()
+
+
+def test_an_inference_tensor_that_is_returned_as_it_is():
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with torch.inference_mode():
+        x = torch.ones(2)
+    y = Same.apply(x)
+    assert y.is_inference() and y.data_ptr() == x.data_ptr() and not y.requires_grad

@@ -4,6 +4,7 @@ import threading
 import warnings
 
 import numpy as np
+import pytest
 
 import rushlight as torch
 from rushlight.utils.checkpoint import checkpoint
@@ -117,3 +118,58 @@ def test_modes_belong_to_their_thread():
         done.wait()
     thread.join()
     assert seen["grad"] and seen["saved"] == torch.ones(2).exp().tolist()
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.filterwarnings("ignore:.*create_graph=True")
+def test_no_gradient_is_lost_where_threads_accumulate_into_one_leaf(monkeypatch, create_graph, first):
+    """Each waits, in the middle of adding, until the others are there too, or long enough to know that they cannot be."""
+    from rushlight.engine import accumulate
+
+    x = torch.zeros(3, requires_grad=True)
+    if not first:
+        x.sum().backward()
+    barrier = threading.Barrier(3)
+
+    def meet(former):
+        def wrapper(*args, **kwargs):
+            try:
+                barrier.wait(0.3)
+            except threading.BrokenBarrierError:
+                pass
+            return former(*args, **kwargs)
+
+        return wrapper
+
+    if create_graph:
+        monkeypatch.setattr(accumulate, "same_layout", meet(accumulate.same_layout))
+        monkeypatch.setitem(accumulate.tensor_functions, "add", meet(accumulate.tensor_functions["add"]))
+    else:
+        monkeypatch.setattr(accumulate, "owned_copy", meet(accumulate.owned_copy))
+        monkeypatch.setattr(accumulate, "refuse_inference", meet(accumulate.refuse_inference))
+        monkeypatch.setattr(accumulate, "np", Slow(meet))
+    in_threads(3, lambda k: (x * (k + 1)).sum().backward(create_graph=create_graph))
+    assert x.grad.tolist() == [6.0 + (not first)] * 3
+    x.grad = None
+
+
+class Slow:
+    """NumPy, with an addition in three steps as it is for the processor."""
+
+    def __init__(self, meet):
+        self.write = meet(np.copyto)
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def add(self, a, b, out):
+        self.write(out, a + b)

@@ -455,7 +455,7 @@ def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded:
         return out
     if is_input or (out._edge is not None and recorded):
         of, out = out, alias(out)
-        if is_input:
+        if is_input and not of._inference:
             kind = "function" if recorded else "as it is"
             make_view(out, of, reshape_op.op, (of._array.shape,), None, kind)
     elif out._view is not None and recorded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sys import getrefcount
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from rushlight.handles import Hooks
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
+
+
+# One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread
+# again, where memory that a gradient is added to is wanted elsewhere first.
+LOCKS = tuple(RLock() for _ in range(64))
 
 
 def same_layout(g: Any, like: Any) -> bool:
@@ -128,18 +134,19 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
         g = given._array
         if leaf._node_hooks is None or not leaf._node_hooks.post:
             given = None
-    grad = leaf._grad
-    if grad is None:
-        leaf._grad = wrap(owned_copy(g, leaf._array))
-    else:  # in place, also where the gradient before has a graph, which goes on as it is
-        refuse_inference(grad)
-        if dependents:
-            settle(grad._held)
-        if grad._bits:
-            grad._held[...] = to_hold(grad, grad._array + g)
-        else:
-            np.add(grad._array, g, out=grad._array)
-        bump(grad)  # an operator may have saved it
+    with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
+        grad = leaf._grad
+        if grad is None:
+            leaf._grad = wrap(owned_copy(g, leaf._array))
+        else:  # in place, also where the gradient before has a graph, which goes on as it is
+            refuse_inference(grad)
+            if dependents:
+                settle(grad._held)
+            if grad._bits:
+                grad._held[...] = to_hold(grad, grad._array + g)
+            else:
+                np.add(grad._array, g, out=grad._array)
+            bump(grad)  # an operator may have saved it
     del g
     if leaf._post_hooks:
         accumulated(leaf)
@@ -180,11 +187,17 @@ def put(leaf: Tensor, g: Tensor | None) -> None:
 
 def add(leaf: Tensor, g: Tensor) -> None:
     """Add the tensor `g` to `leaf.grad` out of place, and run the hooks that wait for that."""
-    if leaf._grad is not None:
-        leaf._grad = tensor_functions["add"](leaf._grad, g)
-    else:
-        # A copy: others hold the gradient too, and `.grad` may be changed in place.
-        leaf._grad = g.clone() if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
+    while True:
+        former = leaf._grad
+        if former is not None:
+            total = tensor_functions["add"](former, g)
+        else:
+            # A copy: others hold the gradient too, and `.grad` may be changed in place.
+            total = g.clone() if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
+        with LOCKS[id(leaf) >> 6 & 63]:
+            if leaf._grad is former:  # else another thread was faster
+                leaf._grad = total
+                break
     if leaf._post_hooks:
         accumulated(leaf)
 

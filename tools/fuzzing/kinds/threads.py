@@ -63,6 +63,10 @@ def with_default(dtype, work):
         return torch.get_default_dtype(), torch.ones(2)
     finally:
         torch.set_default_dtype(former)
+def pull(total, inputs=None):
+    total.backward(retain_graph=True, inputs=inputs)
+def slope(total, at, create_graph=False):
+    return torch.autograd.grad(total, [at], retain_graph=True, allow_unused=True, create_graph=create_graph)[0]
 class Twice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -79,9 +83,9 @@ MODES = (
     "torch.inference_mode()",
     "torch.inference_mode(False)",
     "torch.set_grad_enabled(False)",
-    "torch.autograd.graph.disable_saved_tensors_hooks('not here')",
 )
-PACKING = (  # not nested, nor around functional transformations, which PyTorch refuses
+PACKING = (  # not nested, nor around functional transformations and checkpoints, which PyTorch refuses
+    "torch.autograd.graph.disable_saved_tensors_hooks('not here')",
     "torch.autograd.graph.saved_tensors_hooks(lambda t: ({log}.append(tuple(t.shape)), t)[1], lambda t: t)",
     "torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2)",
     "torch.autograd.graph.save_on_cpu()",
@@ -89,10 +93,10 @@ PACKING = (  # not nested, nor around functional transformations, which PyTorch 
 RESULTS = (
     "{0} * {1}",
     "{0} + {1}",
-    "{0}.sin()",
+    "{0}.atan()",
     "{0} * 2",
-    "{0}.exp() / 100",
-    "{0}.relu()",
+    "({0} / 10).tanh().exp()",
+    "{0}.tanh()",
     "{0}.softmax(-1)",
     "{0}.t().contiguous().t()",
     "{0}[:, :2].sum() * {1}",
@@ -101,7 +105,7 @@ RESULTS = (
     "{0}.detach()",
     "{0}.clone()",
     "{0} @ {1}.mT @ {1}",
-    "torch.utils.checkpoint.checkpoint(lambda t: t.sin() * t, {0}, use_reentrant=False)",
+    "torch.utils.checkpoint.checkpoint(lambda t: t.atan() * t, {0}, use_reentrant=False)",
     "torch.func.vmap(lambda t: t * 2)({0})",
     "torch.func.grad(lambda t: (t * t).sum())({0}.detach())",
 )
@@ -173,7 +177,8 @@ class Body:
         self.w, self.out, self.alone = w, out, alone
         self.lines: list[str] = []
         self.own: list[str] = []
-        self.packing = False
+        self.packing = False  # hooks of saved tensors are in force
+        self.inference = False  # so may be inference mode
         self.shared = [name for name in ("x", "y", "u", "v") if name in w.names]
 
     def step(self, depth: int) -> None:
@@ -198,18 +203,21 @@ class Body:
 
     def result(self) -> None:
         """Something computed."""
-        results = RESULTS[:-3] if self.packing else RESULTS
-        self.let(self.w.rng.choice(results).format(self.tensor(), self.tensor()))
+        form = self.w.rng.choice(RESULTS[:-3] if self.packing else RESULTS)
+        # PyTorch's checkpoints refuse inference tensors.
+        first = self.w.rng.choice(self.shared) if "checkpoint" in form else self.tensor()
+        self.let(form.format(first, self.tensor()))
 
     def leaf(self) -> None:
         """A leaf of the thread's own."""
-        self.let(NUMBERS + self.w.one("", ".requires_grad_()", ".requires_grad_()"))
+        self.let(NUMBERS + ("" if self.inference else self.w.one("", ".requires_grad_()", ".requires_grad_()")))
 
     def change(self) -> None:
         """A change in place of what is the thread's own."""
         if self.own:
             name = self.let(f"{self.tensor()} * 1")
-            self.lines.append(self.w.rng.choice(CHANGES).format(name, self.tensor()))
+            changes = CHANGES[:-1] if self.inference else CHANGES
+            self.lines.append(self.w.rng.choice(changes).format(name, self.tensor()))
 
     def look(self) -> None:
         """The modes that are in force, which in anomaly mode are those of all."""
@@ -218,20 +226,19 @@ class Body:
     def backward(self) -> None:
         """Gradients into leaves, those that all share among them; the graph is kept for the others."""
         form = self.w.one("({0} * {1}).sum()", "{0}.sum()", "({0} * 3).sum()")
-        extra = self.w.one("", f", inputs=[{self.w.one('x', 'x, y')}]")
-        self.lines.append(f"{form.format(self.tensor(), self.tensor())}.backward(retain_graph=True{extra})")
+        extra = self.w.one("", f", [{self.w.one('x', 'x, y')}]")
+        self.lines.append(f"pull({form.format(self.tensor(), self.tensor())}{extra})")
 
     def grad(self) -> None:
         """Gradients given back, and of these again."""
-        options = "retain_graph=True, allow_unused=True"
-        create = self.w.maybe(0.4)
+        create = not self.packing and self.w.maybe(0.4)
         name = self.w.fresh("g")
         total = f"({self.tensor()} * {self.tensor()}).sum()"
-        self.lines.append(f"{name} = torch.autograd.grad({total}, [x], {options}, create_graph={create})[0]")
+        self.lines.append(f"{name} = slope({total}, x{', True' if create else ''})")
         self.lines.append(f"{self.out}.append(None if {name} is None else {name}.detach() * 1)")
         if create:
             self.lines.append(f"if {name} is not None and {name}.requires_grad:")
-            self.lines.append(f"    ({name} * {name}).sum().backward(retain_graph=True)")
+            self.lines.append(f"    pull(({name} * {name}).sum())")
 
     def hooked(self) -> None:
         """A hook on what is the thread's own."""
@@ -250,11 +257,12 @@ class Body:
         elif w.maybe(0.1):
             self.lines.append(f"torch.set_grad_enabled({w.one('False', 'True')})")  # the thread's own, to its end
             return
-        outer, self.lines, before = self.lines, [], self.packing
+        outer, self.lines, before = self.lines, [], (self.packing, self.inference)
         self.packing |= packing
+        self.inference |= "inference" in manager
         for _ in range(w.rng.randint(1, 3)):
             self.step(depth - 1)
-        self.packing = before
+        self.packing, self.inference = before
         outer.append(f"with {manager}:\n" + textwrap.indent("\n".join(self.lines or ["pass"]), "    "))
         self.lines = outer
 
