@@ -175,6 +175,15 @@ def test_an_operator_asks_once() -> None:
     assert logged(torch.nn.Linear(2, 2)) == ["torch.nn.functional.linear"]
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention", "TransformerEncoderLayer"])
+def test_layers_keep_the_class(kind: str) -> None:
+    layer = getattr(torch.nn, kind)(2, **{"num_heads": 1} if kind == "MultiheadAttention" else {"nhead": 1} if "Tr" in kind
+                                    else {"hidden_size": 2})  # fmt: skip
+    x = torch.ones(3, 1, 2)[0 if "Cell" in kind else slice(None)].as_subclass(Own)
+    found = layer(x, x, x) if kind == "MultiheadAttention" else layer(x)
+    assert type(found[0] if isinstance(found, tuple) else found) is Own
+
+
 def test_a_wrapper_of_a_tensor() -> None:
     w = Wrapper(torch.arange(3.0))
     assert (w + 1).tolist() == [1, 2, 3] and torch.sum(w).item() == 3 and (torch.ones(3) * w).tolist() == [0, 1, 2]

@@ -15,6 +15,7 @@ from rushlight.autograd import Function
 from rushlight.engine.modes import enable_grad
 from rushlight.nn import recurrent
 from rushlight.nn import rnn_kernels as kernels
+from rushlight.overrides import handle_torch_function, has_torch_function
 from rushlight.state import modes
 from rushlight.tensor import wrap
 
@@ -155,10 +156,12 @@ def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: 
     x: (total, I), the rows of all steps; state: first state, (B, P) and for an LSTM (B, H); parts: the weights in
     PyTorch's order; sizes: rows of each step.  Returns outputs (total, P) and the last state.
     """
+    tensors = (x, *state, *parts)
+    if has_torch_function(tensors):
+        return handle_torch_function(layer, tensors, mode, x, state, parts, sizes, reverse, bias)
     plan = Plan(mode, sizes, reverse, bias, len(parts) > (4 if bias else 2))
     if modes.levels and getattr(modes.levels[-1], "dry", False):  # an estimate: arrays have shapes only
         plan = modes.levels[-1].recurrent(plan)
-    tensors = (x, *state, *parts)
     if not usable(tensors):
         return plan.recorded(x, state, parts)
     if modes.grad and any(t.requires_grad for t in tensors):
