@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight import events
 from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved
+from rushlight.caller import warn
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
@@ -131,9 +132,8 @@ class FunctionCtx:
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """An older name of `saved_tensors`."""
-        import warnings
 
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property
@@ -250,10 +250,8 @@ class Function:
     _node_class: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any):
-        import warnings
-
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
-                      "invoke them on the class itself: call apply().", DeprecationWarning, stacklevel=2)  # fmt: skip
+        warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+                      "invoke them on the class itself: call apply().", DeprecationWarning)  # fmt: skip
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refused, as in PyTorch: functions are applied by their class."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.dtypes import is_complex
 from rushlight.engine.conform import fits
 from rushlight.engine.node import Severed
@@ -77,11 +77,10 @@ def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any], recorded: b
         if not isinstance(t, Tensor):
             raise RuntimeError(f"mark_dirty can only accept variables, but argument is of type {type(t).__name__}")
         if not any(t is x for x in args):
-            warnings.warn(
+            warn(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
                 "be passed to mark_dirty().",
                 UserWarning,
-                stacklevel=5,
             )
             continue
         if not any(t is x for x in outputs):

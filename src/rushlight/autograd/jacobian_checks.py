@@ -17,6 +17,7 @@ from rushlight import dtypes
 from rushlight.autograd import forward_ad
 from rushlight.autograd.gradcheck import GradcheckError, Options
 from rushlight.autograd.run import grad
+from rushlight.caller import warn
 from rushlight.dtypes import is_complex
 from rushlight.signs import to_hold
 from rushlight.size import Size
@@ -391,12 +392,8 @@ def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
     for i in checked:
         array = inputs[i]._array
         if array.dtype not in (np.float64, np.complex128):
-            import warnings
-
-            warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ", UserWarning,
-                stacklevel=5)  # fmt: skip
+            warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex. ", UserWarning)  # fmt: skip
         if array.size and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
             raise RuntimeError(
                 f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to "

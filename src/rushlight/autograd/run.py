@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight import caller, dtypes
+from rushlight.caller import warn
 from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.hooks import retain_grad
@@ -197,9 +198,8 @@ def is_loss(x: Any) -> bool:
 
 def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
     """The older name of `grad_tensors`, with a warning.  Raises RuntimeError where both are given."""
-    import warnings
 
-    warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=3)
+    warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
     if grad_tensors is not None:
         raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
                            "only use `grad_tensors`.")  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from rushlight import dtypes
 from rushlight.autograd.run import backward, grad
+from rushlight.caller import warn
 from rushlight.engine.run import queue_callback
 from rushlight.state import modes
 from rushlight.storage import storage_of
@@ -70,8 +70,7 @@ class Variable(metaclass=_VariableMeta):
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile is not None:
-            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
-                          UserWarning, stacklevel=2)  # fmt: skip
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning)  # fmt: skip
         if data is None:
             return wrap(np.empty(0, dtypes.get_default_dtype().numpy)).requires_grad_(requires_grad)
         if not isinstance(data, Tensor):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.checkpoint.devices import check_backward_validity
 from rushlight.checkpoint.frame import Frame, Settings
 from rushlight.checkpoint.reentrant import CheckpointFunction
@@ -57,7 +57,7 @@ def checkpoint(
     torch.Size([2])
     """
     if use_reentrant is None:
-        warnings.warn(WARNING.format("torch.utils.checkpoint"), UserWarning, stacklevel=2)
+        warn(WARNING.format("torch.utils.checkpoint"), UserWarning)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -89,7 +89,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     >>> y = torch.utils.checkpoint.checkpoint_sequential([torch.sin, torch.exp], 2, x, use_reentrant=False)
     """
     if use_reentrant is None:
-        warnings.warn(WARNING.format("torch.utils.checkpoint.checkpoint_sequential"), UserWarning, stacklevel=2)
+        warn(WARNING.format("torch.utils.checkpoint.checkpoint_sequential"), UserWarning)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from rushlight import tree
+from rushlight.caller import warn
 from rushlight.tensor import Tensor
 
 
@@ -52,7 +52,7 @@ def set_device_states(devices: Any, states: Any, *, device_type: str | None = No
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn where no input requires grad: a reentrant checkpoint then has no gradients at all."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=3)
+        warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

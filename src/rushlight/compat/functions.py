@@ -1,9 +1,9 @@
 """Functions at the top of ``torch`` that set how it computes, where rushlight computes one way only."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.ops.options import fills
 
 __all__ = [
@@ -102,7 +102,7 @@ def _thread_setters() -> list[Callable[[int], Any]]:
 def set_num_interop_threads(count: int) -> None:
     """Accepted with a warning: operators run one after the other, there are no threads between them."""
     _settings["interop"] = int(count)
-    warnings.warn("set_num_interop_threads has no effect: operators run one after the other", stacklevel=2)
+    warn("set_num_interop_threads has no effect: operators run one after the other")
 
 
 def get_num_interop_threads() -> int:

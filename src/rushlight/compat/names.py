@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import Any
 
 from rushlight.amp import GradScaler
+from rushlight.caller import warn
 from rushlight.futures import Future
 from rushlight.ops.named import linalg
 
@@ -61,13 +61,11 @@ def get_device_module(device: Any = None) -> Any:
 
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     """The sum of the singular values.  (*, N, M) -> (*).  Deprecated: use torch.linalg.matrix_norm(input, "nuc")."""
-    warnings.warn(
-        "torch.nuclear_norm is deprecated: use torch.linalg.matrix_norm(A, 'nuc', dim, keepdim)", stacklevel=2
-    )
+    warn("torch.nuclear_norm is deprecated: use torch.linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return linalg.matrix_norm(input, "nuc", tuple(dim), keepdim)
 
 
 def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """The root of the sum of squares over `dim`.  Deprecated: use torch.linalg.vector_norm."""
-    warnings.warn("torch.frobenius_norm is deprecated: use torch.linalg.vector_norm(A, 2, dim, keepdim)", stacklevel=2)
+    warn("torch.frobenius_norm is deprecated: use torch.linalg.vector_norm(A, 2, dim, keepdim)")
     return linalg.vector_norm(input, 2, dim, keepdim)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
+from rushlight.caller import warn
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import lazy_property
@@ -64,9 +64,8 @@ class Distribution:
             wanted = self.arg_constraints
         except NotImplementedError:
             wanted = {}
-            warnings.warn(f"{type(self).__name__} has no arg_constraints, so its parameters are not checked: set arg_constraints, "
-                          "to {} if there is nothing to check",
-                          stacklevel=3)  # fmt: skip
+            warn(f"{type(self).__name__} has no arg_constraints, so its parameters are not checked: set arg_constraints, "
+                          "to {} if there is nothing to check")  # fmt: skip
         for name, constraint in wanted.items():
             derived = name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
             if constraints.is_dependent(constraint) or derived:
@@ -117,7 +116,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """sample((n,)), an older name."""
-        warnings.warn("sample_n(n) is an older name of sample((n,))", FutureWarning, stacklevel=2)
+        warn("sample_n(n) is an older name of sample((n,))", FutureWarning)
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:

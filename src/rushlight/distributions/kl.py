@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.distributions.distribution import Distribution
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -43,7 +43,7 @@ def _formula(type_p: type, type_q: type) -> Formula:
     by_q = min(pairs, key=lambda pair: type_q.__mro__.index(pair[1]))
     if _KL_REGISTRY[by_q] is not _KL_REGISTRY[pairs[0]]:
         name = f"{type_p.__name__}, {type_q.__name__}"
-        warnings.warn(f"Ambiguous kl_divergence({name}). Please register_kl({name})", RuntimeWarning, stacklevel=3)
+        warn(f"Ambiguous kl_divergence({name}). Please register_kl({name})", RuntimeWarning)
     return _KL_REGISTRY[pairs[0]]
 
 

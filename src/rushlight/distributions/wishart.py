@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate_normal import FORMS, factor_of, half_log_det
@@ -39,9 +39,8 @@ class Wishart(ExponentialFamily):
         if bool((count <= n - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         if bool((count < n).any()):
-            warnings.warn(f"Wishart: df={df} is below {n}, the rows of a sample: samples may be singular to the last digit; "
-                          "take a larger df, or a wider dtype",
-                          stacklevel=2)  # fmt: skip
+            warn(f"Wishart: df={df} is below {n}, the rows of a sample: samples may be singular to the last digit; "
+                          "take a larger df, or a wider dtype")  # fmt: skip
         self.df, self.__dict__[name] = count.expand(batch), matrix.expand((*batch, -1, -1))
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)

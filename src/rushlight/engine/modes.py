@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from types import TracebackType
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.state import modes, set_mode
 
 
@@ -43,11 +43,10 @@ def decorate(function: Any, context: Any) -> Any:
     import inspect
 
     if inspect.isclass(function):
-        warnings.warn(
+        warn(
             f"Decorating classes is deprecated: what decorates {function.__name__} applies to making its objects alone, which "
             "is no class any more. Decorate its functions, as __init__",
             FutureWarning,
-            stacklevel=3,
         )
     if inspect.isgeneratorfunction(function):
         return _generator(function, context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from rushlight.caller import warn
 
 
 def get_enum(reduction: str) -> int:
@@ -19,8 +19,5 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     reduced = reduce is None or reduce
     reduction = ("mean" if average else "sum") if reduced else "none"
     if emit_warning:
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=4,
-        )
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
     return reduction

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import caller
+from rushlight.caller import warn
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
 from rushlight.ops import functions as ops
@@ -71,10 +71,8 @@ def trunc_normal_(
     Where that would take long, the distribution function is inverted.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
-            "incorrect.",
-            stacklevel=2,
+        warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
     low, high = (_normal_cdf((limit - mean) / std) for limit in (a, b))
     with no_grad():
@@ -256,7 +254,7 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     old = new[:-1]
 
     def renamed(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning)
         return function(*args, **kwargs)
 
     renamed.__name__ = old

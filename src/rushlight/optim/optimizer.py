@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, ClassVar, TypeAlias
 
+from rushlight.caller import warn
 from rushlight.events import MARK, observed
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.state import modes, special
@@ -212,10 +212,7 @@ class Optimizer:
         params = new["params"]
         ids = {id(p) for p in params}
         if len(ids) != len(params):
-            warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-                stacklevel=3,
-            )
+            warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if not known.isdisjoint(ids):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -7,7 +7,6 @@ differs is reported.
 from __future__ import annotations
 
 import cmath
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.caller import warn
 from rushlight.ops.named import named
 from rushlight.tensor import Tensor, wrap
 
@@ -124,8 +124,8 @@ def assert_allclose(
     1e-5 and 1e-8 for float64, 1e-3 and 1e-3 for float16, 0 for others, the larger of both dtypes. Raises AssertionError.
     """
     __tracebackhide__ = True
-    warnings.warn("torch.testing.assert_allclose is deprecated: use torch.testing.assert_close, with check_dtype=False and "
-                  "rtol and atol where you need the wider tolerances", FutureWarning, stacklevel=2)  # fmt: skip
+    warn("torch.testing.assert_allclose is deprecated: use torch.testing.assert_close, with check_dtype=False and "
+                  "rtol and atol where you need the wider tolerances", FutureWarning)  # fmt: skip
     one, other = (x if isinstance(x, Tensor) else named.tensor(x) for x in (actual, expected))
     if rtol is None and atol is None:
         defaults = [OLD_TOLERANCES.get(x.dtype, (0.0, 0.0)) for x in (one, other)]

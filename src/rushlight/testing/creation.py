@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from rushlight import dtypes
+from rushlight.caller import warn
 from rushlight.ops.named import named
 from rushlight.tensor import Tensor
 
@@ -103,8 +103,7 @@ def _bounds(
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low!r} and high={high!r}")
     inexact = dtype.is_floating_point or dtype.is_complex
     if low == high and inexact:
-        warnings.warn("make_tensor: low == high is deprecated for floating-point and complex dtypes: use torch.full",
-                      FutureWarning, stacklevel=5)  # fmt: skip
+        warn("make_tensor: low == high is deprecated for floating-point and complex dtypes: use torch.full", FutureWarning)  # fmt: skip
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     elif high < least or low >= most:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from time import perf_counter_ns as clock
 from types import TracebackType
 from typing import Any
@@ -11,6 +10,7 @@ from rushlight.autograd.profiler.assemble import assemble
 from rushlight.autograd.profiler.collector import Collector, DetailedCollector
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.intervals import FunctionEventAvg
+from rushlight.caller import warn
 from rushlight.events import Observation
 
 DEVICES = ("cuda", "xpu", "mtia", "hpu", "privateuseone")
@@ -35,16 +35,15 @@ class _ExperimentalConfig:
 def available_device(use_device: str | None, use_cuda: bool) -> None:
     """Say that no device can be timed; the profile goes on without."""
     if use_cuda:
-        warnings.warn("The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
-                      FutureWarning, stacklevel=4)  # fmt: skip
+        warn("The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.", FutureWarning)  # fmt: skip
         use_device = "cuda"
     if use_device is None:
         return
     if use_device not in DEVICES:
-        warnings.warn(f"The {use_device} is not a valid device option.", UserWarning, stacklevel=4)
+        warn(f"The {use_device} is not a valid device option.", UserWarning)
         return
     name = use_device.upper()
-    warnings.warn(f"{name} is not available, disabling {name} profiling", UserWarning, stacklevel=4)
+    warn(f"{name} is not available, disabling {name} profiling", UserWarning)
 
 
 class profile:

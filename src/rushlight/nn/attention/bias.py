@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import enum
-import warnings
 from typing import Any
 
 from rushlight import dtypes
+from rushlight.caller import warn
 from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
@@ -48,8 +48,8 @@ class CausalBias(Tensor):
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int):
         self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
         if seq_len_q > seq_len_kv and variant == CausalVariant.LOWER_RIGHT:
-            warnings.warn("causal_lower_right: the first queries may look at no key where seq_len_q > seq_len_kv, and attend to "
-                          "nothing", stacklevel=3)  # fmt: skip
+            warn("causal_lower_right: the first queries may look at no key where seq_len_q > seq_len_kv, and attend to "
+                          "nothing")  # fmt: skip
 
 
 def causal_upper_left(*size: int) -> CausalBias:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.nn import functional as F
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.module import Module
@@ -107,7 +107,7 @@ def _renamed(old: str, new: str, old_value: Any, new_value: Any) -> Any:
     """The value of an argument that has a deprecated name too."""
     if old_value is None:
         return new_value
-    warnings.warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=4)
+    warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning)
     return old_value
 
 

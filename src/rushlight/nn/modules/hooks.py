@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.handles import Hooks, RemovableHandle
 from rushlight.nn.modules.state import Stateful
 from rushlight.tensor import Tensor
@@ -120,10 +120,9 @@ class Hooked(Stateful):
                 replaced = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
                 result = result if replaced is None else replaced
             except Exception as error:
-                warnings.warn(
+                warn(
                     "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                    f"error was raised in forward: {error}",
-                    stacklevel=4,
+                    f"error was raised in forward: {error}"
                 )
 
     # Backward --------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from rushlight.tensor import Tensor
@@ -49,10 +49,9 @@ class _InstanceNorm(_NormBase):
             raise ValueError(
                 f"expected input's size at dim=1 to match num_features ({self.num_features}), but got: {channels}."
             )
-        warnings.warn(
+        warn(
             f"input's size at dim=1 does not match num_features. You can silence this warning by not passing in "
-            f"num_features, which is not used because affine=False (got {channels}, expected {self.num_features})",
-            stacklevel=4,
+            f"num_features, which is not used because affine=False (got {channels}, expected {self.num_features})"
         )
 
     def _normalise(self, input: Tensor) -> Tensor:

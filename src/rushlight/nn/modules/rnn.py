@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.nn import functional as F
 from rushlight.nn import init, rnn_fused
 from rushlight.nn.modules.module import Module
@@ -306,10 +306,9 @@ def _check_dropout(dropout: Any, num_layers: int) -> None:
             f"{dropout!r}"
         )
     if dropout > 0 and num_layers == 1:
-        warnings.warn(
+        warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=4,
+            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}"
         )
 
 

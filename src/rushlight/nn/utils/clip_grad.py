@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
 from rushlight.ops import functions as ops
@@ -94,10 +94,8 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Deprecated: use `clip_grad_norm_`."""
-    warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
-        stacklevel=2,
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.tensor import Tensor
 
 __all__ = ["functional_call"]
@@ -23,11 +23,10 @@ def functional_call(
     """Call `module` with the given tensors in place of its parameters and buffers: see `torch.func.functional_call`."""
     from rushlight.func.modules import functional_call as call
 
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 

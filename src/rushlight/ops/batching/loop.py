@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.levels.batch import dynamic
 from rushlight.ops.batching.given import Given
 from rushlight.ops.join import stack_op
@@ -23,9 +23,8 @@ def once(name: str) -> None:
     """Warn, the first time, that an operator runs sample after sample."""
     if name not in _WARNED:
         _WARNED.add(name)
-        warnings.warn(
-            f"vmap: there is no batching rule for {name}, so it runs sample after sample, which is slower than an "
-            "operator on all samples at once. This is said once for each operator.", UserWarning, stacklevel=3)  # fmt: skip
+        warn(f"vmap: there is no batching rule for {name}, so it runs sample after sample, which is slower than an "
+            "operator on all samples at once. This is said once for each operator.", UserWarning)  # fmt: skip
 
 
 def looped(c: Given) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.optim.optimizer import Optimizer
 from rushlight.state import Setting
 from rushlight.tensor import Tensor
@@ -144,14 +144,14 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING, UserWarning)
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn(OVERRIDDEN, UserWarning, stacklevel=3)
+            warn(OVERRIDDEN, UserWarning)
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(WRONG_ORDER, UserWarning, stacklevel=3)
+            warn(WRONG_ORDER, UserWarning)
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self._get_lr_called_within_step = True
@@ -177,5 +177,5 @@ class LRScheduler:
         """The rates that the groups have; warns when the user calls `get_lr` for them."""
         if not self._get_lr_called_within_step:
             message = "To get the last learning rate computed by the scheduler, please use `get_last_lr()`."
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn(message, UserWarning)
         return [copied(group["lr"]) for group in self.optimizer.param_groups]

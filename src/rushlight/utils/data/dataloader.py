@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from rushlight.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.iterators import SerialIterator, WorkerIterator
@@ -148,10 +148,9 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory:
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=2,
+                "used."
             )
         seed = int((self.generator or default_generator).numpy.integers(1 << 62))
         if self.num_workers == 0:
@@ -180,12 +179,11 @@ class DataLoader(Generic[T_co]):
             return
         most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if most is not None and self.num_workers > most:
-            warnings.warn(
+            warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
                 f"of worker in current system is {most}, which is smaller than what this DataLoader is going to "
                 "create. Please be aware that excessive worker creation might get DataLoader running slow or even "
-                "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
-                stacklevel=3,
+                "freeze, lower the worker number to avoid potential slowness/freeze if necessary."
             )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from rushlight.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
 
@@ -205,5 +205,5 @@ def _sizes(fractions: Sequence[float], total: int) -> list[int]:
         sizes[i % len(sizes)] += 1
     for i, size in enumerate(sizes):
         if size == 0:
-            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
+            warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
     return sizes

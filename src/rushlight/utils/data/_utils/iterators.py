@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight.caller import warn
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
 from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool
@@ -35,7 +35,7 @@ class LengthCheck:
                     "For multi-process data-loading, this could be caused by not properly configuring the "
                     "IterableDataset replica at each worker."
                 )
-            warnings.warn(message, stacklevel=3)
+            warn(message)
 
 
 class SerialIterator(Iterator[Any]):
