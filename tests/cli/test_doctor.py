@@ -33,3 +33,11 @@ def test_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     facts["native kernels"] |= {"state": "failed", "error": "exit 1: no such header"}
     assert "no such header" in doctor.advise(facts)[1]
     assert loader.tables() is loader.tables()
+
+
+def test_threads_on_a_busy_machine_are_advised_against() -> None:
+    facts = doctor.in_use()
+    facts["blas"]["right"], facts["native kernels"]["state"] = True, "loaded"
+    for load, threads, advised in ((100.0, 2, True), (0.0, 2, False), (100.0, 1, False), (None, 2, False)):
+        facts["machine"]["load"], facts["blas"]["threads"] = load, threads
+        assert any("OMP_NUM_THREADS=1" in line for line in doctor.advise(facts)) is advised

@@ -50,6 +50,7 @@ def in_use() -> Facts:
             "cores": cpu.count(),
             "instructions": {4: "AVX-512", 3: "AVX2", 2: "SSE4"}.get(cpu.level(), cpu.machine()),
             "memory": _memory(),
+            "load": _load(),
         },
         "software": {
             "rushlight": __version__,
@@ -81,6 +82,14 @@ def _memory() -> str:
     except (AttributeError, ValueError, OSError):
         return "unknown"
     return f"{size / 2**30:.1f} GiB"
+
+
+def _load() -> float | None:
+    """How many processes wanted a core in the last minute, on average; None where the system does not say."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
 
 
 def _seconds(call: Callable[[], Any], budget: float = 0.25) -> float:
@@ -152,6 +161,12 @@ def advise(facts: Facts) -> list[str]:
     if (found["threads"] or 1) > cpu.count():
         lines.append(
             f"BLAS has {found['threads']} threads on {cpu.count()} cores: set OPENBLAS_NUM_THREADS={cpu.count()}."
+        )
+    load = facts["machine"]["load"]
+    if load is not None and load > 0.8 * cpu.count() and (found["threads"] or 1) > 1:
+        lines.append(
+            f"The machine is busy ({load} processes on {cpu.count()} cores): threads of BLAS that wait for each other then take "
+            "up to ten times as long. OMP_NUM_THREADS=1 in the environment is quicker while others run."
         )
     return lines
 
