@@ -89,6 +89,7 @@ def test_modules_code_and_budgets(report: Any, tmp_path: Path) -> None:
     done = report("--text", "-c", "import torch; x = torch.ones(70_000)")
     assert done.stdout.startswith("a command: peak 28")
     done = report("--memory-budget", "64MiB", "--spill", ".", "--text", "train.py")
+    assert "budget                  64 MiB\n" in done.stderr  # as it was given
     assert "peak, measured" in done.stderr and "train.py: peak" in done.stdout
     assert "--spill expects a folder" in report("--spill", "nowhere", "train.py", status=2).stderr
     memory.save(memory.Recording(*[[] for _ in range(9)]), tmp_path / "empty.pickle")

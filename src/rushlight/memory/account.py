@@ -25,6 +25,18 @@ def human(count: float) -> str:
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
 
 
+def given(count: int) -> str:
+    """Bytes as somebody gave them: 2 GiB where it is one of whole MiB, else as `human`.
+
+    >>> given(2 << 30), given(3 << 29), given(2 * 10**9)
+    ('2 GiB', '1.5 GiB', '2 GB')
+    """
+    if count <= 0 or count % (1 << 20):
+        return human(count)
+    mebibytes = count >> 20
+    return f"{mebibytes} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:g} GiB"
+
+
 @dataclass(frozen=True)
 class Stats:
     """Bytes of arrays and of kernels' working memory since the package was imported.

@@ -12,7 +12,7 @@ from typing import Any
 from rushlight import heap, storage
 from rushlight.engine.saved import Sparing
 from rushlight.kernels import allocator
-from rushlight.memory.account import human, process_memory, totals
+from rushlight.memory.account import given, human, process_memory, totals
 from rushlight.memory.pager import KINDS, Pager
 from rushlight.optim import optimizer as optimizers
 from rushlight.state import Setting, modes
@@ -48,7 +48,7 @@ class BudgetReport:
 
     def __str__(self) -> str:
         lines = [
-            f"budget                  {human(self.limit)}",
+            f"budget                  {given(self.limit)}",
             f"peak, measured          {human(self.peak)}",
             f"peak without the budget {human(self.without)} (predicted)",
             f"time                    {self.seconds:.1f} s, of which {self.seconds_moving:.1f} s for moving",
