@@ -293,4 +293,13 @@ def test_the_slope_of_a_smooth_loss_is_constant_from_its_kink_on(loss):
     x = torch.tensor([-2.0, -1.0, 0.5, 1.0], requires_grad=True)
     (g,) = torch.autograd.grad(loss(x, torch.zeros(4), reduction="sum"), x, create_graph=True)
     assert g.tolist() == [-1, -1, 0.5, 1]
+    (unknown,) = torch.autograd.grad(loss(x * math.nan, torch.zeros(4)), x, create_graph=True)
+    assert unknown.isnan().all()
     assert torch.autograd.grad(g.sum(), x)[0].tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:.*Using a target size")
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
+def test_neither_operand_of_a_loss_counts_as_a_number(loss):
+    one, many = torch.tensor(2.0, dtype=torch.float64), torch.ones(2, dtype=torch.float16)
+    assert loss(one, many).dtype == loss(many, one).dtype == torch.float64

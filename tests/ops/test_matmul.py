@@ -125,6 +125,17 @@ def test_cdist(p):
     check_gradients(lambda a, b: torch.cdist(a, b, p), a, b, second=p not in (0.0, 1.0, float("inf")))
 
 
+def test_distances_are_curved_across_the_difference():
+    a, b = (
+        torch.zeros(1, 3, dtype=torch.float64),
+        torch.tensor([[0.0, 0.0, 2.0]], dtype=torch.float64, requires_grad=True),
+    )
+    (g,) = torch.autograd.grad(torch.cdist(a, b).sum(), b, create_graph=True)
+    assert torch.autograd.grad(g.sum(), b)[0].tolist() == [[0.5, 0.5, 0]]
+    (g,) = torch.autograd.grad(torch.cdist(b, b).sum(), b, create_graph=True)
+    assert torch.autograd.grad(g.sum(), b)[0].tolist() == [[0, 0, 0]]
+
+
 def test_cdist_by_a_matrix_product():
     a, b = draw(30, 3), draw(40, 3)
     want = np.sqrt(((a[:, None] - b[None]) ** 2).sum(-1))

@@ -117,6 +117,11 @@ def smooth_slopes(d: Any, p: float) -> Any:
         return sign * 0
     if p == 1:
         return sign
+    if p == 2:  # curved across the difference too, where it has coordinates of 0
+        total = (d * d).sum(-1, keepdim=True)
+        none = raw(total) == 0
+        dist = total.masked_fill(space["from_numpy"](none), 1).sqrt()
+        return d / dist * (~none).astype(raw(d).dtype)
     size = space["abs"](d)
     if p == math.inf:
         return sign * raw(size == space["amax"](size, -1, True)).astype(raw(d).dtype)

@@ -157,4 +157,9 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     ]
     source = followed(input, *each, weight)
     hist = computed("histogramdd", source, binned(points, edges, w, density))
-    return _histogramdd(hist, tuple(b if isinstance(b, Tensor) else made(e) for b, e in zip(each, edges, strict=True)))
+    return _histogramdd(
+        hist,
+        tuple(
+            b if isinstance(b, Tensor) else computed("histogramdd", input, e) for b, e in zip(each, edges, strict=True)
+        ),
+    )

@@ -45,12 +45,15 @@ def check_tensors(name: str, **tensors: Any) -> None:
             raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
 
 
-def warn_sizes(name: str, input: Any, target: Any) -> None:
-    """Warn of a target whose shape is not the input's."""
+def alike(name: str, input: Any, target: Any) -> tuple[Any, Any]:
+    """Both operands, with a warning where their shapes differ: neither counts as a number beside the other then."""
     if input._array.shape != target._array.shape:
         caller.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
                     f"({input.size()}). This will likely lead to incorrect results due to broadcasting. Please "
                     "ensure they have the same size.")  # fmt: skip
+        if input.dtype is not target.dtype:
+            input, target = ops.broadcast_tensors(input, target)
+    return input, target
 
 
 def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
@@ -118,7 +121,7 @@ def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = No
     """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("mse_loss", input=input, target=target)
-    warn_sizes("mse_loss", input, target)
+    input, target = alike("mse_loss", input, target)
     if weight is None:
         return mse_op(input, target, reduction)
     return weighted("mse_loss", mse_op(input, target, "none"), weight, input, reduction)
@@ -165,7 +168,7 @@ def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = Non
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("l1_loss", input=input, target=target)
-    warn_sizes("l1_loss", input, target)
+    input, target = alike("l1_loss", input, target)
     whole = input.dtype.category < 2 and target.dtype.category < 2 and (weight is None or weight.dtype.category < 2)
     if input.dtype.is_complex or target.dtype.is_complex or whole:
         values = ops.abs(input - target)
@@ -208,7 +211,7 @@ def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: An
     g, x, t = widened(g, x, t)
     d = x - t
     # Where |d| is delta, the slope is taken for constant, as in PyTorch: by clamp, it would be that of the square.
-    slope = ops.where(ops.abs(d) < delta, d, delta * ops.sign(d))
+    slope = ops.where(ops.abs(d) >= delta, delta * ops.sign(d), d)
     return both(slope * (g * (scale * share(reduction, x, t))), needs)
 
 
@@ -232,7 +235,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("smooth_l1_loss", input=input, target=target)
-    warn_sizes("smooth_l1_loss", input, target)
+    input, target = alike("smooth_l1_loss", input, target)
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     if beta < 0:
@@ -261,7 +264,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     reduction = reduction_of(reduction)
     check_tensors("huber_loss", input=input, target=target)
-    warn_sizes("huber_loss", input, target)
+    alike("huber_loss", input, target)
     if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     if weight is None:
