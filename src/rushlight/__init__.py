@@ -65,7 +65,7 @@ _allocator.install(build=False)  # so that all memory is counted; the kernels ma
 # Rooms that are loaded when they are first asked for.
 for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not the rooms of these names
     globals().pop(_room, None)
-_LAZY = {"backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
+_LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",

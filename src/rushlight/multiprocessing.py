@@ -6,7 +6,8 @@ import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403
 from typing import Any, NoReturn
 
-__all__ = [*_standard.__all__, "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn"]  # noqa: PLE0604
+__all__ = [*_standard.__all__]  # noqa: PLE0604
+__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -32,3 +33,9 @@ def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: b
         f"torch.multiprocessing.spawn: cannot start {nprocs} processes, in which `torch` would not be rushlight, and which "
         f"could not train together. For one process call {getattr(fn, '__name__', 'fn')}(0, ...) itself"
     )
+
+
+def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+                    start_method: str = "spawn") -> NoReturn:  # fmt: skip
+    """Refused with NotImplementedError, as `spawn`."""
+    spawn(fn, args, nprocs, join, daemon, start_method)

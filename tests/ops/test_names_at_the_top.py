@@ -42,3 +42,27 @@ def test_norms_of_matrices_are_deprecated() -> None:
         assert torch.nuclear_norm(a).item() == pytest.approx(7.0)
     with pytest.warns(UserWarning, match="frobenius_norm is deprecated"):
         assert torch.frobenius_norm(a, dim=[0, 1]).item() == pytest.approx(5.0)
+
+
+def test_what_the_library_is_made_of() -> None:
+    import numpy
+
+    assert f"NumPy {numpy.__version__}" in torch.__config__.show()
+    assert f"get_num_threads() : {torch.get_num_threads()}" in torch.__config__.parallel_info()
+
+
+def test_processes_are_refused_by_either_name() -> None:
+    for start in (torch.multiprocessing.spawn, torch.multiprocessing.start_processes):
+        with pytest.raises(NotImplementedError, match="cannot start 2 processes"):
+            start(print, nprocs=2)
+
+
+def test_types_and_suffixes_that_packages_import() -> None:
+    from rushlight.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
+    from rushlight.serialization import MAP_LOCATION
+
+    class Extra(torch.nn.Module):
+        def get_extra_state(self) -> int:
+            return 3
+
+    assert list(Extra().state_dict()) == [_EXTRA_STATE_KEY_SUFFIX] and MAP_LOCATION is not None

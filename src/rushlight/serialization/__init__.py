@@ -5,6 +5,10 @@ Loading executes nothing that the file names, beyond a short list of harmless co
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.devices import device
 from rushlight.serialization.load import get_unsafe_globals_in_checkpoint, load
 from rushlight.serialization.names import (
     add_safe_globals,
@@ -13,6 +17,9 @@ from rushlight.serialization.names import (
     safe_globals,
 )
 from rushlight.serialization.save import save
+
+# What `map_location` of `load` may be: a name that annotations of other packages import.
+MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 __all__ = [
     "add_safe_globals",

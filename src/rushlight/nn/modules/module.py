@@ -17,6 +17,7 @@ from rushlight.nn.modules.registry import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from rushlight.nn.modules.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from rushlight.nn.modules.state import IncompatibleKeys as _IncompatibleKeys
 
 __all__ = [
