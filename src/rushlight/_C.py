@@ -1,9 +1,125 @@
 """``torch._C``: those of its names that Python code uses by themselves."""
 
+from __future__ import annotations
+
+import contextlib
+import enum
+from typing import Any
+
+from rushlight.nn.modules.convert import _parse_to
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
 )
+from rushlight.state import modes
+from rushlight.tensor import Tensor
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
+           "_disabled_torch_function_impl"]  # fmt: skip
+
+
+class DispatchKey(enum.Enum):
+    """Who may take a call of an operator.  Here a call goes one way; the keys name what `torch.library` registers for."""
+
+    Undefined = enum.auto()
+    CPU = enum.auto()
+    CUDA = enum.auto()
+    XPU = enum.auto()
+    MPS = enum.auto()
+    Meta = enum.auto()
+    Sparse = enum.auto()
+    SparseCPU = enum.auto()
+    SparseCsrCPU = enum.auto()
+    Python = enum.auto()
+    PythonTLSSnapshot = enum.auto()
+    ADInplaceOrView = enum.auto()
+    Functionalize = enum.auto()
+    Autograd = enum.auto()
+    AutogradCPU = enum.auto()
+    AutogradCUDA = enum.auto()
+    AutocastCPU = enum.auto()
+    AutocastCUDA = enum.auto()
+    AutocastXPU = enum.auto()
+    AutocastMPS = enum.auto()
+    FuncTorchBatched = enum.auto()
+    CompositeImplicitAutograd = enum.auto()
+    CompositeExplicitAutograd = enum.auto()
+    CompositeExplicitAutogradNonFunctional = enum.auto()
+    BackendSelect = enum.auto()
+
+
+class DispatchKeySet:
+    """A set of keys."""
+
+    def __init__(self, *keys: DispatchKey):
+        self.keys = frozenset(keys)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self.keys & other.keys))
+
+    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self.keys - other.keys))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchKeySet) and self.keys == other.keys
+
+    def __hash__(self) -> int:
+        return hash(self.keys)
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether a key is in it."""
+        return key in self.keys
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """The set with one key more."""
+        return DispatchKeySet(*self.keys, key)
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """The set without a key."""
+        return DispatchKeySet(*(self.keys - {key}))
+
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(sorted(key.name for key in self.keys))})"
+
+
+def _ExcludeDispatchKeyGuard(keys: DispatchKeySet) -> contextlib.AbstractContextManager[None]:
+    """Keys that take no calls inside: nothing changes, since none do."""
+    return contextlib.nullcontext()
+
+
+_AutoDispatchBelowAutograd = contextlib.nullcontext
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nobody is told of what is used."""
+
+
+def _get_tracing_state() -> None:
+    """What is tracing for TorchScript: nothing."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transformation of `torch.func` is running."""
+    return bool(modes.levels)
+
+
+def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    """The keys that take no calls: none."""
+    return DispatchKeySet()
+
+
+_TensorMeta = type(Tensor)
+
+
+class _nn:
+    """Helpers of `torch.nn`."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+        """What `Module.to` understands its arguments as: device, dtype, non_blocking and memory format."""
+        target, kind, memory_format = _parse_to(args, kwargs)
+        return target, kind, bool(kwargs.get("non_blocking", False)), memory_format

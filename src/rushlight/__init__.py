@@ -70,7 +70,7 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library", "futures", "_C", "fx"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "fx"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.

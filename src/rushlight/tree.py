@@ -1,13 +1,26 @@
 """Trees of Python containers: flattened to leaves and built again.
 
-A tree is a leaf, or a list, tuple, named tuple, dict, OrderedDict, defaultdict or deque of trees. None is a leaf.
+A tree is a leaf, or a list, tuple, named tuple, dict, OrderedDict, defaultdict or deque of trees, or an object of a class
+that was registered. None is a leaf.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Registered(NamedTuple):
+    """How objects of a class come apart, into children and a context, and together again."""
+
+    flatten: Callable[[Any], tuple[list[Any], Any]]
+    unflatten: Callable[[list[Any], Any], Any]
+    name: str | None = None
+    flatten_with_keys: Callable[[Any], Any] | None = None
+
+
+REGISTERED: dict[type, Registered] = {}
 
 
 class Spec:
@@ -56,7 +69,16 @@ class Spec:
         return f"{self.kind.__name__}({', '.join(parts)})"
 
 
-LEAF = Spec(None, None, ())
+class LeafSpec(Spec):
+    """The shape of a leaf."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, ())
+
+
+LEAF = LeafSpec()
 
 
 def is_namedtuple(tree: Any) -> bool:
@@ -75,6 +97,9 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
         return kind, [*tree], [*tree.values()]
     if kind is deque:
         return kind, (tree.maxlen,), list(tree)
+    if kind in REGISTERED:
+        children, context = REGISTERED[kind].flatten(tree)
+        return kind, context, list(children)
     return None, None, []
 
 
@@ -128,6 +153,8 @@ def _build(leaves: Any, spec: Spec) -> Any:
         return defaultdict(spec.context.factory, zip(spec.context, children, strict=True))
     if kind is deque:
         return deque(children, spec.context[0])
+    if kind in REGISTERED:
+        return REGISTERED[kind].unflatten(children, spec.context)
     return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
 

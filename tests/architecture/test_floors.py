@@ -17,10 +17,10 @@ FLOORS = {
     2: "backends",
     3: "generator signs storage tensor",
     4: "engine levels overrides types",
-    5: "_C ops",
+    5: "ops",
     6: "autograd distributions fft func linalg signal special",
     7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
-    8: "distributed fx jit memory multiprocessing serialization testing",
+    8: "_C _dynamo distributed fx jit memory multiprocessing serialization testing",
     9: "cli compat compiler datasets hub models",
     10: "__init__ __main__",
 }

@@ -31,6 +31,15 @@ REGIONS = "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height,
 SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 
 
+# Declared, and not supplied: quantized tensors, and boxes that are turned.
+for _schema in (
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    f"qroi_align({REGIONS}, int sampling_ratio, bool aligned) -> Tensor",
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
+):
+    LIBRARY.define(_schema)
+
+
 def operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare an operator that computes without recording."""
 

@@ -263,7 +263,7 @@ def _wish(target: Target) -> str:
     name = re.sub(r"[^0-9a-zA-Z_]+", "_", name.replace(".", "_"))
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().strip("_") or "_"
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() or "_"
 
 
 def written(graph: Graph, root: str) -> PythonCode:

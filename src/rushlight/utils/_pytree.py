@@ -3,18 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rushlight import tree as trees
-from rushlight.tree import Spec, is_namedtuple, tree_unflatten
+from rushlight.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
 
-__all__ = ["PyTree", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
+__all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
+           "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
            "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_only", "tree_structure",
            "tree_unflatten"]  # fmt: skip
 
 PyTree = Any
 PyTreeSpec = TreeSpec = Spec
 IsLeaf = Callable[[Any], bool] | None
+SUPPORTED_NODES = REGISTERED  # the classes that were registered; containers of Python need not be
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[list[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None,
+) -> None:
+    """Let objects of a class be nodes of trees, not leaves.
+
+    flatten_fn: the children and a context of an object; unflatten_fn: an object of both.  Raises ValueError for a class that
+    was registered already.
+
+    >>> from types import SimpleNamespace
+    >>> class Pair(SimpleNamespace): ...
+    >>> register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda children, _: Pair(a=children[0], b=children[1]))
+    >>> tree_map(lambda x: x + 1, [Pair(a=1, b=2), 3])
+    [Pair(a=2, b=3), 4]
+    """
+    if cls in REGISTERED:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    REGISTERED[cls] = Registered(flatten_fn, unflatten_fn, serialized_type_name, flatten_with_keys_fn)
+
+
+_register_pytree_node = register_pytree_node  # its older name
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: list[Any], context: list[Any]) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The container at the top of a tree; the class of a leaf."""
+    return children_of(tree)[0] or type(tree)
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """A step to what a dictionary holds under a key."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """A step to what a list or tuple holds at a place."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A step to an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+def keystr(kp: tuple[Any, ...]) -> str:
+    """The way to a leaf as code.
+
+    >>> keystr((SequenceKey(0), MappingKey("a")))
+    "[0]['a']"
+    """
+    return "".join(map(str, kp))
+
+
+def _steps(tree: Any) -> list[tuple[Any, Any]]:
+    """What lies directly below the top of a tree, each with the step that leads there."""
+    kind, context, children = children_of(tree)
+    if kind in REGISTERED:
+        way = REGISTERED[kind].flatten_with_keys
+        return [(SequenceKey(i), child) for i, child in enumerate(children)] if way is None else list(way(tree)[0])
+    if is_namedtuple(tree):
+        return [(GetAttrKey(name), child) for name, child in zip(tree._fields, children, strict=True)]
+    if isinstance(tree, dict):
+        return [(MappingKey(key), child) for key, child in zip(context, children, strict=True)]
+    return [(SequenceKey(i), child) for i, child in enumerate(children)]
+
+
+def _walk(tree: Any, way: tuple[Any, ...], is_leaf: IsLeaf) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    if children_of(tree)[0] is None or (is_leaf is not None and is_leaf(tree)):
+        yield way, tree
+        return
+    for step, child in _steps(tree):
+        yield from _walk(child, (*way, step), is_leaf)
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[tuple[tuple[Any, ...], Any]], Spec]:
+    """The leaves of a tree in order, each with the way to it, and its spec."""
+    return list(_walk(tree, (), is_leaf)), tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The tree with `func(way, leaf)` for each leaf; leaves of `rests`, trees of the same shape, are passed too."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [tree_flatten(other, is_leaf)[0] for other in rests]
+    return tree_unflatten([func(*row, *more) for row, *more in zip(found, *others, strict=True)], spec)
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], Spec]:

@@ -1,0 +1,16 @@
+"""The module that `torch.compile` returns in PyTorch: here it returns its argument, and this has no instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.nn.modules.module import Module
+
+__all__ = ["OptimizedModule"]
+
+
+class OptimizedModule(Module):
+    """A compiled module: there are none.  Raises TypeError when made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("OptimizedModule: there is nothing to compile to; torch.compile returns modules as they are")
