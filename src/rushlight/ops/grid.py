@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.by_sample import per_sample
-from rushlight.ops.pieces import keep, nothing
+from rushlight.ops.masked import masked_fill
+from rushlight.ops.pieces import keep
 from rushlight.ops.registry import function
 from rushlight.ops.shape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -90,7 +91,9 @@ def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
     spatial = input.shape[2:]
     index = [integers(np.rint(placed(x, s, padding, align)._array)) for x, s in zip(where, spatial, strict=True)]
     # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
-    return corner(input, index, True) + nothing(sum(where)).unsqueeze(1)
+    point = sum(where)
+    zero = masked_fill(point, wrap(np.ones(point.shape, np.bool_)), 0.0)
+    return corner(input, index, True) + zero.unsqueeze(1)
 
 
 def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
