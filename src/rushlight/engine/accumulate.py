@@ -14,7 +14,6 @@ from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
-
 # One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread
 # again, where memory that a gradient is added to is wanted elsewhere first.
 LOCKS = tuple(RLock() for _ in range(64))
