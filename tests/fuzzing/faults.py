@@ -1,7 +1,7 @@
 """Faults to plant in rushlight, each with the kinds of programs that must notice it.
 
-``python -m tests.fuzzing.faults NAME`` plants one and prints the programs that differ, as ``--replay`` takes them,
-and the seconds of processor time that it took.
+``python -m tests.fuzzing.faults NAME SECONDS`` plants one and prints the programs that differ, as ``--replay`` takes them,
+and the seconds of processor time that it took, of which it has so many.
 """
 
 from __future__ import annotations
@@ -61,16 +61,8 @@ def a_version_is_not_counted() -> None:
 def a_broadcast_sum_takes_the_mean() -> None:
     from rushlight.engine import conform
 
-    class Mean:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(np, name)
-
-        class add:
-            @staticmethod
-            def reduce(g: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-                return np.mean(g, axis=axis, dtype=dtype, keepdims=keepdims)
-
-    conform.np = Mean()  # type: ignore[attr-defined]
+    former = conform.add_up
+    conform.add_up = lambda g, axes, *rest: former(g, axes, *rest) / np.prod([g.shape[i] for i in axes])  # type: ignore[assignment]
 
 
 @noticed_by("hooks")
@@ -338,6 +330,30 @@ def a_saved_tensor_is_unpacked_twice() -> None:
     saved.Packed.unpack = lambda self: (former(self), former(self))[1]  # type: ignore[method-assign]
 
 
+@noticed_by("threads")
+def threads_overwrite_gradients_of_each_other() -> None:
+    from contextlib import nullcontext
+
+    from rushlight.engine import accumulate
+
+    accumulate.LOCKS = (nullcontext(),) * 64  # type: ignore[assignment]
+
+
+@noticed_by("threads")
+def a_thread_begins_in_the_mode_of_another() -> None:
+    from rushlight import state
+
+    first = state.modes.__dict__
+    state._Modes.__init__ = lambda self: self.__dict__.update(first)  # type: ignore[misc]
+
+
+@noticed_by("transforms")
+def results_are_detached_with_their_tangents() -> None:
+    from rushlight.func import transform
+
+    transform.out_of_graphs = transform.detached
+
+
 @noticed_by("general")
 def the_fast_path_forgets_a_factor() -> None:
     from rushlight.ops.declare import OPS
@@ -365,8 +381,8 @@ def planted(name: str) -> Any:
     yield FAULTS[name][0]
 
 
-def main(name: str) -> None:
-    """Print programs that differ while the fault is there."""
+def main(name: str, seconds: float) -> None:
+    """Print programs that differ while the fault is there, for so many seconds of processor time."""
     from tools.fuzzing.judging import judge
     from tools.fuzzing.kinds import kind
     from tools.fuzzing.program import Overtime
@@ -375,6 +391,8 @@ def main(name: str) -> None:
     worker = Worker()
     with planted(name) as kinds:
         for number in itertools.count():
+            if time.process_time() > seconds:
+                return
             chosen = kinds[number % len(kinds)]
             try:
                 _, found = worker.differences(kind(chosen), f"planted:{number}")
@@ -385,4 +403,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], float(sys.argv[2]))

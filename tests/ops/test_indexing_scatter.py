@@ -140,7 +140,7 @@ def test_slices_in_place():
     assert t.index_fill_(0, i, 7.0).index_copy_(0, torch.tensor([0]), torch.tensor([1.0])).tolist() == [1.0, 7.0, 0.0]
     assert t.index_reduce_(0, i, torch.tensor([2.0, 3.0]), "prod").tolist() == [1.0, 42.0, 0.0]
     zero = torch.tensor(1.0)
-    assert zero.index_add(0, torch.tensor([0]), torch.tensor([2.0])).item() == 3.0
+    assert zero.index_add(0, torch.tensor([0]), torch.tensor(2.0)).item() == 3.0
     assert (
         zero.index_fill_(0, torch.tensor(0), 5.0).item() == 5.0 and zero.index_select(0, torch.tensor([0])).shape == ()
     )
@@ -239,3 +239,13 @@ def test_sizes_of_zero():
         t.gather(1, torch.zeros(0, 3, dtype=torch.int64)).sum().backward() if shape[0] == 0 else None
         t.masked_select(t.detach() > 0).sum().backward()
         assert t.grad.shape == shape
+
+
+def test_the_source_of_index_add_has_as_many_dimensions_as_the_input():
+    i = torch.tensor([0])
+    for x, source in ((torch.zeros(()), torch.ones(1)), (torch.zeros(1), torch.ones(()))):
+        with pytest.raises(RuntimeError, match=r"source has \d dimensions, expected \d"):
+            x.index_add_(0, i, source)
+        with pytest.raises(RuntimeError, match=r"source has \d dimensions, expected \d"):
+            x.index_reduce_(0, i, source, "prod")
+    assert torch.zeros(()).index_add(0, i, torch.tensor(2.0)).item() == 2.0

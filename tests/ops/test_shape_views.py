@@ -299,3 +299,46 @@ def test_changes_of_strided_memory_reach_their_elements(dtype, step):
         after = whole.copy()
         after[1::step] = want(whole[1::step])
         np.testing.assert_allclose(t.numpy(), after, rtol=1e-6)
+
+
+LAYOUTS = {  # NumPy's results would lie in the order of their operands, or with what an index gives in front
+    "cat": lambda t: torch.cat([t, t], 1),
+    "cat of different layouts": lambda t: torch.cat([t, t.contiguous()]),
+    "cat of a number's dtype": lambda t: torch.cat([t, t.int()], -1),
+    "stack": lambda t: torch.stack([t, t], 2),
+    "stack in front": lambda t: torch.stack([t, t]),
+    "a mask": lambda t: t.contiguous()[:, torch.tensor([True, False, True])],
+    "several indices": lambda t: t.contiguous()[:, [0, 1], [0, 0]],
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_results_that_are_put_together_may_be_viewed(name, grad):
+    t = torch.arange(24.0).view(4, 3, 2).requires_grad_(grad).transpose(0, 2)
+    result = LAYOUTS[name](t)
+    assert result.is_contiguous()
+    np.testing.assert_array_equal(result.detach().view(-1), LAYOUTS[name](t.detach().contiguous()).flatten())
+
+
+def test_images_with_channels_last_stay_so_when_joined():
+    images = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    assert torch.cat([images, images], 1).is_contiguous(memory_format=torch.channels_last)
+    assert torch.cat([images, images.contiguous()], 1).is_contiguous()
+
+
+def test_all_of_a_tensor_is_set_as_the_tensor_itself():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 1
+    y[...] = x * 3
+    assert y.grad_fn.name() != "CopySlices"
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        x[...] = 1.0
+
+
+def test_integers_that_were_copied_from_what_requires_grad_have_no_history():
+    n = torch.zeros(2, dtype=torch.int64)
+    n.copy_(torch.ones(2, requires_grad=True) * 2)
+    assert n.tolist() == [2, 2] and n.grad_fn is None and not n.requires_grad

@@ -18,15 +18,14 @@ ONE_OPERATOR = (
     {"View", "ReshapeAlias", "UnsafeView", "Unflatten", "AsStrided"},
     {"Unsqueeze", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Alias", "Unfold"},
     {"UnsafeSplit", "Split", "Slice"},
-    {"Bmm", "Mm", "Mv", "Dot", "UnsafeView", "MatMul", "View"},
+    {"Bmm", "Mm", "Mv", "Dot", "UnsafeView", "MatMul", "View", "Clone", "Squeeze", "Transpose"},
     {"Pow", "Square"},
     {"Sub", "Rsub", "Add", "AddScaled"},
     {"Copys", "Copy", "CopyInto", "CopySlices"},
     {"Neg", "Div", "ConjPhysical", "Conj"},
     {"DiagonalBackward", "DiagonalZeros"},
     {"RealPart", "Select", "ImagPart"},
-    {"Squeeze", "View"},  # of a product
-    {"CopySlices", "CopyInto", "IndexFill", "IndexCopy", "Fill"},  # a change of a whole tensor by an index
+    {"CopySlices", "CopyInto", "IndexFill", "IndexCopy", "IndexAdd", "Fill"},  # a change of a whole tensor by an index
     {"UnsafeSplitWithSizes", "UnsafeSplit", "Split"},
 )
 
@@ -74,12 +73,22 @@ def values_after_resize(difference: Difference) -> bool:
     return "resize_" in text(difference) and difference.what == "value"
 
 
+def follows_its_base(difference: Difference) -> bool:
+    """Whether a view of what began to require grad by a change of other parts of its memory is taken for a leaf."""
+    if not refused_by(difference, "a leaf Variable that requires grad is being used", by="reference"):
+        return False
+    target = re.search(r"(\w+)(?:\[.*?\])?(?:\.\w+_\(| [-+*/]?= )", statement(difference).split("\n")[-1])
+    made = target and re.search(rf"(?m)^\s*{target[1]} = v\d+[.\[]", text(difference))
+    return bool(made) and f"{target[1]}.requires_grad" not in text(difference)  # type: ignore[index]
+
+
 def several_at_one_place(difference: Difference) -> bool:
     """Whether a change of several elements at one place in memory is refused."""
     several = refused_by(difference, "refers to a single memory location")
     return (
         several
-        and re.search(r"\.(masked_fill|tri[ul]|copy)_\(|index_put_|\] [-+*]?= ", statement(difference)) is not None
+        and re.search(r"\.(masked_fill|index_fill|tri[ul]|copy)_\(|index_put_|\] [-+*]?= ", statement(difference))
+        is not None
     )
 
 
@@ -108,13 +117,16 @@ DECLARED: tuple[Declared, ...] = (
     Declared("elements that `resize_` adds", values_after_resize),
     Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),
     Declared("`masked_fill_`, `index_put_`, `triu_`, `tril_` of expanded tensors", several_at_one_place),
+    Declared("a change in place of a view whose base", follows_its_base),
+    Declared("a second backward through `lerp`", lambda d: refused_by(d, "the graph was freed at LerpBackward")),
+    Declared("`view_as_complex` of an odd offset", lambda d: refused_by(d, "storage_offset divisible", by="reference")),
     Declared(
         "gradient of a leaf whose shape was changed in place",
         lambda d: refused_by(d, "invalid gradient for a leaf: got shape"),
     ),
     Declared(
         "strides of a transposed or expanded tensor without elements",
-        lambda d: refused_by(d, "must be divisible by", "self.stride(-1) must be 1", by="reference"),
+        lambda d: refused_by(d, "be divisible by", "self.stride(-1) must be 1", by="reference"),
     ),
     Declared("names in the graph of views that are changed afterwards", view_name),
     Declared("names in the graph", node_name),

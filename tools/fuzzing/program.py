@@ -22,6 +22,7 @@ DOUBTFUL = (
     "Could this error message be improved",
     "materialize_grads cannot be used when the given input is a GradientEdge",
     "Cannot convert a ZeroTensor to numpy",
+    "ZeroTensors are immutable",
     "Batching rule not implemented for aten::",
 )
 

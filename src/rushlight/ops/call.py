@@ -284,6 +284,8 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
             if level.owns(flat):
                 return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
     mask, edges = edges_of(op, flat) if modes.grad and op.formulas else (0, ())
+    if mask and target._held.dtype.kind in "biu":
+        mask = 0  # what is rounded to integers depends on nothing
     inplace.check(target, bool(mask))
     if not op.one_value:
         check_single_writes(op.name, target._held)

@@ -168,7 +168,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         part[...] = fitting(source, part.shape)
         inplace.written(self, "setitem")
         return
-    part = slice_op(self, found)
+    part = self if index is Ellipsis else slice_op(self, found)
     copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
 
 

@@ -35,7 +35,8 @@ def reading(array: Any, slots: Slots, indices: tuple[Any, ...]) -> Any:
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b":
             return array.take(indices[0], slots.index(0))
-        return array[index_of(slots, indices)]
+        # In C order, also where the indices lie between other dimensions: NumPy then puts them in front.
+        return np.asarray(array[index_of(slots, indices)], order="C")
     except IndexError as error:
         raise explained(error, array.shape, slots, indices) from None
 

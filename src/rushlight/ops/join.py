@@ -10,6 +10,7 @@ from rushlight.ops import observed
 from rushlight.ops.declare import Array, Arrays
 from rushlight.ops.dims import wrap_dim
 from rushlight.ops.fast_views import joined
+from rushlight.ops.formats import channels_last, channels_last_3d, has_format
 from rushlight.ops.outs import moving
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import reshape_op, slice_op
@@ -19,11 +20,40 @@ from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
 
+def in_c_order(arrays: Any) -> bool:
+    """Whether NumPy joins arrays in C order: where all lie so."""
+    return all(a.flags.c_contiguous for a in arrays)
+
+
+def concatenated(arrays: Any, dim: int) -> Any:
+    """Arrays of one dtype one after another, in C order; images with channels last stay so."""
+    if in_c_order(arrays) or all(a.ndim in RANKS and has_format(a, RANKS[a.ndim]) for a in arrays):
+        return np.concatenate(arrays, dim)
+    first = arrays[0].shape
+    if not -len(first) <= dim < len(first) or any(a.ndim != len(first) for a in arrays):
+        return np.concatenate(arrays, dim)  # which says what is wrong
+    shape = list(first)
+    shape[dim] = sum(a.shape[dim] for a in arrays)
+    return np.concatenate(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+
+
+def stacked(arrays: Any, dim: int) -> Any:
+    """Arrays of one shape and dtype side by side along a new dimension, in C order."""
+    shape = list(arrays[0].shape)
+    if in_c_order(arrays) or not -len(shape) - 1 <= dim <= len(shape):
+        return np.stack(arrays, dim)
+    shape.insert(dim if dim >= 0 else dim + len(shape) + 1, len(arrays))
+    return np.stack(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+
+
+RANKS = {4: channels_last, 5: channels_last_3d}
+
+
 @op(ns=None, name="cat", half=None, linear=True, complex_half="moves")
 def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
-    return np.concatenate(shaped, dim) if shaped else tensors[0].copy()
+    return concatenated(shaped, dim) if shaped else tensors[0].copy()
 
 
 @cat_op.grad("tensors")
@@ -41,7 +71,7 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
 @op(ns=None, name="stack", half=None, linear=True, complex_half="moves")
 def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
-    return np.stack(tensors, dim)
+    return stacked(tensors, dim)
 
 
 @stack_op.grad("tensors")
@@ -125,8 +155,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):
         try:
             if special.observing:
-                return observed.joined(cat_op.op, np.concatenate, tensors, arrays, dim)
-            result = np.concatenate(arrays, dim)
+                return observed.joined(cat_op.op, concatenated, tensors, arrays, dim)
+            result = concatenated(arrays, dim)
         except (TypeError, ValueError):
             pass  # the errors are raised below
         else:
@@ -154,8 +184,8 @@ def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     if arrays is not None and axis is None:
         try:
             if special.observing:
-                return observed.joined(stack_op.op, np.stack, tensors, arrays, dim)
-            result = np.stack(arrays, dim)
+                return observed.joined(stack_op.op, stacked, tensors, arrays, dim)
+            result = stacked(arrays, dim)
         except (TypeError, ValueError):
             pass  # the errors are raised below
         else:

@@ -133,7 +133,7 @@ def expanded(w: Writer, name: str) -> tuple[int, ...]:
 
 VIEWS: dict[str, Piece] = {
     "index": lambda w, x: f"{x}[{index(w, x, basic=True)}]",
-    "take": lambda w, x: f"{x}[{index(w, x)}]",
+    "take": lambda w, x: f"{dense(w, x)}[{index(w, x)}]",
     "transpose": lambda w, x: f"{x}.transpose({dim(w, x)}, {dim(w, x)})",
     "permute": lambda w, x: f"{x}.permute({permutation(w, x)})",
     "t": lambda w, x: f"{x}.t()",
@@ -162,7 +162,7 @@ VIEWS: dict[str, Piece] = {
     "view_as": lambda w, x: f"{x}.view_as({x})",
     "expand_as": lambda w, x: f"{x}.expand_as({w.rng.choice(w.tensors())})",
     "dtype": lambda w, x: (
-        f"{x}.view({w.rng.choice(('torch.int64', 'torch.float32', 'torch.complex128', 'torch.float64')[0 if exact(w, x) else 2 :])})"
+        f"{x}.view({w.rng.choice(('torch.int64', 'torch.complex128', 'torch.float64')[0 if exact(w, x) else 2 :])})"
     ),
     "piece": lambda w, x: (
         f"{x}.{w.rng.choice(('split(1', 'chunk(2', 'tensor_split(2', 'unsafe_chunk(2'))}, {dim(w, x)})[{w.rng.choice((0, -1))}]"
@@ -200,8 +200,23 @@ def replaceable(w: Writer, x: str) -> bool:
 
 
 def same_kind(w: Writer, x: str) -> str:
-    """A tensor of the same dtype."""
-    return w.rng.choice([name for name in w.tensors() if value(w, name).dtype == value(w, x).dtype])
+    """A tensor that may lie in the place of another: where its history depends on them, of the same dtype and shape."""
+    tensor = value(w, x)
+    if tensor._is_view() or not tensor.requires_grad:
+        like = [name for name in w.tensors() if not tensor._is_view() and value(w, name).dtype == tensor.dtype]
+    else:
+        like = [name for name in w.tensors() if kind_of(value(w, name)) == kind_of(tensor)]
+    return w.rng.choice(like or [x])
+
+
+def kind_of(tensor: Any) -> tuple[Any, Any]:
+    """Dtype and shape."""
+    return tensor.dtype, tuple(tensor.shape)
+
+
+def viewed(w: Writer, x: str) -> bool:
+    """Whether others are views of the tensor: that it comes to require grad they notice when they are changed, or never."""
+    return len(on_memory_of(w, x)) > 1
 
 
 def smaller_shape(w: Writer, x: str) -> str:
@@ -214,6 +229,24 @@ def other(w: Writer, x: str | None = None) -> str:
     """Another tensor of the program, or a number; none that shares a part of x's memory."""
     names = [name for name in w.tensors() if x is None or apart(value(w, x), value(w, name))]
     return w.rng.choice(names) if names and w.rng.random() < 0.6 else w.rng.choice(NUMBERS[:4])
+
+
+def dense_other(w: Writer) -> str:
+    """Another tensor of the program, contiguous, or a number."""
+    text = other(w)
+    return dense(w, text) if text in w.names else text
+
+
+def on_memory_of(w: Writer, x: str) -> list[str]:
+    """Names of the tensors that share the memory of one, its own among them."""
+    place = value(w, x).untyped_storage().data_ptr()
+    return [name for name in w.tensors() if value(w, name).untyped_storage().data_ptr() == place]
+
+
+def stranger(w: Writer, x: str) -> str:
+    """Another tensor of the program, on other memory, or a copy."""
+    shared, name = on_memory_of(w, x), w.rng.choice(w.tensors())
+    return f"{name}.clone()" if name in shared else name
 
 
 def along(w: Writer, x: str, count: int) -> str:
@@ -243,8 +276,8 @@ CHANGES: dict[str, Piece] = {
     "clamp_": lambda w, x: f"{x}.clamp_({w.rng.choice(('0, 2', 'min=2', 'max=3.'))})",
     "masked_fill_": lambda w, x: f"{x}.masked_fill_({x} {w.rng.choice(('==', '!='))} 2, {w.rng.choice(NUMBERS)})",
     "index_fill_": lambda w, x: f"{x}.index_fill_({along(w, x, 1)}, {w.rng.choice(NUMBERS)})",
-    "index_add_": lambda w, x: f"{x}.index_add_({along(w, x, max(1, size(w, x, 0)))}, {other(w, x)})",
-    "index_copy_": lambda w, x: f"{x}.index_copy_({along(w, x, max(1, size(w, x, 0)))}, {other(w, x)})",
+    "index_add_": lambda w, x: f"{x}.index_add_({along(w, x, max(1, size(w, x, 0)))}, {stranger(w, x)})",
+    "index_copy_": lambda w, x: f"{x}.index_copy_({along(w, x, max(1, size(w, x, 0)))}, {stranger(w, x)})",
     "addcmul_": lambda w, x: f"{x}.addcmul_({other(w, x)}, {other(w, x)}, value=0.5)",
     "lerp_": lambda w, x: f"{x}.lerp_({other(w, x)}, 0.25)",
     "cumsum_": lambda w, x: f"{x}.{w.rng.choice(('cumsum_', 'cumprod_'))}({dim(w, x)})",
@@ -262,7 +295,7 @@ CHANGES: dict[str, Piece] = {
 }
 RARE_CHANGES: dict[str, Piece] = {
     "detach_": lambda w, x: f"{x}.detach_()",
-    "requires_grad_": lambda w, x: f"{x}.requires_grad_({w.rng.choice(('', 'False'))})",
+    "requires_grad_": lambda w, x: f"{x}.requires_grad_({'False' if viewed(w, x) else w.rng.choice(('', 'False'))})",
     "resize_": lambda w, x: f"{x}.resize_({smaller_shape(w, x)})",
     "resize_as_": lambda w, x: (
         f"{x}.resize_as_({w.rng.choice([n for n in w.tensors() if value(w, n).numel() <= value(w, x).numel()])})"
@@ -272,10 +305,8 @@ RARE_CHANGES: dict[str, Piece] = {
         if replaceable(w, x)
         else x
     ),
-    "data =": lambda w, x: (
-        f"{x}.data = {same_kind(w, x)}{w.rng.choice(('', '.detach()', '.clone()'))}" if replaceable(w, x) else x
-    ),
-    "requires_grad =": lambda w, x: f"{x}.requires_grad = {w.rng.choice(('True', 'False'))}",
+    "data =": lambda w, x: f"{x}.data = {same_kind(w, x)}{w.rng.choice(('', '.detach()', '.clone()'))}",
+    "requires_grad =": lambda w, x: f"{x}.requires_grad = {not viewed(w, x) and w.maybe(0.5)}",
     "grad =": lambda w, x: (
         f"{x}.grad = {w.rng.choice(('None', 'torch.ones_like(' + x + ')', w.rng.choice(w.tensors()) + '.clone()'))}"
     ),
@@ -283,25 +314,35 @@ RARE_CHANGES: dict[str, Piece] = {
     "share": lambda w, x: f"{x}.swapaxes_(0, {dim(w, x)})",
 }
 RESULTS: dict[str, Piece] = {
-    "mul": lambda w, x: f"{x} * {other(w)}",
-    "add": lambda w, x: f"{x} + {other(w)}",
-    "div": lambda w, x: f"{x} / {other(w)}",
+    "mul": lambda w, x: f"{x} * {dense_other(w)}",
+    "add": lambda w, x: f"{x} + {dense_other(w)}",
+    "div": lambda w, x: f"{x} / {dense_other(w)}",
     "square": lambda w, x: f"{x} * {x}",
     "unary": lambda w, x: (
         f"{x}.{w.rng.choice(('sin', 'exp', 'square', 'neg', 'abs', 'sigmoid', 'tanh', 'relu', 'sqrt', 'clone'))}()"
     ),
     "pow": lambda w, x: f"{x} ** {w.rng.choice(('2', '3', '1', '0.5'))}",
     "sum": lambda w, x: f"{x}.{w.rng.choice(('sum', 'mean', 'cumsum', 'var', 'softmax'))}({dim(w, x)})",
-    "cat": lambda w, x: f"torch.{w.rng.choice(('cat', 'stack'))}([{x}, {w.rng.choice(w.tensors())}])",
-    "where": lambda w, x: f"torch.where({x} == 2, {x}, {other(w)})",
-    "matmul": lambda w, x: f"{x} @ {w.rng.choice(w.tensors())}",
-    "dot": lambda w, x: f"{x}.mv({w.rng.choice(w.tensors())})",
+    "cat": lambda w, x: f"torch.{w.rng.choice(('cat', 'stack'))}([{x}, {operand(w)}])",
+    "where": lambda w, x: f"torch.where({x} == 2, {x}, {dense_other(w)})",
+    "matmul": lambda w, x: f"{x} @ {operand(w)}",
+    "dot": lambda w, x: f"{x}.mv({operand(w)})",
 }
+
+
+def dense(w: Writer, x: str) -> str:
+    """The name of the tensor, or of a contiguous copy: results of others lie in memory in orders that differ."""
+    return x if value(w, x).is_contiguous() else w.let(f"{x}.contiguous()") or x
+
+
+def operand(w: Writer) -> str:
+    """A tensor of the program."""
+    return dense(w, w.rng.choice(w.tensors()))
 
 
 def pick(w: Writer, table: dict[str, Piece], x: str) -> str:
     """A piece from a table, for the tensor."""
-    return w.rng.choice(list(table.values()))(w, x)
+    return w.rng.choice(list(table.values()))(w, dense(w, x) if table is RESULTS else x)
 
 
 def tensor(w: Writer) -> str:
