@@ -165,3 +165,11 @@ def test_rrelu_draws_from_the_generator() -> None:
     values = -a.numpy()
     assert 0.1 <= values.min() < 0.11 and 0.29 < values.max() <= 0.3
     check_gradients(lambda x: (torch.manual_seed(1), F.rrelu(x, 0.1, 0.3, True))[1], AWAY)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("fn", [torch.nn.functional.elu, torch.selu, torch.celu])
+def test_exponential_units_have_no_curve_at_zero(fn, dtype):
+    x = torch.zeros(1, dtype=dtype, requires_grad=True)
+    (g,) = torch.autograd.grad(fn(x).sum(), x, create_graph=True)
+    assert torch.autograd.grad(g.sum(), x)[0].item() == 0

@@ -127,6 +127,10 @@ def test_no_reflections_give_a_copy():
     assert torch.ormqr(torch.zeros(5, 0), torch.zeros(0), x).data_ptr() != x.data_ptr()
 
 
+def test_a_histogram_of_numbers_too_large_for_bins_beside_them():
+    assert torch.histc(torch.tensor([1e30, 1e30], dtype=torch.float64), 4).tolist() == [0, 0, 2, 0]
+
+
 def test_histograms_have_no_gradient():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     assert not torch.histc(x).requires_grad

@@ -298,6 +298,13 @@ def test_the_slope_of_a_smooth_loss_is_constant_from_its_kink_on(loss):
     assert torch.autograd.grad(g.sum(), x)[0].tolist() == [0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss])
+def test_second_derivatives_beside_a_mask(loss):
+    x = torch.tensor([1.0, 0.5], requires_grad=True)
+    (g,) = torch.autograd.grad(loss(x, torch.tensor([True, False]), reduction="sum"), x, create_graph=True)
+    assert torch.autograd.grad(g.sum(), x)[0].tolist() == pytest.approx([2, 2] if loss is F.mse_loss else [1, 1])
+
+
 @pytest.mark.filterwarnings("ignore:.*Using a target size")
 @pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
 def test_neither_operand_of_a_loss_counts_as_a_number(loss):

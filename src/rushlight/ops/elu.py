@@ -63,8 +63,9 @@ def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -
 
 @elu_op.grad("input", raw=_elu_raw)
 def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    # Finite where it is not chosen: 0 times infinity is NaN in the derivative by g.
-    falling = g * ((ops.clamp(out, max=0) + alpha * scale) * input_scale)
+    # Finite where it is not chosen: 0 times infinity is NaN in the derivative by g. At 0, no slope of the slope.
+    below = ops.where(outside(out, 0.0, math.inf), out, 0.0)
+    falling = g * ((below + alpha * scale) * input_scale)
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
@@ -91,7 +92,8 @@ def _slope_of_input(g: Any, x: Any, alpha: float, scale: float, input_scale: flo
 
 @elu_of_input.grad("input", raw=_of_input_raw)
 def _(g: Any, input: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    falling = ops.exp(ops.clamp(input, max=0) * input_scale) * (alpha * scale * input_scale)
+    below = ops.where(outside(input, 0.0, math.inf), input, 0.0)
+    falling = ops.exp(below * input_scale) * (alpha * scale * input_scale)
     return ops.where(outside(input, -math.inf, 0.0), g * scale, g * falling)
 
 

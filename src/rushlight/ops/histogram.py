@@ -47,7 +47,8 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)
     low, high = limits("torch.histc", flat, min, max)
     inside = flat[(flat >= low) & (flat <= high)]
-    place = ((inside - low) * (bins / (high - low))).astype(np.int64)
+    wide = high - low  # 0 where 1 is below the rounding of what is there, which is then in the middle
+    place = ((inside - low) * (bins / wide)).astype(np.int64) if wide else np.full(inside.shape, bins // 2)
     np.minimum(place, bins - 1, out=place)
     return made(np.bincount(place, minlength=bins).astype(array.dtype))
 

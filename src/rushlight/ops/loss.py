@@ -53,6 +53,8 @@ def alike(name: str, input: Any, target: Any) -> tuple[Any, Any]:
                     "ensure they have the same size.")  # fmt: skip
         if input.dtype is not target.dtype:
             input, target = ops.broadcast_tensors(input, target)
+    if (input.dtype is dtypes.bool) != (target.dtype is dtypes.bool):  # formulas subtract them
+        input, target = (x.to(y.dtype) if x.dtype is dtypes.bool else x for x, y in ((input, target), (target, input)))
     return input, target
 
 
@@ -264,7 +266,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     reduction = reduction_of(reduction)
     check_tensors("huber_loss", input=input, target=target)
-    alike("huber_loss", input, target)
+    input, target = alike("huber_loss", input, target)
     if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     if weight is None:

@@ -184,7 +184,9 @@ def out(w: Writer, chosen: Sample) -> None:
         f"torch.zeros({(1, *shape)}, dtype={dtype})",
         f"torch.zeros((1,), dtype={dtype}).expand({shape})",
         f"torch.zeros({shape}, dtype={dtype}, requires_grad={bool(chosen.inputs)})",
-        "a.detach()" if chosen.name in ELEMENT_BY_ELEMENT else f"torch.ones({shape}, dtype={dtype})",
+        "a.detach()"
+        if chosen.name in ELEMENT_BY_ELEMENT and not any("requires_grad_()" in line for line in chosen.inputs)
+        else f"torch.ones({shape}, dtype={dtype})",
     )
     name = w.let(target, "o")
     if name is not None:
