@@ -153,6 +153,11 @@ def test_what_is_the_same_for_all_samples_has_them_where_out_dims_says(out_dim: 
     same(zero, torch.zeros_like(got))
 
 
+def test_equal_elements_share_the_gradient_of_their_maximum_inside_as_outside() -> None:
+    x = torch.ones(2, 4)
+    same(vmap(torch.func.grad(lambda a: a.max()))(x), x / 4)
+
+
 def test_no_sample_grows_in_place() -> None:
     with pytest.raises(RuntimeError, match=r"output with shape \[\] doesn't match the broadcast shape \[1\]"):
         vmap(lambda a, b: a.clone().mul_(b), (0, None))(randn(1), randn(1))

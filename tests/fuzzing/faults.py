@@ -127,7 +127,8 @@ def a_gradient_is_twice_too_large() -> None:
 def a_conjugate_is_missing() -> None:
     from rushlight.ops import arith
 
-    formula("exp", lambda g, given: g if not np.iscomplexobj(getattr(g, "_array", g)) else arith.conj(g))
+    for name in ("exp", "sin", "mul"):
+        formula(name, lambda g, given: g if not np.iscomplexobj(getattr(g, "_array", g)) else arith.conj(g))
 
 
 @noticed_by("operators", "layers")

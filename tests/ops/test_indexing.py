@@ -186,3 +186,10 @@ def test_assigning_keeps_the_history_of_both():
     out[0] = 7.0
     (out * torch.arange(5.0)).sum().backward()
     assert x.grad.tolist() == [0.0, 3.0, 6.0] and y.grad.tolist() == [12.0, 16.0]
+
+
+def test_an_index_of_an_ellipsis_alone():
+    t = torch.arange(3)
+    for index in (..., (...,)):
+        assert t[index].tolist() == [0, 1, 2] and t[index].data_ptr() == t.data_ptr()
+    assert torch.tensor(2)[...,].item() == 2

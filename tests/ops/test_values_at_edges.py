@@ -57,6 +57,13 @@ def test_the_mean_of_no_complex_numbers_is_nan_in_both_parts():
         assert math.isnan(found.real.item()) and math.isnan(found.imag.item())
 
 
+def test_a_gradient_that_is_no_number_goes_to_the_largest_elements_alone():
+    x = torch.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    for largest in (x.max(), -(-x).min()):
+        (g,) = torch.autograd.grad(largest, x, torch.tensor(nan))
+        same(g, [0, nan, nan])
+
+
 def test_nan_is_left_out_before_a_sum_turns_to_integers():
     assert torch.nansum(torch.tensor([2.5, nan]), dtype=torch.int32).item() == 2
 

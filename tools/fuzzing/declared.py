@@ -87,7 +87,9 @@ def several_at_one_place(difference: Difference) -> bool:
     several = refused_by(difference, "refers to a single memory location")
     return (
         several
-        and re.search(r"\.(masked_fill|index_fill|tri[ul]|copy)_\(|index_put_|\] [-+*]?= ", statement(difference))
+        and re.search(
+            r"\.(masked_fill|index_fill|tri[ul]|copy|conj_physical)_\(|index_put_|\] [-+*]?= ", statement(difference)
+        )
         is not None
     )
 

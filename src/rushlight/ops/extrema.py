@@ -58,9 +58,7 @@ def alike(g: Any, input: Any, out: Any) -> Any:
         isnan = NAMESPACES[""]["isnan"]
         hit = cast((input == out) | (isnan(input) & isnan(out)), raw(g).dtype)
         return g / sum_op(hit, None, False) * hit
-    if not np.isnan(plain(out)):
-        return shared(g, input, out, None, False)
-    hit = np.isnan(raw(input))
+    hit = np.isnan(raw(input)) if np.isnan(plain(out)) else raw(input) == plain(out)
     return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)
 
 

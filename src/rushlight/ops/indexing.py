@@ -37,7 +37,7 @@ def getitem(self: Any, index: Any) -> Any:
         except IndexError:
             pass  # the errors are raised below
         else:
-            op = select_op if kind is int or (kind is tuple and key[-2].__class__ is int) else slice_op
+            op = select_op if kind is int or (kind is tuple and key[-2:-1] and key[-2].__class__ is int) else slice_op
             return made_view(op.op, self, result, (key,))
     parts = index if kind is tuple else (index,)
     basic = basic_index(parts, held(self).shape)

@@ -43,7 +43,9 @@ def draw(w: Writer) -> None:
         if not step(w, bool(optimized), bool(scheduled)):
             break
     if w.maybe(0.3):
-        w.do(f"m2 = {make}.double()\nloaded = str(m2.load_state_dict(m.state_dict()))\nstate = dict(m2.state_dict())")
+        w.do(
+            f"m2 = {make}.to(next(iter(m.parameters()), x).dtype)\nloaded = str(m2.load_state_dict(m.state_dict()))\nstate = dict(m2.state_dict())"
+        )
     if optimized and w.maybe(0.3):
         w.do("o.load_state_dict(o.state_dict())")
         step(w, True, bool(scheduled))
@@ -328,7 +330,7 @@ def optimizer(w: Writer, steady: bool) -> bool:
     groups = (
         "list(m.parameters())"
         if w.maybe(0.8)
-        else "[{'params': [p], 'lr': 0.01 * k} for k, p in enumerate(m.parameters(), 1)]"
+        else "[{'params': [p], 'lr': 0.001 * k} for k, p in enumerate(m.parameters(), 1)]"
     )
     return w.do(f"o = torch.optim.{name}({groups}{table[name]})")
 

@@ -201,12 +201,10 @@ def replaceable(w: Writer, x: str) -> bool:
 
 def same_kind(w: Writer, x: str) -> str:
     """A tensor that may lie in the place of another: where its history depends on them, of the same dtype and shape."""
-    tensor = value(w, x)
-    if tensor._is_view() or not tensor.requires_grad:
-        like = [name for name in w.tensors() if not tensor._is_view() and value(w, name).dtype == tensor.dtype]
-    else:
-        like = [name for name in w.tensors() if kind_of(value(w, name)) == kind_of(tensor)]
-    return w.rng.choice(like or [x])
+    tensor, others = value(w, x), [(name, value(w, name)) for name in w.tensors()]
+    if not tensor.requires_grad:
+        return w.rng.choice([name for name, other in others if other.dtype == tensor.dtype])
+    return w.rng.choice([name for name, other in others if kind_of(other) == kind_of(tensor)])
 
 
 def kind_of(tensor: Any) -> tuple[Any, Any]:
@@ -305,7 +303,9 @@ RARE_CHANGES: dict[str, Piece] = {
         if replaceable(w, x)
         else x
     ),
-    "data =": lambda w, x: f"{x}.data = {same_kind(w, x)}{w.rng.choice(('', '.detach()', '.clone()'))}",
+    "data =": lambda w, x: (
+        x if value(w, x)._is_view() else f"{x}.data = {same_kind(w, x)}{w.rng.choice(('', '.detach()', '.clone()'))}"
+    ),
     "requires_grad =": lambda w, x: f"{x}.requires_grad = {not viewed(w, x) and w.maybe(0.5)}",
     "grad =": lambda w, x: (
         f"{x}.grad = {w.rng.choice(('None', 'torch.ones_like(' + x + ')', w.rng.choice(w.tensors()) + '.clone()'))}"

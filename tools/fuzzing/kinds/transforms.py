@@ -39,7 +39,7 @@ BODIES = (
     "torch.nn.functional.relu(x - 2) * y",
     "x.flip(0) if x.dim() else x",
     "x.var()",
-    "x.max()",
+    "x.amax()",
     "x.sort(dim=-1, stable=True)[0] if x.dim() else x",
     "torch.zeros_like(x).copy_(x * 2)",
     "x.view_as(x).add_(0) if False else x * x.sum()",
@@ -196,5 +196,5 @@ def chained(w: Writer) -> None:
         w.do(f"(({path} * {path}).sum() + x.sum() + y.sum()).backward()")
 
 
-RESULTS_ONLY = ("grad_fn", "version", "storage", "offset", "output_nr", "stride")
+RESULTS_ONLY = ("is_inference", "grad_fn", "version", "storage", "offset", "output_nr", "stride")
 KIND = Kind("transforms", draw, with_torch, RESULTS_ONLY)
