@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import weakref
 from sys import getrefcount
 from typing import Any
@@ -42,6 +44,61 @@ class Storage:
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> Storage:
+        """A storage on the bytes of a file, read when they are needed.
+
+        shared: whether changes go to the file, which is made as long as needed; nbytes: how many, all for 0.  Raises
+        OSError for a file that cannot be opened, RuntimeError for one that is too short.
+        """
+        if shared:
+            os.close(os.open(filename, os.O_RDWR | os.O_CREAT))
+        with open(filename, "r+b" if shared else "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if nbytes > size and shared:
+                file.truncate(nbytes)
+            elif nbytes > size:
+                raise RuntimeError(f"{filename} has {size} bytes, and {nbytes} were asked for")
+            if not (nbytes or size):
+                return cls(np.empty(0, np.uint8))
+            mapped = mmap.mmap(file.fileno(), nbytes or size, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        return cls(np.frombuffer(mapped, np.uint8))
+
+    def untyped(self) -> Storage:
+        """The storage itself."""
+        return self
+
+    @property
+    def _untyped(self) -> Storage:
+        return self
+
+    def bytes(self) -> Any:
+        """The bytes as an array on this memory.  uint8 (nbytes)"""
+        return self.root.reshape(-1, order="A").view(np.uint8)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A byte, or for a slice the storage of a part of the bytes, on the same memory."""
+        found = self.bytes()[index]
+        if not isinstance(index, slice):
+            return int(found)
+        if index.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+        # From a buffer: an array's own slice would lead back to the whole.
+        return Storage(np.frombuffer(memoryview(found), np.uint8) if found.size else np.empty(0, np.uint8))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        settle(self.root)
+        self.bytes()[index] = value
+
+    def tolist(self) -> list[int]:
+        """The bytes."""
+        return list(map(int, self.bytes()))
+
+    def fill_(self, value: int) -> Storage:
+        """Set every byte."""
+        self[:] = value
+        return self
 
     def clone(self) -> Storage:
         """A storage on a copy of the bytes."""

@@ -11,7 +11,7 @@ from rushlight.ops.data import array_from, convert
 from rushlight.ops.interchange import imported
 from rushlight.ops.options import check_options, made, numpy_dtype
 from rushlight.ops.registry import function
-from rushlight.storage import expose
+from rushlight.storage import Storage, expose
 from rushlight.tensor import Tensor, wrap
 
 
@@ -61,7 +61,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 @function()
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool | None = None) -> Tensor:  # fmt: skip
-    """`obj` (tensor, array, DLPack or buffer object, nested sequence) as a tensor, sharing memory where it can.
+    """`obj` (tensor, array, storage, DLPack or buffer object, nested sequence) as a tensor, sharing memory where it can.
 
     copy: True always copies; False raises ValueError where a copy would be needed; None copies where needed.
     requires_grad: False takes a tensor out of its graph; unless it is given, a tensor that requires grad stays in it, with a
@@ -109,6 +109,8 @@ def sharing(obj: Any, dtype: Any) -> Any:
         return obj
     if isinstance(obj, np.ndarray):
         return from_numpy(obj)
+    if isinstance(obj, Storage):
+        return wrap(obj.bytes())
     if isinstance(obj, np.generic):
         return None
     if hasattr(obj, "__dlpack__"):
