@@ -70,7 +70,7 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "fx"})  # fmt: skip
+                    "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.
@@ -83,6 +83,8 @@ _FUNCTIONS |= dict.fromkeys(
      "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled"),
     "rushlight.amp",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"),
+                            "rushlight.compat.placeholders")  # fmt: skip
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from urllib.parse import urlparse
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
+# The first digits of a file's hash, in its name: resnet18-f37072fd.pth
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _chosen: Path | None = None
 
 

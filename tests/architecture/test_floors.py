@@ -20,7 +20,7 @@ FLOORS = {
     5: "ops",
     6: "autograd distributions fft func linalg signal special",
     7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
-    8: "_C _dynamo distributed fx jit memory multiprocessing serialization testing",
+    8: "_C _dynamo ao distributed fx onnx jit memory multiprocessing serialization testing",
     9: "cli compat compiler datasets hub models",
     10: "__init__ __main__",
 }
@@ -53,6 +53,7 @@ NEIGHBOURS = {
     ("cli", "compat"): "run resolves torch to this package",
     ("compiler", "compat"): "torch.compiler.compile is torch.compile",
     ("compat", "models"): "torchvision.models is rushlight.models",
+    ("compat", "hub"): "torch.utils.model_zoo is an older name of it",
 }
 
 # Imports that go up on purpose: (file, imported room): why.

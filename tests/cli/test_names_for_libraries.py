@@ -6,6 +6,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import _C, _dynamo
+from rushlight.compat import model_zoo
 from rushlight.utils import _pytree as pytree
 
 
@@ -38,6 +39,34 @@ def test_nothing_is_compiled() -> None:
     assert not isinstance(torch.compile(torch.nn.Linear(1, 1)), _dynamo.OptimizedModule)
     with pytest.raises(TypeError, match="nothing to compile to"):
         _dynamo.OptimizedModule()
+
+
+@pytest.mark.parametrize(
+    "name", ["SymInt", "SymBool", "SymFloat", "Stream", "Event", "PyTorchFileReader", "PyTorchFileWriter"]
+)
+def test_classes_that_nothing_is_an_instance_of(name: str) -> None:
+    kind = getattr(torch, name)
+    assert not isinstance(torch.ones(1).size(0), kind) and not isinstance(True, kind)
+    with pytest.raises(RuntimeError, match=f"torch.{name}: "):
+        kind()
+
+
+def test_nothing_is_exported_to_onnx() -> None:
+    onnx = torch.onnx
+    assert (
+        onnx.symbolic_helper.parse_args("v", "i")(test_graphs_of_cuda_are_named_alone)
+        is test_graphs_of_cuda_are_named_alone
+    )
+    onnx.register_custom_op_symbolic("tests::op", print, 11)
+    assert not onnx.is_in_onnx_export() and onnx.TensorProtoDataType.INT64 == 7
+    with pytest.raises(NotImplementedError, match=r"rushlight exports no ONNX; save model.state_dict\(\)"):
+        onnx.export(None, None, "model.onnx")
+
+
+def test_graphs_of_cuda_are_named_alone() -> None:
+    with pytest.raises(RuntimeError, match="there is no GPU"):
+        torch.cuda.CUDAGraph()
+    assert model_zoo.load_url is torch.hub.load_state_dict_from_url and model_zoo.tqdm([1]) == [1]
 
 
 @pytest.fixture

@@ -98,6 +98,13 @@ def test_gradients_are_transposed(images) -> None:
         assert back.shape == shape and torch.allclose((g * result).sum(), (back * images).sum())
 
 
+def test_no_regions(images) -> None:
+    none, shape = ROIS[:0], tuple(images.shape)
+    assert operators.roi_align(images, none, 1.0, P, Q, 2, True).shape == (0, 12, P, Q)
+    back = operators._roi_align_backward(torch.zeros(0, 12, P, Q, dtype=torch.float64), none, 1.0, P, Q, *shape, 2, True)
+    assert back.shape == shape and not back.any()
+
+
 def taps(image, weight, moved, mask, place: tuple[int, int], stride: int, pad: int, dilation: int):
     """One output of a deformed convolution of one group, by its definition."""
     total, kernel = 0.0, weight.shape[1:]

@@ -176,6 +176,22 @@ def test_code_that_runs_alone() -> None:
     assert "dtype" not in traced.code and "torch_float64" in traced.code
 
 
+def test_modules_of_two_graphs_copy_what_both_name(net) -> None:
+    graph = fx.Tracer().trace(net)
+
+    class Dual(fx.GraphModule):
+        def __init__(self, root, graph):
+            super(fx.GraphModule, self).__init__()
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module"):
+                    fx.graph_module._copy_attr(root, self, node.target)
+            self.graph = graph
+
+    x = torch.rand(6, 4)
+    assert same(Dual(net, graph)(x), net(x))
+    assert fx.graph_module._CodeOnlyModule({**vars(net)}).scale is net.scale
+
+
 def test_submodules_nobody_uses() -> None:
     traced = fx.symbolic_trace(nn.Sequential(nn.Linear(1, 1), nn.ReLU()))
     assert traced.add_submodule("more.inner", nn.Tanh()) and isinstance(traced.more.inner, nn.Tanh)

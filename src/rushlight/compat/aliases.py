@@ -8,6 +8,7 @@ ALIASES = {
     "torchvision": "rushlight.compat.torchvision",
     "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
+    "torch.utils.model_zoo": "rushlight.compat.model_zoo",
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
     "torch.fx._symbolic_trace": "rushlight.fx.tracer",

@@ -181,7 +181,10 @@ def transposed(forward: Callable[[Tensor], Tensor], shape: tuple[int, ...], grad
     """The gradient of the input of a function that is linear in it."""
     with torch.enable_grad():
         input = torch.zeros(shape, dtype=grad.dtype, requires_grad=True)
-        (found,) = torch.autograd.grad(forward(input), input, grad)
+        result = forward(input)
+        if not result.requires_grad:  # no region, and so nothing that depends on the input
+            return input.detach()
+        (found,) = torch.autograd.grad(result, input, grad)
     return found
 
 

@@ -172,8 +172,10 @@ def _memory(name: str, otherwise: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "memory":
-        raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
     import importlib
 
-    return importlib.import_module("rushlight.memory.cuda")
+    if name not in ("memory", "CUDAGraph"):
+        raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
+    if name == "memory":
+        return importlib.import_module("rushlight.memory.cuda")
+    return importlib.import_module("rushlight.compat.placeholders").CUDAGraph

@@ -15,6 +15,7 @@ from rushlight.tensor import Tensor
 __all__ = ["GraphModule"]
 
 _number = itertools.count()
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of `meta`, in PyTorch; libraries import its name
 
 
 class GraphModule(Module):
@@ -182,6 +183,19 @@ def _take(module: GraphModule, target: str, root: Any) -> None:
         owner.add_module(last, value)
     else:
         setattr(owner, last, value)
+
+
+def _copy_attr(from_module: Module, to_module: Any, target: str) -> None:
+    """Give a module what lies at a path of another: libraries that derive from `GraphModule` call it so."""
+    _take(to_module, target, from_module)
+
+
+class _CodeOnlyModule(Module):
+    """A module with the attributes of another and nothing else: what libraries copy a `GraphModule` by."""
+
+    def __init__(self, body: dict[str, Any]):
+        super().__init__()
+        self.__dict__ = body
 
 
 def _owner(root: Any, target: str) -> Any:

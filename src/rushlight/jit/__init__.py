@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore",
+__all__ = ["Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "freeze", "ignore",
            "interface", "is_scripting", "is_tracing", "load", "optimize_for_inference", "save", "script",
            "script_if_tracing", "script_method", "trace", "trace_module", "unused"]  # fmt: skip
 
@@ -70,6 +70,13 @@ def trace_module(mod: Thing, inputs: Any, *args: Any, **options: Any) -> Thing:
 def script_if_tracing(fn: Thing) -> Thing:
     """`fn` as it is: nothing is ever traced."""
     return fn
+
+
+_script_if_tracing = _overload = _overload_method = script_if_tracing
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of while it traces for TorchScript: nothing is traced here."""
 
 
 def script_method(fn: Thing) -> Thing:

@@ -1,0 +1,43 @@
+"""``torch.ao.quantization``: models may have stubs for it, which pass on what they get; quantizing is refused."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rushlight.nn.modules.module import Module
+
+__all__ = ["DeQuantStub", "QuantStub", "convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat", "quantize",
+           "quantize_dynamic"]  # fmt: skip
+
+
+class QuantStub(Module):
+    """Where a model would be quantized: passes on what it gets.  (*) -> (*)"""
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Any) -> Any:
+        """`x` as it is."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Where a model would be quantized no more: passes on what it gets.  (*) -> (*)"""
+
+
+def _refused(name: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"torch.ao.quantization.{name}: there are no quantized tensors; bfloat16 halves the memory of a model"
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Refused: raises NotImplementedError."
+    return function
+
+
+convert, fuse_modules, fuse_modules_qat, prepare, prepare_qat, quantize, quantize_dynamic = map(
+    _refused, ("convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat", "quantize", "quantize_dynamic")
+)

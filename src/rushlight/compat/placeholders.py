@@ -1,0 +1,64 @@
+"""Classes of PyTorch that libraries name, in annotations and `isinstance`, and that nothing is an instance of here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["CUDAGraph", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"]
+
+
+class _Absent:
+    """A class without instances.  Raises RuntimeError when one is made."""
+
+    why = ""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"torch.{type(self).__name__}: {self.why}")
+
+
+class SymInt(_Absent):
+    """A size that a compiler does not know yet."""
+
+    why = "sizes are numbers here: nothing is compiled ahead of them"
+
+
+class SymFloat(_Absent):
+    """A number that a compiler does not know yet."""
+
+    why = SymInt.why
+
+
+class SymBool(_Absent):
+    """A condition that a compiler does not know yet."""
+
+    why = SymInt.why
+
+
+class Stream(_Absent):
+    """A queue of an accelerator."""
+
+    why = "there is no accelerator whose work could wait in a stream"
+
+
+class Event(_Absent):
+    """A moment in a queue of an accelerator."""
+
+    why = "there is no accelerator; time.perf_counter() measures what runs on the CPU"
+
+
+class CUDAGraph(_Absent):
+    """Work of a GPU that is recorded and run again."""
+
+    why = "there is no GPU"
+
+
+class PyTorchFileReader(_Absent):
+    """Reads the parts of a file that `torch.save` wrote."""
+
+    why = "torch.load reads such files, with mmap=True without loading what is not looked at"
+
+
+class PyTorchFileWriter(_Absent):
+    """Writes the parts of a file of `torch.save`."""
+
+    why = "torch.save writes such files"
