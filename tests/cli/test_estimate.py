@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rushlight import cli, memory, models, optim
+from rushlight import cli, devices, memory, models, optim
 from rushlight.compat import imports
 
 NETS = """
@@ -26,8 +26,11 @@ if __name__ == "__main__":
 @pytest.fixture(autouse=True)
 def _torch_is_not_resolved_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(devices, "instead_of_cuda", devices.instead_of_cuda)
+    aside = {name: sys.modules.pop(name) for name in list(sys.modules) if imports.real_name(name)}
     yield
     imports.uninstall()
+    sys.modules.update(aside)  # PyTorch, which other tests compare with, cannot be imported twice
 
 
 def figures(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> dict[str, object]:
