@@ -101,7 +101,9 @@ def test_gradients_are_transposed(images) -> None:
 def test_no_regions(images) -> None:
     none, shape = ROIS[:0], tuple(images.shape)
     assert operators.roi_align(images, none, 1.0, P, Q, 2, True).shape == (0, 12, P, Q)
-    back = operators._roi_align_backward(torch.zeros(0, 12, P, Q, dtype=torch.float64), none, 1.0, P, Q, *shape, 2, True)
+    back = operators._roi_align_backward(
+        torch.zeros(0, 12, P, Q, dtype=torch.float64), none, 1.0, P, Q, *shape, 2, True
+    )
     assert back.shape == shape and not back.any()
 
 
