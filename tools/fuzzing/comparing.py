@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .observing import Plain, Seen, observe
-from .precision import as_good, noise, shaken, truth
+from .precision import as_good, noise, rounding, shaken, truth
 from .program import Execution, Raised, Side, run
 
 # Relative tolerance by dtype; the absolute one is the same of the largest finite element, and of 1.
@@ -195,7 +195,7 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
             judges = judges or {"right": truth(statements, reference), "moved": shaken(statements, reference)}
             sides, tolerance = (difference.reference, difference.subject), difference.tolerance
             right, moved = (judges[name].get(difference.where) for name in ("right", "moved"))
-            if right is not None and as_good(right, *sides, tolerance):
+            if right is not None and as_good(right, *sides, max(tolerance, rounding(statements))):
                 continue
             if moved is not None and noise(moved, *sides, tolerance):
                 continue

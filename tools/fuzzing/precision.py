@@ -50,6 +50,11 @@ def noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> b
         return bool(np.nanmax(apart) <= TIMES * np.nanmax(growth) + tolerance * largest)
 
 
+def rounding(statements: list[str]) -> float:
+    """The relative rounding of what the program may compute in float32 and give back in float64; 0 where it does not."""
+    return 1e-6 if re.search(r"\.float\(\)|float32|complex64", "\n".join(statements)) else 0.0
+
+
 def widened(text: str) -> str:
     """The statement in double precision; the numbers it begins with stay what the smaller dtype makes of them."""
     low = "|".join(LOW)
