@@ -174,3 +174,12 @@ EMPTY = {
 def test_functions_without_results_are_refused(name, output):
     with pytest.raises(RuntimeError, match="Expected f to be a function that has non-empty output"):
         EMPTY[name](lambda x: output)
+
+
+@pytest.mark.parametrize("f", [lambda a: a.prod(), lambda a: a.sum(), lambda a: a.max(), lambda a: a + 1])
+def test_the_tangent_that_is_given_back_is_not_the_one_given(f):
+    t = torch.tensor([5.0], requires_grad=True)
+    with torch.no_grad():
+        found = jvp(f, (torch.tensor([2.0]),), (t,))[1]
+        found.zero_()
+    assert t.item() == 5.0 and not found.requires_grad

@@ -25,7 +25,15 @@ ONE_OPERATOR = (
     {"Neg", "Div", "ConjPhysical", "Conj"},
     {"DiagonalBackward", "DiagonalZeros"},
     {"RealPart", "Select", "ImagPart"},
-    {"CopySlices", "CopyInto", "IndexFill", "IndexCopy", "IndexAdd", "Fill"},  # a change of a whole tensor by an index
+    {
+        "CopySlices",
+        "CopyInto",
+        "IndexFill",
+        "IndexCopy",
+        "IndexAdd",
+        "IndexPut",
+        "Fill",
+    },  # a change of a whole tensor by an index
     {"UnsafeSplitWithSizes", "UnsafeSplit", "Split"},
 )
 
@@ -59,7 +67,9 @@ def independent(difference: Difference) -> bool:
 
     That it does not depend is seen from the gradients, which are compared.
     """
-    told = difference.what in ("requires_grad", "is_leaf") and re.search(r"torch\.func\.|unpack_dual", text(difference))
+    told = difference.what in ("requires_grad", "is_leaf") and re.search(
+        r"torch\.(autograd\.)?func|unpack_dual", text(difference)
+    )
     return bool(told) and difference.subject is (difference.what == "is_leaf")
 
 
