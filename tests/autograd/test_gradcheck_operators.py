@@ -51,6 +51,7 @@ MORE = [
     "L.eigh(p).eigenvectors.abs()", "L.svd(q).U.abs()", "L.qr(q).Q", "L.eig(p).eigenvectors.abs()", "L.solve_triangular(q.tril(), q, upper=False)",
     "L.lstsq(a, b[:3]).solution", "L.lstsq(a.mT, c).residuals", "x.clone().mul_(y)", "x.clone()[0].mul_(y[0])", "x.dist(y)",
     "x.index_put((r % 2,), y[:1].expand(4, 3, 4), accumulate=True)", "x.log_softmax(1)", "F.pad(x, (1, 1), mode='replicate')",
+    "T.std_mean(x, 1)", *(f"x.clone().{name}_(y)" for name in ("eq", "ne", "lt", "le", "gt", "ge")),
     "T.cumulative_trapezoid(x, dim=1)", "X.ihfft(x)", "X.rfft2(x)", "X.irfft2(T.complex(x, y))", "L.vector_norm(x, 0.5)",
     "F.conv_transpose1d(x, c[:3, :, None].expand(3, 3, 2))", "F.adaptive_max_pool1d(x, 2)", "F.max_pool3d(h[None], 2)",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.memory import pages
 from rushlight.memory.pages import Page, whole
 from rushlight.nn.parameter import Parameter
+from rushlight.overrides.protocol import switched_off
 from rushlight.signs import signed
 from rushlight.storage import Counted, Storage, storage_of
 from rushlight.tensor import Tensor
@@ -118,6 +119,7 @@ class _Paged:
         Tensor.data.fset(self, value)  # type: ignore[attr-defined]
 
 
+@switched_off
 class PagedTensor(_Paged, Tensor):
     """A tensor whose array may be on disk."""
 
@@ -131,6 +133,7 @@ class PagedTensor(_Paged, Tensor):
         return on_page_too(_deepcopy(self, memo), self)
 
 
+@switched_off
 class PagedParameter(_Paged, Parameter):
     """A parameter whose array may be on disk."""
 

@@ -327,7 +327,7 @@ def nan_to_num(be: Any, input: Array, nan: float | None = None, posinf: float | 
     input: (*) -> (*)
 
     >>> import rushlight as torch
-    >>> torch.nan_to_num(torch.tensor([float("nan"), 1.0]), nan=-1.0)
+    >>> torch.nan_to_num(torch.tensor([torch.nan, 1.0]), nan=-1.0)
     tensor([-1.,  1.])
     """
     if input.dtype.kind in "biu":

@@ -51,6 +51,9 @@ class CausalBias(Tensor):
             warn("causal_lower_right: the first queries may look at no key where seq_len_q > seq_len_kv, and attend to "
                           "nothing")  # fmt: skip
 
+    def __repr__(self, **_: Any) -> str:
+        return repr(self.as_subclass(Tensor)).replace("tensor", "CausalBias", 1)
+
 
 def causal_upper_left(*size: int) -> CausalBias:
     """Query i may look at keys 0 to i.  size: two numbers.  Raises AssertionError for others."""
