@@ -22,7 +22,7 @@ IN_PIECES = (
     r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin|polar|stft|real|imag"
 )
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
-NO_KERNEL = ("not implemented for", "xpected a floating point", "expected a tensor of", "must have a floating-point dtype",
+NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
              "only supported for float32 and float64", "expected both inputs to be float32",
              "Bool input is not supported")  # fmt: skip
 
@@ -80,7 +80,10 @@ def zero_slope(difference: Difference) -> bool:
 def without_kernel(difference: Difference) -> bool:
     """Whether a dtype is refused of which PyTorch looks at no element."""
     nothing = (
-        re.search(r"\[\]|\(0,|, 0[,)]|tensor\([^\[]|histogram|bilinear|soft_margin_loss|pow\(", text(difference))
+        re.search(
+            r"\[\]|\(0,|, 0[,)]|tensor\([^\[]|histogram|bilinear|soft_margin_loss|masked\.median|pow\(",
+            text(difference),
+        )
         is not None
     )
     return nothing and refused_by(difference, *NO_KERNEL)
@@ -151,7 +154,10 @@ OPERATORS: tuple[Declared, ...] = (
         "`masked_fill_`, `index_put_` of expanded tensors",
         lambda d: ").expand(" in text(d) and refused_by(d, "single memory location"),
     ),
-    Declared("forward mode of `fmax` and `fmin` where both are equal", of("fmax|fmin")),
+    Declared(
+        "forward mode of `fmax`, `fmin` and `clamp` where both are equal",
+        lambda d: d.where.startswith("t") and of("fmax|fmin|clamp|clamp_min|clamp_max|clip")(d),
+    ),
     Declared("gradient of `hardsigmoid`", partial(nearly, 1e-7, "[Hh]ardsigmoid")),
     Declared(
         "gradient of `digamma` at its poles",
@@ -192,6 +198,9 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("forward mode of `logcumsumexp`", lambda d: d.where.startswith("t") and of("logcumsumexp")(d)),
     Declared("forward mode of `cumprod` at infinity", lambda d: d.where.startswith("t") and beyond("cumprod", d)),
     Declared("running statistics where", lambda d: d.where.startswith("a") and of("instance_norm")(d)),
+    Declared("gradient of `polar` by negative", of("polar")),
+    Declared("gradient of `logit` at -0", lambda d: "-0.0" in text(d) and of("logit")(d)),
+    Declared("comparisons in place of integers", of("eq_|ne_|lt_|le_|gt_|ge_", ("requires_grad", "is_leaf"))),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
     Declared("`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d)),
     Declared("dtypes that an operator does not compute with", without_kernel),
@@ -214,7 +223,7 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared(
         "slopes of NaN",
-        lambda d: "nan" in text(d) and of("clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax")(d),
+        lambda d: "nan" in text(d) and of("clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i1|i1e")(d),
     ),
     Declared("`pow` at 0", partial(beyond, "pow|float_power")),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),

@@ -161,6 +161,6 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     return _histogramdd(
         hist,
         tuple(
-            b if isinstance(b, Tensor) else computed("histogramdd", input, e) for b, e in zip(each, edges, strict=True)
+            b if isinstance(b, Tensor) else computed("histogramdd", source, e) for b, e in zip(each, edges, strict=True)
         ),
     )

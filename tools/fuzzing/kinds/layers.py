@@ -340,8 +340,8 @@ def scheduler(w: Writer) -> bool:
     s = "torch.optim.lr_scheduler"
     return w.do("c = " + w.one(
         f"{s}.StepLR(o, 2{pick(w, gamma=('0.5',))})", f"{s}.ExponentialLR(o, 0.5)", f"{s}.CosineAnnealingLR(o, 3{pick(w, eta_min=('0.01',))})",
-        f"{s}.OneCycleLR(o, 0.5, total_steps=5{pick(w, anneal_strategy=(repr('linear'),), three_phase=FLAGS)})",
-        f"{s}.CyclicLR(o, 0.01, 0.5, step_size_up=2, cycle_momentum=False, mode={w.one(repr('triangular'), repr('triangular2'), repr('exp_range'))}, gamma=0.9)",
+        f"{s}.OneCycleLR(o, 0.05, total_steps=5{pick(w, anneal_strategy=(repr('linear'),), three_phase=FLAGS)})",
+        f"{s}.CyclicLR(o, 0.01, 0.05, step_size_up=2, cycle_momentum=False, mode={w.one(repr('triangular'), repr('triangular2'), repr('exp_range'))}, gamma=0.9)",
         f"{s}.ReduceLROnPlateau(o, patience=0{pick(w, factor=('0.5',), threshold=('0.1',))})", f"{s}.LinearLR(o, 0.1, 1., 3)",
         f"{s}.PolynomialLR(o, 3, 2.)", f"{s}.MultiStepLR(o, [1, 2], 0.5)", f"{s}.CosineAnnealingWarmRestarts(o, 2{pick(w, T_mult=('2',))})",
         f"{s}.ConstantLR(o, 0.5, 2)", f"{s}.LambdaLR(o, lambda n: 1 / (n + 1))", f"{s}.MultiplicativeLR(o, lambda n: 0.9)",
