@@ -59,7 +59,7 @@ REAL = {"F.prelu(x - 0.5, s)", "F.prelu(x - 0.5, T.stack([s, s * 2, s * 3]))", "
 # Random, without a derivative by intent, in calls of APART, or recorded first in third derivatives.
 UNREACHED = {"binomial", "normal", "poisson", "random_", "nextafter", "no_gradient", "igammac", "opaque", "rrelu_with_noise",
              "dropout_backward", "scaled", "ctc_loss", "ctc_loss_backward", "as_strided_read", "pool_gather_op",
-             "take_rows", "log_standard_gamma", "log_gamma_slope"}  # fmt: skip
+             "take_rows", "log_standard_gamma", "log_gamma_slope", "von_mises"}  # fmt: skip
 HERMITIAN = "p"  # must stay so while it is varied
 
 

@@ -174,6 +174,12 @@ def test_complex(call: str) -> None:
     attempt(call, "complex128")
 
 
+# Random ones, those in functions that run sample after sample, and those of distributions, which are loaded later.
+UNREACHED = {"alias", "binomial", "conj", "dropout_backward", "embedding_bag", "embedding_bag_max", "first_of", "log_gamma_slope",
+             "log_standard_gamma", "native_dropout", "neg_view", "no_gradient", "opaque", "pool_gather_op", "put_rows",
+             "random_", "resample_bytes", "take_rows", "von_mises"}  # fmt: skip
+
+
 def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
 
@@ -197,8 +203,7 @@ def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
                 vmap(inner, dims, randomness="different")(*arguments(arrays, dims and (True,) * len(arrays), 0))
             except Exception:
                 continue
-    missed = sorted(set(OPS) - seen)
-    assert len(missed) <= len(OPS) // 20, missed  # random ones, and those in functions that run sample after sample
+    assert set(OPS) - seen <= UNREACHED, set(OPS) - seen - UNREACHED
 
 
 @pytest.mark.parametrize("call", CALLS)
