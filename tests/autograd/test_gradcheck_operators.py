@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.func.vmap_calls import CALLS
+from tools.calls import CALLS
 
 import rushlight as T
 from rushlight.ops import call as calling

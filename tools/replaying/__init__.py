@@ -1,0 +1,1 @@
+"""What `tools/replay.py` runs and writes down; its modules are used by that tool alone."""
