@@ -11,7 +11,7 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
 from rushlight.ops.named import linalg, named
 
-__all__ = ["FORMS", "MultivariateNormal", "factor_of", "half_log_det", "squared_mahalanobis"]
+__all__ = ["FORMS", "MultivariateNormal", "OfCovariance", "factor_of", "half_log_det", "squared_mahalanobis"]
 
 FORMS = ("covariance_matrix", "precision_matrix", "scale_tril")
 
@@ -44,7 +44,47 @@ def _factor_of_inverse(precision: Any) -> Any:
     return linalg.solve_triangular(lower, unit.expand(precision.shape), upper=False)
 
 
-class MultivariateNormal(Distribution):
+class OfCovariance:
+    """What distributions share that are given by one of three forms of an n x n matrix, here called the covariance.
+
+    They compute with `_unbroadcasted_scale_tril`; the form that was given, and those that were asked for, are attributes.
+    """
+
+    _batch_shape: Any
+    _event_shape: Any
+    _unbroadcasted_scale_tril: Any
+
+    def _take(self, name: str, matrix: Any, batch: Any) -> None:
+        self.__dict__[name] = matrix.expand((*batch, -1, -1))
+
+    def _take_from(self, other: Any, batch: Sequence[int]) -> None:
+        """The matrices of `other`, expanded."""
+        self._unbroadcasted_scale_tril = other._unbroadcasted_scale_tril
+        for name in FORMS:
+            if name in other.__dict__:
+                self._take(name, other.__dict__[name], batch)
+
+    def _whole(self, matrix: Any) -> Any:
+        return matrix.expand((*self._batch_shape, -1, -1))
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The lower triangular L with covariance L L^T.  (*batch, n, n)"""
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        """(*batch, n, n)"""
+        factor = self._unbroadcasted_scale_tril
+        return self._whole(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance.  (*batch, n, n)"""
+        return self._whole(named.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(OfCovariance, Distribution):
     """Normal vectors of mean `loc`, by exactly one of covariance, precision and the covariance's Cholesky factor.
 
     loc: (*batch, n); the matrices: (*batch, n, n). The factor is what is computed with, and the quickest to give.
@@ -73,7 +113,7 @@ class MultivariateNormal(Distribution):
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = named.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        self.__dict__[name] = matrix.expand((*batch, -1, -1))
+        self._take(name, matrix, batch)
         self.loc = loc.expand((*batch, -1))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
@@ -81,30 +121,8 @@ class MultivariateNormal(Distribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         new = self._get_checked_instance(MultivariateNormal, _instance)
         new.loc = self.loc.expand((*batch_shape, -1))
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        for name in FORMS:
-            if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand((*batch_shape, -1, -1))
+        new._take_from(self, batch_shape)
         return self._finished(new, batch_shape)
-
-    def _whole(self, matrix: Any) -> Any:
-        return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower triangular L with covariance L L^T.  (*batch, n, n)"""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """(*batch, n, n)"""
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the covariance.  (*batch, n, n)"""
-        return self._whole(named.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 from rushlight.caller import warn
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.multivariate_normal import FORMS, factor_of, half_log_det
-from rushlight.distributions.utils import lazy_property
+from rushlight.distributions.multivariate_normal import FORMS, OfCovariance, factor_of, half_log_det
 from rushlight.ops.gamma_sample import log_standard_gamma
 from rushlight.ops.named import linalg, named
 from rushlight.size import Size
@@ -19,7 +18,7 @@ from rushlight.size import Size
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """The sum of `df` products x x^T of normal vectors of one covariance V; `df` may be any number over n - 1.
 
     df: a number or (*batch); exactly one of covariance, precision and the covariance's Cholesky factor: (*batch, n, n).
@@ -41,7 +40,8 @@ class Wishart(ExponentialFamily):
         if bool((count < n).any()):
             warn(f"Wishart: df={df} is below {n}, the rows of a sample: samples may be singular to the last digit; "
                           "take a larger df, or a wider dtype")  # fmt: skip
-        self.df, self.__dict__[name] = count.expand(batch), matrix.expand((*batch, -1, -1))
+        self.df = count.expand(batch)
+        self._take(name, matrix, batch)
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
@@ -55,30 +55,8 @@ class Wishart(ExponentialFamily):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         new = self._get_checked_instance(Wishart, _instance)
         new.df = self.df.expand(batch_shape)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        for name in FORMS:
-            if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand((*batch_shape, -1, -1))
+        new._take_from(self, batch_shape)
         return self._finished(new, batch_shape)
-
-    def _whole(self, matrix: Any) -> Any:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower triangular L with V = L L^T.  (*batch, n, n)"""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """V.  (*batch, n, n)"""
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of V.  (*batch, n, n)"""
-        return self._whole(named.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:

@@ -25,6 +25,7 @@ from rushlight.state import Setting, modes, restore_scoped, scoped, special
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
+NOTHING = nullcontext()
 
 
 class Run:
@@ -66,7 +67,7 @@ class Run:
         try:
             with (
                 Setting("grad", self.create and self.record),
-                DisableTorchFunctionSubclass() if self.create else nullcontext(),
+                DisableTorchFunctionSubclass() if self.create else NOTHING,
             ):
                 for edge, _ in roots:
                     if isinstance(edge, Tensor) and edge in records and records[edge][0] == 0:
@@ -126,7 +127,8 @@ class Run:
             grads = [None] * len(edges) if grads is None else grads if grads.__class__ is list else list(grads)
             plan = node.plan
             if plan is not None and plan.order is not None and wanted:
-                edges, grads, wanted = in_order(plan.order, edges, grads, wanted)
+                edges, grads = plan.order(edges), list(plan.order(grads))
+                wanted = in_order(wanted, plan.order(range(len(edges))))
             # Popped, so that from here on only `deliver` holds a gradient: it may then be stolen or added to in place.
             grads.reverse()
             node = None
@@ -173,7 +175,7 @@ class Run:
                     node.release()
             edges, node = node.edges, None
             if plan is not None and plan.order is not None:
-                edges, grads, _ = in_order(plan.order, edges, grads, EVERY)
+                edges, grads = plan.order(edges), list(plan.order(grads))
             grads.reverse()
             for edge in edges:
                 g = grads.pop()
@@ -357,10 +359,9 @@ def queue_callback(callback: Any) -> None:
     run.callbacks.append(callback)
 
 
-def in_order(order: Any, edges: Any, grads: Any, wanted: int) -> tuple[Any, list[Any], int]:
-    """Edges, gradients and the mask of wanted edges in another order of the inputs."""
-    mask = sum((wanted >> i & 1) << k for k, i in enumerate(order))
-    return [edges[i] for i in order], [grads[i] for i in order], mask
+def in_order(wanted: int, order: Iterable[int]) -> int:
+    """The mask of wanted edges in another order of the inputs."""
+    return sum((wanted >> i & 1) << k for k, i in enumerate(order))
 
 
 def observed_class() -> Any:

@@ -80,13 +80,13 @@ def blocks_of_rows(x: Array) -> list[slice]:
     return [slice(i, i + some) for i in range(0, len(x) or 1, some)]
 
 
-_DENSE = 0x101  # NumPy's flags C_CONTIGUOUS and ALIGNED
+DENSE = 0x101  # NumPy's flags C_CONTIGUOUS and ALIGNED
 _ALIGNED = 0x100
 
 
 def dense(x: Array) -> bool:
     """Whether ``x`` is C-contiguous and aligned: fields of packed records, and numbers at an odd place of a buffer, are not."""
-    return x.flags.num & _DENSE == _DENSE
+    return x.flags.num & DENSE == DENSE
 
 
 def gapless(x: Array) -> bool:
@@ -97,7 +97,7 @@ def gapless(x: Array) -> bool:
 
 def contiguous(x: Array) -> Array:
     """``x`` itself if C-contiguous and aligned, else a copy of the same shape that is (0-d stays 0-d)."""
-    return x if x.flags.num & _DENSE == _DENSE else x.copy(order="C")
+    return x if x.flags.num & DENSE == DENSE else x.copy(order="C")
 
 
 def agree(kernel: str, shape: tuple[int, ...], *arrays: Array | None) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from numpy import asarray, empty_like, may_share_memory, ndarray
 
 from rushlight.kernels.dispatch import (
+    DENSE,
     Array,
     alike,
     dense,
@@ -62,11 +63,12 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Ar
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
         return put(_plain(name, x.dtype, x, y, *numbers), out)
-    if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
-        out = empty_like(y)
-        out[...] = x
-        x = out
-    x, y = alike(x, y)
+    if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
+        if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
+            out = empty_like(y)
+            out[...] = x
+            x = out
+        x, y = alike(x, y)
     target = empty_like(x) if out is None else _target(out, x, y)
     getattr(table, name)(x, y, target, x.size, *numbers)
     return put(target, out)

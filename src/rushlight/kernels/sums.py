@@ -27,7 +27,7 @@ def add_up(x: Array, axes: Any, keepdims: bool = False, dtype: Any = None) -> Ar
     own = x.dtype if dtype is None else np.dtype(dtype)
     if x.size <= RUN or not axes or own not in WIDER:
         return np.asarray(_REDUCE(x, axis=axes, keepdims=keepdims, dtype=dtype))
-    longest = max(axes, key=lambda d: x.shape[d])
+    longest = axes[0] if len(axes) == 1 else max(axes, key=lambda d: x.shape[d])
     if x.shape[longest] <= RUN or _neighbours(x, axes):
         return np.asarray(_REDUCE(x, axis=axes, keepdims=keepdims, dtype=dtype))
     total: Any = 0

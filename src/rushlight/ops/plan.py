@@ -12,6 +12,7 @@ A formula's parameter names are its request. Allowed are:
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -256,8 +257,8 @@ class Plan:
     def __init__(self, op: Any, mask: int, count: int, real: bool = False):
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
         self.op, self.mask, self.real = op, mask, real
-        # In which order gradients are handed on, where it is not that of the inputs.
-        self.order = op.order if mask.bit_count() > 1 else None
+        # What puts gradients into the order in which they are handed on, where it is not that of the inputs.
+        self.order = itemgetter(*op.order) if op.order and mask.bit_count() > 1 else None
         self.functions: dict[int, Any] = {}
         requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
         kept = frozenset((*op.tensors, *op.out_names, *op.aux))

@@ -188,17 +188,15 @@ def alive(packed: Any) -> Any:
 
 def keep_watched(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor) -> None:
     """As `fast.keep_inputs`, for a cheap operator: its result may be computed again as long as nothing changes."""
-    keep(node, inputs, wanted, False)
+    keep_inputs(node, inputs, wanted, spare=False)
     watch(node, t)
 
 
-def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None) -> None:
-    """As `fast.keep_inputs`, for an operator that costs much more than reading its inputs once."""
-    keep(node, inputs, wanted, True)
+def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None, spare: bool = True) -> None:
+    """As `fast.keep_inputs`, for an operator that costs much more than reading its inputs once.
 
-
-def keep(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], spare: bool) -> None:
-    """Save the wanted inputs and their versions; spare: what can be computed again is not kept."""
+    spare: whether what can be computed again is not kept.
+    """
     saved: list[Any] = [None] * len(inputs)
     for i in wanted:
         x = inputs[i]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rushlight import kernels
-from rushlight.kernels.dispatch import dense
+from rushlight.kernels.dispatch import DENSE
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
 from rushlight.storage import bump
@@ -20,12 +20,16 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
     """Whether arrays of one shape lie in memory in the same order without gaps, as float32 or float64, or `dtype` if not None."""
-    have, shape = param.dtype, param.shape
+    have, shape, flags = param.dtype, param.shape, param.flags.num & grad.flags.num
     if have is not dtype and (dtype is not None or (have is not F32 and have is not F64)):
         return False
-    if grad.shape != shape or grad.dtype is not have or not (dense(param) and dense(grad)):
+    if grad.shape != shape or grad.dtype is not have:
         return False
-    return buffer is None or (buffer.shape == shape and buffer.dtype is have and dense(buffer))
+    if buffer is not None:
+        flags &= buffer.flags.num
+        if buffer.shape != shape or buffer.dtype is not have:
+            return False
+    return bool(flags & DENSE == DENSE)
 
 
 TOGETHER = (
