@@ -60,3 +60,15 @@ def test_without_degrees_of_freedom_the_gradient_of_a_variance_is_infinite() -> 
         torch.var(x, 1, correction=3).sum().backward()
     assert x.grad[0].tolist() == [-torch.inf, -torch.inf, torch.inf]
     assert x.grad[1].isnan().all()
+
+
+@pytest.mark.parametrize("change", [
+    lambda c: c.fill_diagonal_(0), lambda c: c.as_strided((2,), (3,), 0).zero_(), lambda c: c.as_strided((2,), (3,), 0)[:].mul_(0),
+])  # fmt: skip
+def test_strides_of_complex_numbers_are_followed_to_their_real_parts(change):
+    leaf = torch.ones(2, 2, 2, dtype=torch.float64, requires_grad=True)
+    pairs = leaf * 1
+    change(torch.view_as_complex(pairs))
+    assert pairs.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
+    pairs.sum().backward()
+    assert leaf.grad.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]

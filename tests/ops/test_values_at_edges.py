@@ -297,3 +297,93 @@ def test_gradients_of_small_distances_far_from_zero(dtype, step):
     )
     torch.cdist(x, y).sum().backward()
     np.testing.assert_allclose(values(x.grad), [[-3, 0], [-3, 0]], atol=1e-4)
+
+
+# Derivatives of any order ---------------------------------------------------------------------------------------------
+
+
+def derivatives(fn, x, order):
+    """The derivatives of fn at x, element by element, up to that order."""
+    x, found = torch.tensor(x, dtype=torch.float64, requires_grad=True), []
+    y = fn(x)
+    for _ in range(order):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        found.append(y.tolist())
+    return found
+
+
+def test_derivatives_of_sinc_near_zero_are_those_of_its_series():
+    at = [0.0, 1e-30, -1e-9, 1e-4]
+    found = derivatives(torch.sinc, at, 4)
+    second = -(math.pi**2) / 3
+    np.testing.assert_allclose(found[0], [second * x for x in at], rtol=1e-6)
+    np.testing.assert_allclose(found[1], [second] * 4, rtol=1e-6)
+    np.testing.assert_allclose(found[2], [math.pi**4 / 5 * x for x in at], rtol=1e-6)
+    np.testing.assert_allclose(found[3], [math.pi**4 / 5] * 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("x", [0.4, -1.7, 2.3, 11.0])
+def test_derivatives_of_sinc_agree_with_finite_differences(x):
+    fn, step = torch.sinc, 1e-5
+    here, above, below = (derivatives(fn, [x + d], 4) for d in (0, step, -step))
+    for order in range(3):
+        slope = (above[order][0] - below[order][0]) / (2 * step)
+        assert here[order + 1][0] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+def test_derivatives_of_erfcx_do_not_cancel_far_out():
+    x = np.array([30.0, 1e4, 1e30])
+    found = derivatives(torch.special.erfcx, x, 3)
+    for order, times in ((1, -1), (2, 2), (3, -6)):  # erfcx is about 1 / (x sqrt(pi)) there
+        want = times / (math.sqrt(math.pi) * x ** (order + 1))
+        np.testing.assert_allclose(found[order - 1], want, rtol=1e-2)
+
+
+@pytest.mark.parametrize("x", [-3.0, -0.5, 0.0, 1.5, 1.9999, 2.0001, 5.0])
+def test_derivatives_of_erfcx_agree_with_their_differential_equation(x):
+    value = torch.special.erfcx(torch.tensor(x, dtype=torch.float64)).item()
+    first, second, third = (found[0] for found in derivatives(torch.special.erfcx, [x], 3))
+    assert first == pytest.approx(2 * x * value - 2 / math.sqrt(math.pi), rel=1e-12, abs=1e-13)
+    assert second == pytest.approx(2 * x * first + 2 * value, rel=1e-11, abs=1e-12)
+    assert third == pytest.approx(2 * x * second + 4 * first, rel=1e-9, abs=1e-11)
+
+
+def test_the_tangent_of_a_power_is_zero_where_its_gradient_is():
+    zero, ones = torch.tensor([0j]), torch.tensor([1 + 0j])
+
+    def tangent(fn):
+        return torch.func.jvp(fn, (zero,), (ones,))[1].tolist()
+
+    assert tangent(lambda x: torch.float_power(x, torch.tensor([0.0]))) == [0]
+    assert tangent(lambda x: x ** torch.tensor([0j])) == [0]
+    assert torch.func.jvp(lambda y: zero**y, (torch.tensor([0.0]),), (torch.tensor([1.0]),))[1].tolist() == [0]
+    x, y = torch.tensor([1 + 2j]), torch.tensor([0.5 - 1j])
+    found = torch.func.jvp(torch.pow, (x, y), (ones, 2j * ones))[1]
+    torch.testing.assert_close(found, y * x ** (y - 1) + 2j * x**y * x.log())
+
+
+# Integers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high", "want"), [(-1, 3, [3, 3, 3]), (3, -1, [3, 5, 100]), (None, -1, [0, 5, 100]),
+                                                   (-1, None, [255, 255, 255])])  # fmt: skip
+def test_bounds_beyond_bytes_wrap_around_in_place_as_well(low, high, want):
+    x = torch.tensor([0, 5, 100], dtype=torch.uint8)
+    assert x.clamp(low, high).tolist() == want
+    assert x.clone().clamp_(low, high).tolist() == want
+
+
+def test_a_bound_that_no_byte_has_is_refused_in_place_as_well():
+    for name in ("clamp", "clamp_"):
+        with pytest.raises(RuntimeError, match="cannot be converted to type uint8 without overflow"):
+            getattr(torch.tensor([0, 5], dtype=torch.uint8), name)(max=300)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_no_integers_are_divided_by_zero(name):
+    none, zero = torch.zeros(0, dtype=torch.int32), torch.tensor([0], dtype=torch.int32)
+    assert getattr(torch, name)(none, zero).shape == (0,)
+    assert getattr(none.clone(), f"{name}_")(zero).shape == (0,)
+    assert getattr(torch, name)(torch.zeros(0, 2, dtype=torch.int64), torch.tensor([0, 2])).shape == (0, 2)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(torch, name)(zero, zero)

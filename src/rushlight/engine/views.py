@@ -59,12 +59,14 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
 
 def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
     """The steps to a view by strides straight from a base, whose bits and dtype it may not share."""
-    turns, held, steps = view._bits ^ base._bits, base._held, []
-    if is_complex(held.dtype) and view._held.dtype.kind == "f":
-        parts = tensor_functions["view_as_real"]
-        steps, held = [Step(parts, (), None)], parts.forward(None, held)
-    steps.append(tensor_functions["restride"](view._held, held))
-    return (*steps, *(Step(op, (), None) for op in tensor_functions["turns"] if op.turns & turns))
+    turns, held, shown = view._bits ^ base._bits, base._held, view._held
+    parts, before, after = tensor_functions["view_as_real"], [], []
+    if is_complex(held.dtype) and shown.dtype.kind == "f":
+        before, held = [Step(parts, (), None)], parts.forward(None, held)
+    elif held.dtype.kind == "f" and is_complex(shown.dtype):  # the strides are those of the parts
+        after, shown = [Step(tensor_functions["view_as_complex"], (), None)], parts.forward(None, shown)
+    turned = (Step(op, (), None) for op in tensor_functions["turns"] if op.turns & turns)
+    return (*before, tensor_functions["restride"](shown, held), *after, *turned)
 
 
 def replay(chain: tuple[Any, ...], base: Any) -> Any:

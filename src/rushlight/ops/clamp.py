@@ -109,16 +109,23 @@ def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
     return x if high is None else np.minimum(x, high, out=out)
 
 
+def _fitting(x: Any, *bounds: Any) -> tuple[Any, ...]:
+    """Numbers or None as bounds of an array: of one of integers in its dtype."""
+    if x.dtype.kind == "f":
+        return bounds
+    return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
+
+
 @elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
-    if input.dtype.kind != "f":
-        low, high = (None if x is None else fitted("clamp", x, input.dtype, True) for x in (low, high))
+    low, high = _fitting(input, low, high)
     return _limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
 def _clamp_into(be: Any, x: Any, low: Any, high: Any) -> Any:
+    low, high = _fitting(x, low, high)
     inside = _inside(x, low, high) if recording() else None
     _limited(x, low, high, out=x)
     return (inside,)

@@ -221,7 +221,7 @@ def neg_view(be: Any, input: Array) -> Array:
 
 for _view, _bit in ((conj_view, CONJ), (neg_view, NEG)):
     _view.op.turns, _view.op.call = _bit, call.general(_view.op)
-tensor_functions["view_as_real"] = view_as_real.op
+tensor_functions["view_as_real"], tensor_functions["view_as_complex"] = view_as_real.op, view_as_complex.op
 tensor_functions["turns"] = (conj_view.op, neg_view.op)
 real_part.op.bits = lambda bits: bits & NEG
 imag_part.op.bits = lambda bits: bits & NEG ^ (NEG if bits & CONJ else 0)

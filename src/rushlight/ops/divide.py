@@ -82,7 +82,7 @@ reciprocal.op.into = floating_into(reciprocal.op, lambda be, x: be.true_divide(1
 
 def refuse_zero(name: str, input: Any, other: Any) -> None:
     """Raise RuntimeError if integers would be divided by zero."""
-    if input.dtype.kind in "iu" and not np.all(other):
+    if input.dtype.kind in "iu" and not np.all(other) and 0 not in np.broadcast_shapes(input.shape, np.shape(other)):
         raise RuntimeError(f"ZeroDivisionError: {name}() of integers by a tensor that has a zero; convert to a "
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 

@@ -16,6 +16,7 @@ from rushlight.ops.convert import cast, to_dtype
 from rushlight.ops.declare import Array
 from rushlight.ops.pieces import dtype_of, floating_into, keep, nothing, over, raw, result_type_of, times
 from rushlight.ops.registry import elementwise, function, publish_inplace
+from rushlight.ops.tangents import tangent
 from rushlight.ops.unary import log
 from rushlight.tensor import Tensor
 
@@ -188,6 +189,17 @@ def pow_op(be: Any, input: Array, other: Array) -> Array:
 pow_op.op.check = _check_exponent
 pow_op.grad("input", raw=_base_raw)(base_gradient)
 pow_op.grad("other")(exponent_gradient)
+
+
+@tangent(pow_op.op)
+def _(input: Any, other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
+    # The formulas multiply by the conjugate of a slope.  Their own adjoint would be 0 * NaN where they choose 0.
+    terms = []
+    if t_input is not None:
+        terms.append(conj(base_gradient(conj(t_input), input, other)))
+    if t_other is not None:
+        terms.append(conj(exponent_gradient(conj(t_other), input, other, out)))
+    return sum(terms[1:], terms[0])
 
 
 @function(name="pow", method=True, out=True)

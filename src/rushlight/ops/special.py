@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.reference import bessel, normal
+from rushlight.kernels.reference import bessel, normal, slopes
 from rushlight.ops import functions as ops
 from rushlight.ops import gamma, pairs, rounding, unary
 from rushlight.ops.declare import Array
@@ -51,10 +51,16 @@ def erfinv(be: Any, input: Array) -> Array:
     return normal.erfinv(input)
 
 
-@elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * (input * out * 2 - TWO_OVER_ROOT_PI)})
+@elementwise(**SPECIAL, grads={"input": lambda g, input: g * erfcx_slope(input, 1)})
 def erfcx(be: Any, input: Array) -> Array:
     """e^(input^2) erfc(input), without overflow for large `input`.  input: (*) -> (*)"""
     return normal.erfcx(input)
+
+
+@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
+def erfcx_slope(be: Any, input: Array, n: int) -> Array:
+    """The n-th derivative of erfcx.  input: (*) -> (*)"""
+    return slopes.erfcx_slope(input, n)
 
 
 @elementwise(**SPECIAL,

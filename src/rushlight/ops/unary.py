@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.reference import slopes
 from rushlight.ops import functions as ops
 from rushlight.ops.arith import conj, own_conj
 from rushlight.ops.complex_log import complex_log1p
@@ -312,6 +313,10 @@ def sinc(be: Any, input: Array) -> Array:
 
 @sinc.grad("input")
 def _(g: Any, input: Any) -> Any:
-    t = input * math.pi
-    square = t * input
-    return keep(g * conj((cos(t) * t - sin(t)) / square), square != 0)
+    return g * conj(sinc_slope(input, 1))
+
+
+@elementwise(ns=None, inplace=False, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
+def sinc_slope(be: Any, input: Array, n: int) -> Array:
+    """The n-th derivative of sinc.  input: (*) -> (*)"""
+    return slopes.sinc_slope(input, n)
