@@ -8,9 +8,12 @@ alone, and for all of them together.
     python tools/sweep_kernels.py                      everything (PyTorch's side only where it is installed)
     python tools/sweep_kernels.py --fast               what the tests run
     python tools/sweep_kernels.py --only 'softmax|adam' --dtypes float32 --threads 2 --seed 3 --seconds 60
+    python tools/sweep_kernels.py --part 3/8           every eighth case of the order that the seed draws, from the third on
+    python tools/sweep_kernels.py --skip 1200          all but the first 1200: goes on where another run was stopped
 
-RUSHLIGHT_NATIVE=0 sweeps the references themselves (against what they give for arrays without gaps).  Ends with counts, and
-with exit status 1 and lines of code for each failure if there was one.
+RUSHLIGHT_NATIVE=0 sweeps the references themselves (against what they give for arrays without gaps).  Each failure is
+printed when it is found, as lines of code that show it; where the output is no terminal, how far it is every 20 seconds.
+Ends with counts, and with exit status 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -163,15 +166,38 @@ class Sweep:
         self.failures.append(f"# {said}\nfrom tools.sweep_kernels import replay\nprint({call})")
 
 
-def progress(done: int, total: int, sweep: Any, start: float) -> None:
-    """A bar on the terminal, twice a second."""
-    width = 30 * done // max(total, 1)
-    rest = (time.monotonic() - start) / max(done, 1) * (total - done)
-    print(f"\r[{'#' * width:<30}] {done}/{total} cases, {sweep.counts['evaluations']:,} evaluations, "
-          f"{len(sweep.failures)} failures, {rest:.0f} s left ", end="", file=sys.stderr, flush=True)  # fmt: skip
+class Shown:
+    """Prints failures as they are found, and how far the sweep is: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, total: int, skipped: int, every: float = 20.0) -> None:
+        self.total, self.skipped = total, skipped
+        self.bar = sys.stderr.isatty() and sys.stdout.isatty()
+        self.every = 0.5 if self.bar else every
+        self.start = self.before = time.monotonic()
+        self.failures = 0
+
+    def case(self, done: int, sweep: Sweep) -> None:
+        """After a case: `done` of those that this run has."""
+        for failure in sweep.failures[self.failures :]:
+            print(f"\n{failure}\n", flush=True)
+        self.failures = len(sweep.failures)
+        if time.monotonic() - self.before > self.every:
+            self.before = time.monotonic()
+            self.progress(done, sweep)
+
+    def progress(self, done: int, sweep: Sweep) -> None:
+        """How far the sweep is, and how to go on from there."""
+        seconds = time.monotonic() - self.start
+        told = (f"{done}/{self.total} cases, {sweep.counts['evaluations']:,} evaluations, {len(sweep.failures)} failures, "
+                f"{seconds:.0f} s, {seconds / max(done, 1) * (self.total - done):.0f} s left")  # fmt: skip
+        if self.bar:
+            width = 30 * done // max(self.total, 1)
+            print(f"\r[{'#' * width:<30}] {told} ", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"{told}; --skip {self.skipped + done} goes on here", flush=True)
 
 
-def parsed() -> argparse.Namespace:
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="fewer sizes, layouts and fills")
     parser.add_argument("--only", default="", help="cases whose name this pattern finds")
@@ -180,36 +206,54 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop then; cases come in random order")
     parser.add_argument("--operators", choices=("too", "no", "alone"), default="too", help="operators against PyTorch")
-    return parser.parse_args()
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="K/N", help="the K-th of N parts alone")
+    parser.add_argument("--skip", type=int, default=0, metavar="CASES", help="leave out the first ones (of the part)")
+    return parser.parse_args(arguments)
 
 
-def main() -> int:
-    """Sweep, and say what was found."""
-    given = parsed()
-    threads = tuple(int(n) for n in given.threads.split(","))
-    sweep = Sweep((2,) if given.fast else threads, FILLS[:1] if given.fast else FILLS,
-                  FAST_LAYOUTS if given.fast else tuple(LAYOUTS), given.seed)  # fmt: skip
+def part(text: str) -> tuple[int, int]:
+    """ "3/8" as numbers.  Raises ValueError unless 1 <= K <= N."""
+    which, of = (int(number) for number in text.split("/"))
+    if not 1 <= which <= of:
+        raise ValueError(f"there is no part {which} of {of}")
+    return which, of
+
+
+def chosen(given: argparse.Namespace) -> list[Any]:
+    """The (case, dtype) that a run has before it, in the order that its seed draws."""
     from tools import sweep_operators
 
     whole: list[Any] = [] if given.operators == "alone" else [c for c in cases() if not (given.fast and c.slow)]
     whole += [] if given.operators == "no" else sweep_operators.cases()
     todo = [(c, d) for c in whole for d in given.dtypes.split(",") if re.search(given.only, c.name)]
     random.Random(given.seed).shuffle(todo)
-    print(f"native kernels: {kernels.native_status()['state'] if loader.tables() else 'none'}, seed {given.seed}")
-    start = shown = time.monotonic()
+    which, of = given.part
+    return todo[which - 1 :: of][given.skip :]
+
+
+def main() -> int:
+    """Sweep, and say what was found."""
+    from tools import sweep_operators
+
+    given = parsed()
+    threads = tuple(int(n) for n in given.threads.split(","))
+    sweep = Sweep((2,) if given.fast else threads, FILLS[:1] if given.fast else FILLS,
+                  FAST_LAYOUTS if given.fast else tuple(LAYOUTS), given.seed)  # fmt: skip
+    todo = chosen(given)
+    native = kernels.native_status()["state"] if loader.tables() else "none"
+    print(f"native kernels: {native}, seed {given.seed}, {len(todo)} cases", flush=True)
+    shown = Shown(len(todo), given.skip)
     for done, (case, dtype) in enumerate(todo):
-        if time.monotonic() - start > given.seconds:
-            print(f"\nstopped after {given.seconds:.0f} s: {done} of {len(todo)} done")
+        if time.monotonic() - shown.start > given.seconds:
+            print(f"\nstopped after {given.seconds:.0f} s: {done} of {len(todo)} done; --skip {given.skip + done} goes on")
             break
-        (sweep.run if isinstance(case, Case) else sweep_operators.run)(
-            *((case, dtype) if isinstance(case, Case) else (sweep, case, dtype))
-        )
-        if sys.stderr.isatty() and time.monotonic() - shown > 0.5:
-            shown = time.monotonic()
-            progress(done + 1, len(todo), sweep, start)
+        if isinstance(case, Case):
+            sweep.run(case, dtype)
+        else:
+            sweep_operators.run(sweep, case, dtype)
+        shown.case(done + 1, sweep)
     print("\n" + ", ".join(f"{name}: {count:,}" for name, count in sorted(sweep.counts.items())))
-    print(f"{len(sweep.failures)} failures in {time.monotonic() - start:.0f} s")
-    print("\n\n".join(sweep.failures[:20]))
+    print(f"{len(sweep.failures)} failures in {time.monotonic() - shown.start:.0f} s")
     return int(bool(sweep.failures))
 
 

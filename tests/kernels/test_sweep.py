@@ -102,3 +102,33 @@ def test_a_failure_is_code_that_shows_it() -> None:
         )
         == ""
     )
+
+
+def test_parts_and_what_is_skipped_make_the_whole_sweep() -> None:
+    def names(*arguments: str) -> list[tuple[str, str]]:
+        return [(case.name, dtype) for case, dtype in sweep_kernels.chosen(sweep_kernels.parsed(list(arguments)))]
+
+    whole = names("--seed", "5")
+    parts = [names("--seed", "5", "--part", f"{k}/3") for k in (1, 2, 3)]
+    assert sorted(sum(parts, [])) == sorted(whole)
+    assert max(len(part) for part in parts) - min(len(part) for part in parts) <= 1
+    assert names("--seed", "5", "--part", "2/3", "--skip", "7") == parts[1][7:]
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3"])
+def test_parts_that_there_are_not_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        sweep_kernels.parsed(["--part", text])
+    assert "--part" in capsys.readouterr().err
+
+
+def test_a_sweep_tells_how_far_it_is_and_what_fails_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = sweep_kernels.Sweep((1,), FILLS, tuple(LAYOUTS), 0)
+    shown = sweep_kernels.Shown(10, skipped=20, every=0.0)
+    shown.case(1, sweep)
+    sweep.fail(Case("planted", lambda rng: [], len), "float32", [], "nan", 1, "result 0: wrong")
+    shown.case(2, sweep)
+    first, *rest = capsys.readouterr().out.strip().split("\n")
+    assert first.startswith("1/10 cases, 0 evaluations, 0 failures") and first.endswith("--skip 21 goes on here")
+    assert rest[1] == "# result 0: wrong" and "replay('planted'" in rest[3]
+    assert rest[-1].startswith("2/10 cases, 0 evaluations, 1 failures") and rest[-1].endswith("--skip 22 goes on here")

@@ -377,3 +377,17 @@ def test_expanded_conjugates_repeat_nothing():
     x = torch.tensor([1 + 2j]).expand(1000, 1000).conj()
     shown = x._array
     assert shown.strides == (0, 0) and shown[5, 7] == 1 - 2j
+
+
+@pytest.mark.parametrize("split", [
+    lambda x: x.unsafe_chunk(2), lambda x: x.unsafe_split(2), lambda x: x.unsafe_split_with_sizes([2, 2]),
+])  # fmt: skip
+@pytest.mark.parametrize("view", [lambda x: x.conj(), lambda x: x.conj().imag])
+def test_unsafe_pieces_of_what_is_seen_through_a_bit_are_copies(split, view):
+    x = torch.tensor([1 + 2j, 3 - 1j, 2j, 4 + 4j])
+    pieces = split(view(x))
+    want = view(x)[:2].tolist()
+    assert pieces[0].tolist() == want
+    assert not any(piece.is_conj() or piece.is_neg() for piece in pieces)
+    pieces[0].zero_()
+    assert view(x)[:2].tolist() == want

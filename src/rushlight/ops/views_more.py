@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.ops import call, views, views_split
-from rushlight.ops.complexes import view_as_complex, view_as_real
+from rushlight.ops.complexes import resolve_conj, resolve_neg, view_as_complex, view_as_real
 from rushlight.ops.compute import check_broadcast
 from rushlight.ops.convert import cast, contiguous, copy, detach
 from rushlight.ops.declare import Array
@@ -248,22 +248,27 @@ def apart(parts: Any) -> Any:
     return parts
 
 
+def resolved(x: Any) -> Any:
+    """`x`, or a copy without its conjugate and negative bit: a change of one piece must not depend on how others see it."""
+    return resolve_neg(resolve_conj(x)) if isinstance(x, Tensor) else x
+
+
 @function()
 def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> Any:
     """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
-    return apart(views_split.split(tensor, split_size, dim))
+    return apart(views_split.split(resolved(tensor), split_size, dim))
 
 
 @function()
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
-    return apart(views_split.chunk(input, chunks, dim))
+    return apart(views_split.chunk(resolved(input), chunks, dim))
 
 
 @function()
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """As split_with_sizes, but the pieces may be changed in place, as if they were no views: nobody notices who saved it."""
-    return apart(views_split.split_with_sizes(input, split_sizes, dim))
+    return apart(views_split.split_with_sizes(resolved(input), split_sizes, dim))
 
 
 for _name in ("unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"):
