@@ -245,7 +245,9 @@ def main() -> int:
     shown = Shown(len(todo), given.skip)
     for done, (case, dtype) in enumerate(todo):
         if time.monotonic() - shown.start > given.seconds:
-            print(f"\nstopped after {given.seconds:.0f} s: {done} of {len(todo)} done; --skip {given.skip + done} goes on")
+            print(
+                f"\nstopped after {given.seconds:.0f} s: {done} of {len(todo)} done; --skip {given.skip + done} goes on"
+            )
             break
         if isinstance(case, Case):
             sweep.run(case, dtype)

@@ -110,7 +110,7 @@ def test_parts_and_what_is_skipped_make_the_whole_sweep() -> None:
 
     whole = names("--seed", "5")
     parts = [names("--seed", "5", "--part", f"{k}/3") for k in (1, 2, 3)]
-    assert sorted(sum(parts, [])) == sorted(whole)
+    assert sorted(name for part in parts for name in part) == sorted(whole)
     assert max(len(part) for part in parts) - min(len(part) for part in parts) <= 1
     assert names("--seed", "5", "--part", "2/3", "--skip", "7") == parts[1][7:]
 

@@ -161,3 +161,14 @@ def test_empty_batches() -> None:
         fn(torch.zeros(0, 4, 3)).sum().backward()
         assert not w.grad.any()
     assert F.layer_norm(torch.zeros(0, 3), (3,)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("changed", ["mean", "var"])
+def test_running_statistics_stay_where_one_of_them_is_refused(changed):
+    mean, var = torch.zeros(2), torch.ones(2)
+    (mean if changed == "mean" else var).requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        F.batch_norm(torch.arange(6.0).view(3, 2), mean, var, training=True)
+    assert mean.tolist() == [0, 0]
+    assert var.tolist() == [1, 1]
+    assert mean._version == var._version == 0

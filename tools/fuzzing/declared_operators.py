@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
 from .comparing import Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
+from .operands import apart, empty, only_at, some
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -32,17 +34,27 @@ def of(pattern: str, what: tuple[str, ...] = NUMBERS) -> Callable[[Difference], 
     return lambda difference: difference.what in what and re.search(rf"\b({pattern})_?\(", text(difference)) is not None
 
 
+def numbers(difference: Difference) -> bool:
+    """Whether both sides are arrays or numbers of one shape."""
+    return apart(difference) is not None
+
+
 def nearly(relative: float, pattern: str, difference: Difference) -> bool:
     """Whether values of these operators differ by no more than that."""
     a, b = difference.reference, difference.subject
-    return of(pattern)(difference) and bool(np.allclose(a, b, rtol=relative, atol=relative, equal_nan=True))
+    return (
+        of(pattern)(difference)
+        and numbers(difference)
+        and bool(np.allclose(a, b, rtol=relative, atol=relative, equal_nan=True))
+    )
 
 
 def beyond(pattern: str, difference: Difference) -> bool:
-    """Whether values of these operators differ only where PyTorch has NaN or infinities."""
+    """Whether values of these operators, some of them infinite or NaN, differ only where PyTorch's are."""
     a, b = difference.reference, difference.subject
-    if not of(pattern)(difference) or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+    if not of(pattern)(difference) or not numbers(difference):
         return False
+    a, b = np.asarray(a), np.asarray(b)
     known = np.isfinite(a)
     largest = float(np.max(np.abs(a[known]), initial=1.0))
     return bool(np.allclose(b[known], a[known], rtol=4e-3, atol=4e-3 * largest * ("float16" in text(difference))))
@@ -50,11 +62,96 @@ def beyond(pattern: str, difference: Difference) -> bool:
 
 def infinite(pattern: str, difference: Difference) -> bool:
     """Whether values of these operators are infinite or NaN here, and of numbers so large that squares are infinite."""
-    if not of(pattern)(difference) or re.search(r"1e\+?30", text(difference)) is None:
+    if not of(pattern)(difference) or not numbers(difference) or re.search(r"1e\+?30", text(difference)) is None:
         return False
     a, b = np.asarray(difference.reference), np.asarray(difference.subject)
     known = np.isfinite(b) & (b != 0)
     return bool(np.allclose(b[known], a[known], rtol=4e-3, equal_nan=True))
+
+
+def at(
+    pattern: str, special: Callable[..., Any], places: str = "", what: tuple[str, ...] = NUMBERS
+) -> Callable[[Difference], bool]:
+    """Whether numbers of these operators differ only where their operands are special.
+
+    places: first letters of the names at which they may differ, "" for all: g gradients, t tangents, o and q what `out=` has.
+    """
+    return lambda difference: (
+        of(pattern, what)(difference)
+        and (not places or difference.where[0] in places)
+        and only_at(pattern, special, difference)
+    )
+
+
+def of_some(pattern: str, special: Callable[[Any], Any], places: str = "") -> Callable[[Difference], bool]:
+    """Whether numbers of these operators differ only where PyTorch's are infinite or NaN, and some operand is special."""
+    return lambda difference: (
+        (not places or difference.where[0] in places)
+        and beyond(pattern, difference)
+        and some(pattern, special, difference)
+    )
+
+
+def unbounded(x: Any) -> Any:
+    """Where numbers are infinite or NaN."""
+    return ~np.isfinite(x)
+
+
+def any_equal(*operands: Any) -> Any:
+    """Where two of the operands are equal."""
+    return np.any([a == b for a, b in combinations(operands, 2)], axis=0)
+
+
+def any_nan(*operands: Any) -> Any:
+    """Where one of the operands is NaN."""
+    return np.any([np.isnan(a) for a in operands], axis=0)
+
+
+def pole(*operands: Any) -> Any:
+    """Where the last operand is an integer that is not above 0, or, for mvlgamma, half an integer."""
+    return (operands[-1] <= 1) & (2 * operands[-1] == np.round(2 * operands[-1]))
+
+
+def opposite(difference: Difference) -> bool:
+    """Whether numbers differ by their sign alone."""
+    a, b = difference.reference, difference.subject
+    return numbers(difference) and bool(np.allclose(np.abs(np.float64(a)), np.abs(np.float64(b)), rtol=1e-5))
+
+
+def most_negative(x: Any) -> Any:
+    """Where integers are the largest of their dtype, or the smallest, so that the next one or the opposite is beyond it."""
+    return np.isin(x, [sign * 2**bits + more for bits in (7, 8, 15, 31, 63) for sign, more in ((-1, 0), (1, -1))])
+
+
+def wrapped(difference: Difference) -> bool:
+    """Whether sums of two small integers, halved, are other by what wraps around."""
+    bits = re.search(r"dtype=torch\.u?int(8|16|32)\b", text(difference))
+    if bits is None or not numbers(difference):
+        return False
+    rest = np.remainder(np.float64(difference.subject) - np.float64(difference.reference), 2.0 ** (int(bits[1]) - 1))
+    return bool(np.all(rest == 0))
+
+
+def covered(difference: Difference) -> bool:
+    """Whether of two gradients of as_strided_scatter each is zero where the other is not."""
+    a, b = difference.reference, difference.subject
+    return (
+        difference.where[0] in "gt"
+        and numbers(difference)
+        and of("as_strided_scatter")(difference)
+        and not np.any(np.asarray(a) * np.asarray(b))
+    )
+
+
+def turned_zero(pattern: str, special: Callable[[Any], Any], difference: Difference) -> bool:
+    """Whether slopes of these operators are 0 in PyTorch where they are NaN here, and some operand is special."""
+    a, b, where = np.asarray(difference.reference), np.asarray(difference.subject), apart(difference)
+    return (
+        of(pattern)(difference)
+        and where is not None
+        and bool(np.all((a[where] == 0) & np.isnan(b[where])))
+        and some(pattern, special, difference)
+    )
 
 
 def zero_slope(difference: Difference) -> bool:
@@ -143,8 +240,15 @@ OPERATORS: tuple[Declared, ...] = (
             and "create_graph=True" in text(d)
         ),
     ),
-    Declared("dtype of `huber_loss`", of("huber_loss", ("dtype",))),
-    Declared("`searchsorted` of a number beyond", lambda d: of("searchsorted|bucketize")(d) and "uint8" in text(d)),
+    Declared("dtype of `huber_loss`", of(r"huber_loss", ("dtype",))),
+    Declared(
+        "`searchsorted` of a number beyond",
+        lambda d: (
+            of("searchsorted|bucketize")(d)
+            and "uint8" in text(d)
+            and some("searchsorted|bucketize", lambda x: (x < 0) | (x > 255), d)
+        ),
+    ),
     Declared(
         "`out=` of a reduction in a dtype",
         lambda d: d.where[0] in "oq" and nearly(4e-2 if "float16" in text(d) else 1e-5, r"\w+", d),
@@ -156,23 +260,29 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared(
         "forward mode of `fmax`, `fmin` and `clamp` where both are equal",
-        lambda d: d.where.startswith("t") and of("fmax|fmin|clamp|clamp_min|clamp_max|clip")(d),
+        at("fmax|fmin|clamp|clamp_min|clamp_max|clip", any_equal, "t"),
     ),
     Declared("gradient of `hardsigmoid`", partial(nearly, 1e-7, "[Hh]ardsigmoid")),
     Declared(
         "gradient of `digamma` at its poles",
-        lambda d: of("digamma|psi|polygamma")(d) and bool(np.isinf(d.subject).any()),
+        at("digamma|psi|polygamma", pole),
     ),
     Declared("`special.*` functions without a derivative", lambda d: refused_by(d, "the derivative of special.")),
     Declared("`special.bessel_j0`", partial(nearly, 1e-6, r"special\.(bessel_[jy][01]|airy_ai)")),
-    Declared("`i0`, `i1` of infinity", partial(beyond, r"i0|i0e|i1|i1e|gelu")),
-    Declared("`trapezoid` between infinities", partial(beyond, "trapezoid|cumulative_trapezoid|var_mean|std_mean")),
-    Declared("`trapezoid` and `cumulative_trapezoid` of small integers", of("trapezoid|cumulative_trapezoid")),
+    Declared("`i0`, `i1` of infinity", of_some("i0|i0e|i1|i1e|gelu", lambda x: np.abs(x) > 1e3)),
+    Declared("`trapezoid` between infinities", of_some("trapezoid|cumulative_trapezoid|var_mean|std_mean", unbounded)),
+    Declared(
+        "`trapezoid` and `cumulative_trapezoid` of small integers",
+        lambda d: (
+            of("trapezoid|cumulative_trapezoid")(d)
+            and (wrapped(d) or ("float16" in text(d) and beyond("trapezoid|cumulative_trapezoid", d)))
+        ),
+    ),
     Declared(
         "`searchsorted` and `bucketize` with NaN",
         lambda d: "nan" in text(d) and of("searchsorted|bucketize")(d),
     ),
-    Declared("gradient of `as_strided_scatter`", of("as_strided_scatter")),
+    Declared("gradient of `as_strided_scatter`", covered),
     Declared("gradient of what is linear in pieces", zero_slope),
     Declared(
         "`resize_` and `out=` that need more memory",
@@ -181,7 +291,12 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("`out=` of a reduction in a dtype", lambda d: refused_by(d, "can't be cast to the desired output type")),
     Declared(
         "`out=` of a reduction in a dtype",
-        lambda d: d.what == "value" and d.where[0] in "oq" and of("mean|sum|nansum|nanmean|prod|cumsum|cumprod")(d),
+        lambda d: (
+            d.what == "value"
+            and d.where[0] in "oq"
+            and re.search(r"\b(mean|sum|nansum|nanmean|prod|cumsum|cumprod)\(.*dtype=torch\.\w+.*, out=", text(d))
+            is not None
+        ),
     ),
     Declared(
         "tangents that are zero",
@@ -192,40 +307,103 @@ OPERATORS: tuple[Declared, ...] = (
             and not np.any(d.subject.facts["value"])
         ),
     ),
-    Declared("gradient of `kl_div` by targets of 0", partial(beyond, "kl_div")),
-    Declared("second derivative of `atan2` where both are 0", partial(beyond, "atan2|arctan2")),
-    Declared("gradient of `ldexp` by its first", of("ldexp")),
-    Declared("forward mode of `logcumsumexp`", lambda d: d.where.startswith("t") and of("logcumsumexp")(d)),
-    Declared("forward mode of `cumprod` at infinity", lambda d: d.where.startswith("t") and beyond("cumprod", d)),
+    Declared("gradient of `kl_div` by targets of 0", of_some("kl_div", lambda x: x == 0)),
+    Declared(
+        "second derivative of `atan2` where both are 0",
+        at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "g"),
+    ),
+    Declared("gradient of `ldexp` by its first", at("ldexp", lambda *operands: np.abs(operands[-1].real) >= 100, "gt")),
+    Declared(
+        "forward mode of `logcumsumexp`",
+        lambda d: d.where[0] == "t" and (nearly(1e-2, "logcumsumexp", d) or beyond("logcumsumexp", d)),
+    ),
+    Declared("gradient of `logcumsumexp` at -inf", of_some("logcumsumexp", lambda x: np.real(x) == -np.inf)),
+    Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
     Declared("running statistics where", lambda d: d.where.startswith("a") and of("instance_norm")(d)),
-    Declared("gradient of `polar` by negative", of("polar")),
-    Declared("gradient of `logit` at -0", lambda d: "-0.0" in text(d) and of("logit")(d)),
+    Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size < 0, "gt")),
+    Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
     Declared("comparisons in place of integers", of("eq_|ne_|lt_|le_|gt_|ge_", ("requires_grad", "is_leaf"))),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
-    Declared("`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d)),
+    Declared(
+        "`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d) and not np.any(d.reference)
+    ),
     Declared("dtypes that an operator does not compute with", without_kernel),
     Declared("`complex32`", complex32),
     Declared("strides of results", laid_out),
-    Declared("`softsign` of integers", of("softsign")),
-    Declared("`softsign` of integers; `gcd`", of("gcd|lcm")),
-    Declared("`special.zeta` of large exponents", partial(beyond, r"special\.zeta")),
-    Declared("gradient of `acosh` below 1", lambda d: of("acosh|arccosh")(d) and bool(np.isnan(d.subject).any())),
-    Declared("gradients of `binary_cross_entropy` by its target", of("binary_cross_entropy")),
+    Declared(
+        "`softsign` of integers",
+        lambda d: at("softsign", most_negative)(d) and re.search(r"dtype=torch\.u?int", text(d)) is not None,
+    ),
+    Declared("gradient of `softsign` at infinity", at("softsign", lambda x: ~np.isfinite(x), "gt")),
+    Declared("`softsign` of integers; `gcd`", lambda d: of("gcd|lcm")(d) and opposite(d)),
+    Declared("`special.zeta` of large exponents", of_some(r"special\.zeta", lambda x: x > 20)),
+    Declared("gradient of `acosh` below 1", at("acosh|arccosh", lambda x: ~(x >= 1))),
+    Declared(
+        "gradients of `binary_cross_entropy` by its target",
+        lambda d: d.where[0] in "gt" and of_some("binary_cross_entropy", lambda x: (x == 0) | (x == 1))(d),
+    ),
     Declared(
         "results beside others that do require grad",
-        of(r"triangular_solve|native_\w+_norm|var_mean|std_mean|frexp", ("requires_grad", "is_leaf", "value")),
+        lambda d: (
+            of(r"triangular_solve|native_\w+_norm|var_mean|std_mean|frexp", ("requires_grad", "is_leaf"))(d)
+            or (
+                of(r"triangular_solve|native_\w+_norm|var_mean|std_mean|frexp")(d)
+                and (d.reference is None or d.subject is None)
+            )
+        ),
     ),
     Declared(
         "dtypes of tangents", lambda d: d.what == "dtype" and re.fullmatch(r"t\d+\[\d\]\[1\]", d.where) is not None
     ),
     Declared(
-        "gradients of `lgamma`", lambda d: of("lgamma|mvlgamma|multigammaln")(d) and bool(np.isinf(d.subject).any())
+        "gradients of `lgamma`", at("lgamma|mvlgamma|multigammaln", lambda x, *p: (x <= 5) & (2 * x == np.round(2 * x)))
     ),
     Declared(
         "slopes of NaN",
-        lambda d: "nan" in text(d) and of("clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i1|i1e")(d),
+        at(
+            "clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i0|i0e|i1|i1e|elu|celu|selu|smooth_l1_loss",
+            any_nan,
+        ),
     ),
-    Declared("`pow` at 0", partial(beyond, "pow|float_power")),
+    Declared(
+        "forward mode of `median`, `max` and `min`",
+        of_some("median|nanmedian|max|min|amax|amin|aminmax", np.isnan, "t"),
+    ),
+    Declared(
+        "forward mode of `logsumexp` and losses of no elements",
+        lambda d: (
+            d.where[0] == "t"
+            and beyond(r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div", d)
+            and empty(r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div", d)
+        ),
+    ),
+    Declared("forward mode of `logsumexp` and losses of no elements", of_some("mse_loss", unbounded, "t")),
+    Declared(
+        "gradient of `cosine_similarity` at 0",
+        lambda d: "float16" in text(d) and of_some("cosine_similarity", lambda x: x == 0, "gt")(d),
+    ),
+    Declared(
+        "the operand of three dimensions of `a @ b`",
+        lambda d: (
+            refused_by(d, "which BmmBackward0 saved as argument") and re.search(r" @ |matmul\(", text(d)) is not None
+        ),
+    ),
+    Declared(
+        "`index_add`, `index_copy` into a tensor without elements",
+        lambda d: (
+            refused_by(d, "is out of bounds for dimension")
+            and re.search(r"index_(add|copy)_?\(", statement(d)) is not None
+            and empty("index_add|index_copy", d)
+        ),
+    ),
+    Declared("`pow` at 0", lambda d: beyond("pow|float_power", d) and at("pow|float_power", lambda x, y: x == 0)(d)),
+    Declared(
+        "second derivatives of `binary_cross_entropy`",
+        at("binary_cross_entropy", lambda x, *others: (x == 0) | (x == 1), "g"),
+    ),
+    Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
+    Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "g")),
+    Declared("gradient of `prod` of zeros beside infinities", partial(turned_zero, "prod", unbounded)),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),
     Declared(
         "`var` and `std` of numbers whose squares",
@@ -238,6 +416,7 @@ OPERATORS: tuple[Declared, ...] = (
             and re.search(r"\.(remainder|fmod|floor_divide|div)_\(", text(d)) is not None
             and isinstance(d.reference, np.ndarray)
             and d.reference.dtype.kind in "iu"
+            and some("remainder|fmod|floor_divide|div", lambda x: x == 0, d)
         ),
     ),
 )

@@ -125,11 +125,12 @@ def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, cou
     mean, var = mean._array, var._array
     with np.errstate(all="ignore"):
         unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
-    for running, new in ((running_mean, mean), (running_var, unbiased)):
-        if running is not None:
-            inplace.check(running, False)
-            running._held[...] = to_hold(running, running._array * (1 - momentum) + momentum * new)
-            inplace.written(running, "batch_norm")
+    moved = [(running, new) for running, new in ((running_mean, mean), (running_var, unbiased)) if running is not None]
+    for running, _ in moved:  # both, before either moves
+        inplace.check(running, False)
+    for running, new in moved:
+        running._held[...] = to_hold(running, running._array * (1 - momentum) + momentum * new)
+        inplace.written(running, "batch_norm")
 
 
 def move_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:

@@ -77,6 +77,8 @@ def own(w: Writer) -> Sample:
     if w.maybe(0.1):
         keywords["dtype"] = f"torch.{w.rng.choice(FLOATS + WHOLE)}"
     name = w.rng.choice(reductions)
+    if name == "torch.bincount" and dtype in ("int64", "int32"):
+        inputs = [f"a = torch.tensor({nested(w, shape, INTEGERS[:9])}, dtype=torch.{dtype})"]  # it makes as many bins
     if tied(name):
         dtype = dtype if dtype != "bool" else "uint8"
         specials = dtype in FLOATS and not dtype.startswith("complex") and not name.endswith("mode") and w.maybe(0.3)

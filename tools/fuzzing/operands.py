@@ -1,0 +1,128 @@
+"""The numbers that an operator of a program was given, and whether its sides differ at some of them alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .comparing import Difference
+from .observing import array
+
+Array = np.ndarray[Any, Any]
+NUMERIC = "biufc"
+
+
+def called(pattern: str, difference: Difference) -> ast.Call | None:
+    """The first call in the program of an operator whose name the pattern has, perhaps with an underscore."""
+    for node in (node for text in difference.statements for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).removesuffix("_")
+            if re.search(rf"(^|\.)({pattern})$", name):
+                return node
+    return None
+
+
+def given(pattern: str, difference: Difference) -> list[Array]:
+    """The tensors and numbers among the operands of that call, in double precision; none where they cannot be had.
+
+    Complex numbers stay complex, integers are of 64 bits.
+    """
+    import rushlight
+
+    call = called(pattern, difference)
+    if call is None:
+        return []
+    names: dict[str, Any] = {"torch": rushlight}
+    for text in difference.statements:
+        if re.search(rf"\b({pattern})_?\(", text):
+            break
+        try:
+            exec(text, names)
+        except Exception:
+            return []
+    return [value for node in operands(call) for value in evaluated(node, names)]
+
+
+def operands(call: ast.Call) -> Iterator[ast.expr]:
+    """What a call is applied to: a method's tensor, and its arguments, without the tangents that they are given."""
+    method = isinstance(call.func, ast.Attribute) and not ast.unparse(call.func).startswith("torch.")
+    first = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
+    for node in (
+        *first,
+        *call.args,
+        *(word.value for word in call.keywords if word.arg not in ("dim", "out", "correction")),
+    ):
+        dual = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("make_dual")
+        yield node.args[0] if dual and isinstance(node, ast.Call) else node
+
+
+def evaluated(node: ast.expr, names: dict[str, Any]) -> Iterator[Array]:
+    """An operand as an array, if it is a tensor or a number."""
+    try:
+        value = eval(ast.unparse(node), names)
+    except Exception:
+        return
+    if hasattr(value, "requires_grad"):
+        value = array(value)
+    if isinstance(value, np.ndarray | float | int | complex) and np.asarray(value).dtype.kind in NUMERIC:
+        value = np.asarray(value)
+        yield value.astype({"f": np.float64, "c": np.complex128}.get(value.dtype.kind, value.dtype))
+
+
+def apart(difference: Difference) -> Array | None:
+    """Where the sides' numbers differ; None where they are no arrays of one shape."""
+    a, b = difference.reference, difference.subject
+    if not isinstance(a, np.ndarray | float | complex) or not isinstance(b, np.ndarray | float | complex):
+        return None
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype.kind not in NUMERIC or b.dtype.kind not in NUMERIC:
+        return None
+    if a.dtype.kind not in "fc":
+        return np.asarray(a != b)
+    with np.errstate(all="ignore"):
+        scale = float(np.max(np.abs(a), where=np.isfinite(a), initial=1.0))
+        tolerance = difference.tolerance or 1e-9
+        return ~np.isclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def only_at(pattern: str, special: Callable[..., Any], difference: Difference) -> bool:
+    """Whether the sides differ only where the operands of that operator are special, element by element.
+
+    special: a function of the operands (those of a shape that goes with the others') that gives a mask.  A gradient of an
+    operand that was broadcast is special where any of its copies is.
+    """
+    where, values = apart(difference), given(pattern, difference)
+    if where is None or not values:
+        return False
+    try:
+        with np.errstate(all="ignore"):
+            mask = np.asarray(special(*np.broadcast_arrays(*values)), bool)
+        reach = reduced(mask, where.shape)
+    except (TypeError, ValueError):  # operands of another number, or shapes that do not go together
+        return False
+    return not np.any(where & ~reach)
+
+
+def reduced(mask: Array, shape: tuple[int, ...]) -> Array:
+    """A mask brought to a shape: any of the elements that are one there.  Raises ValueError where it does not fit."""
+    extra = tuple(range(mask.ndim - len(shape))) if mask.ndim >= len(shape) else ()
+    mask = mask.any(axis=extra)
+    axes = tuple(
+        axis for axis, size in enumerate(shape) if size == 1 and mask.ndim == len(shape) and mask.shape[axis] != 1
+    )
+    return np.broadcast_to(mask.any(axis=axes, keepdims=True), shape)
+
+
+def some(pattern: str, special: Callable[[Array], Any], difference: Difference) -> bool:
+    """Whether any element of any operand of that operator is special."""
+    with np.errstate(all="ignore"):
+        return any(bool(np.any(special(value))) for value in given(pattern, difference))
+
+
+def empty(pattern: str, difference: Difference) -> bool:
+    """Whether an operand of that operator has no elements."""
+    return any(value.size == 0 for value in given(pattern, difference))
