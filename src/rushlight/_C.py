@@ -6,6 +6,8 @@ import contextlib
 import enum
 from typing import Any
 
+from rushlight import absent
+from rushlight.devices import CPU, device
 from rushlight.nn.modules.convert import _parse_to
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
@@ -110,6 +112,55 @@ def _are_functorch_transforms_active() -> bool:
 def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
     """The keys that take no calls: none."""
     return DispatchKeySet()
+
+
+def _get_accelerator() -> device:
+    """The device that computes: the CPU."""
+    return CPU
+
+
+def _get_default_device() -> str:
+    """The device of new tensors."""
+    return str(modes.default_device or CPU)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of a device that a package has brought: none has."""
+    return "privateuseone"
+
+
+def _accepted(name: str) -> Any:
+    """A setting of TorchScript's compiler: accepted, without effect."""
+
+    def setting(*args: Any) -> bool:
+        return False
+
+    setting.__name__ = name
+    return setting
+
+
+for _name in ("_debug_set_autodiff_subgraph_inlining", "_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu",
+              "_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled",
+              "_jit_set_nvfuser_guard_mode", "_jit_set_profiling_executor", "_jit_set_profiling_mode",
+              "_jit_set_texpr_fuser_enabled", "_set_math_sdp_allow_fp16_bf16_reduction"):  # fmt: skip
+    globals()[_name] = _accepted(_name)
+absent.names(
+    globals(), "TorchScript compiles, and here is nothing to compile to", "Graph Node ScriptFunction ScriptMethod Value"
+)
+
+
+class _functorch:
+    """Questions about the transformations of `torch.func`."""
+
+    @staticmethod
+    def is_legacy_batchedtensor(tensor: Any) -> bool:
+        """Whether a tensor is one of an older vmap: no."""
+        return False
+
+    @staticmethod
+    def is_batchedtensor(tensor: Any) -> bool:
+        """Whether a tensor is mapped over by vmap."""
+        return bool(getattr(tensor._array, "interpreted", False))
 
 
 _TensorMeta = type(Tensor)

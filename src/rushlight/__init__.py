@@ -10,6 +10,7 @@ tensor([2., 4.])
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings as _warnings
 from typing import Any
 
@@ -67,6 +68,8 @@ for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not th
     globals().pop(_room, None)
 _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
+_LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
+    "_jit_internal", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "xpu")}  # fmt: skip
 _ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
@@ -85,12 +88,20 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"),
                             "rushlight.compat.placeholders")  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule"), "rushlight.jit")
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(
     ("Future", "GradScaler", "_assert", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module",
      "nuclear_norm", "set_deterministic_debug_mode"),
     "rushlight.compat.names",
+)  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(
+    ("_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+     "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "_convert_indices_from_coo_to_csr",
+     "_convert_indices_from_csr_to_coo", "_shape_as_tensor", "legacy_contiguous_format", "sym_float", "sym_int", "sym_ite",
+     "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"),
+    "rushlight.compat.rooms.top",
 )  # fmt: skip
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
@@ -104,7 +115,9 @@ _FUNCTIONS |= dict.fromkeys(
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_foreach_"):
+    if name == "torch":  # PyTorch's own import of itself, which some write
+        found = sys.modules[__name__]
+    elif name.startswith("_foreach_"):
         found = getattr(importlib.import_module("rushlight.ops.foreach"), name)
     elif name in _FUNCTIONS:
         found = getattr(importlib.import_module(_FUNCTIONS[name]), name)

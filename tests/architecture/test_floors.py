@@ -12,7 +12,7 @@ PACKAGE = Path(rushlight.__file__).parent
 
 # The one table of floors: a room is a module or package directly below rushlight.
 FLOORS = {
-    0: "bare caller cpu devices dtypes errors events futures groups handles heap size state tree version",
+    0: "absent bare caller cpu devices dtypes errors events futures groups handles heap size state tree version",
     1: "kernels",
     2: "backends",
     3: "generator signs storage tensor",

@@ -49,7 +49,7 @@ def test_package_is_typed() -> None:
 
 
 def test_what_is_not_there_is_no_attribute() -> None:
-    assert not hasattr(rushlight, "xpu") and not hasattr(rushlight, "nonsense")
+    assert not hasattr(rushlight, "walls") and not hasattr(rushlight, "nonsense")
 
 
 def test_names_that_are_loaded_when_asked_for_lead_somewhere() -> None:

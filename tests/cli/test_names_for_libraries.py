@@ -1,7 +1,5 @@
 """Names that libraries ask for when they are imported: what they answer."""
 
-import contextlib
-
 import pytest
 
 import rushlight as torch
@@ -98,4 +96,4 @@ def test_ways_to_leaves() -> None:
     assert [(pytree.keystr(way), leaf) for way, leaf in ways] == [("['a'][0]", 1), ("['a'][1]", 2), ("['b'][0]", 3)]
     assert pytree.tree_map_with_path(lambda way, leaf: len(way) + leaf, tree) == {"a": [3, 4], "b": (5,)}
     assert pytree.tree_flatten(1)[1] == pytree.LeafSpec() and isinstance(pytree.tree_flatten(1)[1], pytree.LeafSpec)
-    assert contextlib.nullcontext is _dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex
+    assert issubclass(_dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex, torch.overrides.TorchFunctionMode)

@@ -47,4 +47,4 @@ def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
     """Of no effect: sizes are what they are when a program runs."""
 
 
-maybe_mark_dynamic = mark_static = mark_dynamic
+maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic

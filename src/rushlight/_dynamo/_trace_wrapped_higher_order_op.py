@@ -1,7 +1,5 @@
-"""A mode of PyTorch's compiler: of no effect where nothing is compiled."""
+"""A mode of PyTorch's compiler that libraries use with vmap."""
 
-import contextlib
+from rushlight.overrides.index_mode import TransformGetItemToIndex
 
 __all__ = ["TransformGetItemToIndex"]
-
-TransformGetItemToIndex = contextlib.nullcontext

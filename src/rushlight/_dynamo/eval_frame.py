@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.nn.modules.module import Module
 
-__all__ = ["OptimizedModule"]
+__all__ = ["OptimizedModule", "is_dynamo_supported"]
 
 
 class OptimizedModule(Module):
@@ -14,3 +14,8 @@ class OptimizedModule(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("OptimizedModule: there is nothing to compile to; torch.compile returns modules as they are")
+
+
+def is_dynamo_supported() -> bool:
+    """Whether programs can be compiled: no."""
+    return False

@@ -1,7 +1,15 @@
 """Which names of PyTorch's packages stand for which modules of this one."""
 
-__all__ = ["ALIASES", "public_name", "real_name"]
+__all__ = ["ALIASES", "ROOMS", "public_name", "real_name"]
 
+# Modules that libraries alone import, by their names below torch: files in compat/rooms.
+ROOMS = {
+    "_jit_internal": "_jit_internal", "_prims_common": "_prims_common",
+    "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
+    "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
+    "nested": "nested", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
+    "utils.tensorboard": "tensorboard", "xpu": "xpu",
+}  # fmt: skip
 # Longest prefix first.
 ALIASES = {
     "torchvision.models": "rushlight.models",
@@ -16,6 +24,7 @@ ALIASES = {
     "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",
+    **{f"torch.{name}": f"rushlight.compat.rooms.{room}" for name, room in ROOMS.items()},
     "torch": "rushlight",
 }
 

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
 import rushlight
+from rushlight.absent import walls
 from rushlight.compat import naming
 from rushlight.compat.aliases import real_name
 
@@ -70,6 +71,9 @@ def _spec(name: str) -> ModuleSpec | None:
     """The specification of a module of this package, None where there is none, nor a package to hold it."""
     if name in sys.modules:
         return sys.modules[name].__spec__
+    wall = walls.room(name)
+    if wall is not None:
+        return wall.__spec__
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError as error:

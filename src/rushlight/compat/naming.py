@@ -27,6 +27,7 @@ _renamed: list[tuple[Any, str, str]] = []  # object, attribute, its former value
 def show_public(module: ModuleType) -> None:
     """Let a module of this package, its classes and its functions bear the names that they have in PyTorch."""
     _rename(module, "__name__")
+    sys.modules.setdefault(module.__name__, module)  # where annotations of its classes are looked up
     for value in list(vars(module).values()):
         if isinstance(value, (type, FunctionType)):
             _rename(value, "__module__")
@@ -50,8 +51,10 @@ def loaded() -> list[ModuleType]:
 
 
 def _public(name: str) -> str:
+    found = public_name(name)
     room = name.split(".")[1:2]
-    return name if room and room[0] in OWN else public_name(name)
+    # A file below one of these rooms may still be a module of PyTorch's, under another name.
+    return name if room and room[0] in OWN and found == name.replace("rushlight", "torch", 1) else found
 
 
 def _rename(value: Any, attribute: str) -> None:

@@ -171,11 +171,15 @@ def _memory(name: str, otherwise: Any) -> Any:
     return otherwise if devices.instead_of_cuda is None else getattr(__getattr__("memory"), name)()
 
 
+_LAZY = {"memory": "rushlight.memory.cuda", "nvtx": "rushlight.compat.rooms.nvtx",
+         "random": "rushlight.compat.rooms.cuda_random"}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name not in ("memory", "CUDAGraph"):
-        raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
-    if name == "memory":
-        return importlib.import_module("rushlight.memory.cuda")
-    return importlib.import_module("rushlight.compat.placeholders").CUDAGraph
+    if name in _LAZY:
+        return importlib.import_module(_LAZY[name])
+    if name == "CUDAGraph":
+        return importlib.import_module("rushlight.compat.placeholders").CUDAGraph
+    return getattr(importlib.import_module("rushlight.compat.rooms.cuda_names"), name)

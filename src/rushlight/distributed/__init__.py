@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.absent import walls
 from rushlight.distributed.collectives import (
+    P2POp,
     ReduceOp,
     Work,
     all_gather,
@@ -14,13 +16,17 @@ from rushlight.distributed.collectives import (
     all_to_all,
     all_to_all_single,
     barrier,
+    batch_isend_irecv,
     broadcast,
     broadcast_object_list,
     gather,
     gather_object,
+    irecv,
+    isend,
     monitored_barrier,
     recv,
     reduce,
+    reduce_op,
     reduce_scatter,
     reduce_scatter_tensor,
     scatter,
@@ -32,6 +38,8 @@ from rushlight.distributed.group import (
     GroupMember,
     destroy_process_group,
     get_backend,
+    get_global_rank,
+    get_group_rank,
     get_node_local_rank,
     get_process_group_ranks,
     get_rank,
@@ -46,21 +54,36 @@ from rushlight.distributed.group import (
     is_torchelastic_launched,
     new_group,
 )
+from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from rushlight.groups import ProcessGroup
 
-__all__ = ["Backend", "GroupMember", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
-           "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
-           "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend",
-           "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
-           "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-           "is_nccl_available", "is_torchelastic_launched", "monitored_barrier", "new_group", "recv", "reduce",
+__all__ = ["Backend", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
+           "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+           "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+           "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
+           "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
+           "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+           "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "recv", "reduce", "reduce_op",
            "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
+
+_MODULES = ("constants", "distributed_c10d", "elastic", "nn", "optim", "run")
+_FROM = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
+         "_get_default_group": "distributed_c10d"}  # fmt: skip
+_HERE = "rushlight.distributed"
+_ERRORS = ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError")
 
 
 def __getattr__(name: str) -> Any:
-    """Submodules are imported when they are first asked for."""
-    if name == "optim":
-        import importlib
+    """Submodules are imported when they are first asked for; of some there are names alone."""
+    import importlib
 
+    if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _FROM:
+        return getattr(walls.imported(f"{_HERE}.{_FROM[name]}"), name)
+    if name in _ERRORS:
+        return getattr(importlib.import_module("rushlight.distributed.errors"), name)
+    found = walls.room(f"{_HERE}.{name}")
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

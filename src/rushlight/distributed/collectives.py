@@ -12,16 +12,20 @@ from typing import Any
 from rushlight import groups
 from rushlight.tensor import Tensor
 
-__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-           "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather", "gather_object",
-           "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-           "scatter_object_list", "send"]  # fmt: skip
+__all__ = ["P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+           "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "gather",
+           "gather_object", "irecv", "isend", "monitored_barrier", "recv", "reduce", "reduce_op", "reduce_scatter",
+           "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
 
 
 class ReduceOp(enum.Enum):
     """How the tensors of several processes become one; of one process, each leaves the tensor as it is."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
+
+
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's members are of a class inside
+reduce_op = ReduceOp
 
 
 class Work:
@@ -44,7 +48,7 @@ def _done(async_op: bool) -> Work | None:
     return Work() if async_op else None
 
 
-def _check(name: str, *tensors: Any, root: int = 0) -> None:
+def check(name: str, *tensors: Any, root: int = 0) -> None:
     """Raises ValueError without a group, TypeError for what is no tensor, RuntimeError for another process than 0."""
     groups.required()
     for tensor in tensors:
@@ -54,9 +58,38 @@ def _check(name: str, *tensors: Any, root: int = 0) -> None:
         raise RuntimeError(f"{name}: there is no process {root}: the group has one, with rank 0")
 
 
+def isend(tensor: Tensor, dst: int = 0, group: Any = None, tag: int = 0) -> None:
+    """Refused with ValueError: there is no other process."""
+    send(tensor, dst, group, tag)
+
+
+def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> None:
+    """Refused with ValueError: there is no other process."""
+    recv(tensor, src, group, tag)
+
+
+class P2POp:
+    """A message that `batch_isend_irecv` shall send or take.
+
+    op: `isend` or `irecv`; tensor: what is sent, or where to; peer: the other process.  Raises ValueError for another op.
+    """
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0) -> None:
+        if op not in (isend, irecv):
+            raise ValueError(f"P2POp: expected op isend or irecv, got {op!r}")
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
+    """Refused with ValueError where there is a message: there is no other process."""
+    for message in p2p_op_list:
+        message.op(message.tensor, message.peer, message.group, message.tag)
+    return []
+
+
 def _copy(name: str, output: Any, input: Any, root: int = 0) -> None:
     """Write a tensor into another with as many elements, outside of any graph."""
-    _check(name, output, input, root=root)
+    check(name, output, input, root=root)
     if output.numel() != input.numel() or output.dtype is not input.dtype:
         raise ValueError(f"{name}: expected an output of {input.numel()} elements of {input.dtype}, got {output.numel()} "
                          f"of {output.dtype}")  # fmt: skip
@@ -73,13 +106,13 @@ def _only(name: str, items: Any) -> Any:
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Wait until all processes are here: this one is."""
-    _check("barrier")
+    check("barrier")
     return _done(async_op)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """Wait until all processes are here: this one is."""
-    _check("monitored_barrier")
+    check("monitored_barrier")
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
@@ -93,7 +126,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     tensor(3.)
     >>> torch.distributed.destroy_process_group()
     """
-    _check("all_reduce", tensor)
+    check("all_reduce", tensor)
     return _done(async_op)
 
 
@@ -101,13 +134,13 @@ def reduce(
     tensor: Tensor, dst: int = 0, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """As :func:`all_reduce`, for the process `dst` alone."""
-    _check("reduce", tensor, root=dst)
+    check("reduce", tensor, root=dst)
     return _done(async_op)
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False) -> Work | None:
     """Replace the tensor by that of process `src`: itself."""
-    _check("broadcast", tensor, root=src)
+    check("broadcast", tensor, root=src)
     return _done(async_op)
 
 
@@ -174,36 +207,36 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Any = N
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Put the objects of all processes into a list."""
-    _check("all_gather_object")
+    check("all_gather_object")
     _only("all_gather_object", object_list)
     object_list[0] = obj
 
 
 def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None) -> None:
     """As :func:`all_gather_object`, for the process `dst` alone."""
-    _check("gather_object", root=dst)
+    check("gather_object", root=dst)
     _only("gather_object", object_gather_list)
     object_gather_list[0] = obj  # type: ignore[index]
 
 
 def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None, device: Any = None) -> None:
     """Replace the objects of a list by those of process `src`: themselves."""
-    _check("broadcast_object_list", root=src)
+    check("broadcast_object_list", root=src)
 
 
 def scatter_object_list(output: list[Any], input: list[Any] | None = None, src: int = 0, group: Any = None) -> None:
     """Put this process's object of the list of process `src` into `output`."""
-    _check("scatter_object_list", root=src)
+    check("scatter_object_list", root=src)
     output[0] = _only("scatter_object_list", input)
 
 
 def send(tensor: Tensor, dst: int = 0, group: Any = None, tag: int = 0) -> None:
     """Refused with ValueError: there is no other process."""
-    _check("send", tensor)
+    check("send", tensor)
     raise ValueError(f"send: invalid destination rank {dst}: there is no process but this one")
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
     """Refused with ValueError: there is no other process."""
-    _check("recv", tensor)
+    check("recv", tensor)
     raise ValueError(f"recv: invalid source rank {src}: there is no process but this one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from rushlight import groups
@@ -16,6 +16,7 @@ class Backend(str):
     """The name of what carries messages between processes; with one process there are none."""
 
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
 
     def __new__(cls, name: str) -> Backend:
         """The name in lower case; raises ValueError for one that is not known."""
@@ -145,6 +146,22 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     """The processes of a group: [0]."""
     groups.required()
     return [0]
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """The number among all processes of a group's process: 0 of 0.  Raises ValueError for another."""
+    groups.required()
+    if group_rank != 0:
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return 0
+
+
+def get_group_rank(group: Any, global_rank: int) -> int:
+    """The number in a group of one of all processes: 0 of 0.  Raises ValueError for another."""
+    groups.required()
+    if global_rank != 0:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return 0
 
 
 def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: Any) -> ProcessGroup:

@@ -21,9 +21,13 @@ SUPPLIED = {"torchvision/_C": "rushlight.compat.torchvision_operators"}
 
 # Operators of PyTorch that libraries name, as keys of tables, and that no function of the public interface is.
 KEYS = frozenset({
-    "_fused_adam_", "_pin_memory", "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "is_pinned", "lift_fresh",
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_fft_c2c", "_fused_adam_", "_grouped_mm",
+    "_is_all_true", "_local_scalar_dense", "_pin_memory", "_reshape_alias", "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_cudnn_attention_backward", "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", "convolution_backward",
+    "_sparse_addmm",
+    "_sparse_mm_reduce_impl", "_to_copy", "_unsafe_view", "alias", "is_pinned", "lift_fresh",
     "lift_fresh_copy", "native_batch_norm", "native_dropout", "native_group_norm", "native_layer_norm", "slice",
-    "slice_backward", "sym_numel", "sym_size", "sym_storage_offset", "sym_stride", "threshold_backward",
+    "slice_backward", "sym_constrain_range_for_size", "sym_numel", "sym_size", "sym_storage_offset", "sym_stride", "threshold_backward",
 })  # fmt: skip
 
 SAME = {"alias": lambda x: x.view_as(x), "_unsafe_view": lambda x, size: x.reshape(size)}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 _MODULES = ("_pytree", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
+_ROOMS = ("cpp_extension", "flop_counter", "tensorboard")
 
 
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first asked for."""
+    if name in _ROOMS:
+        import importlib
+
+        return importlib.import_module(f"rushlight.compat.rooms.{name}")
     if name in _MODULES:
         import importlib
 

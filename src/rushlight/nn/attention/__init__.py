@@ -33,3 +33,12 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     if not isinstance(listed, Iterable) or not all(isinstance(b, SDPBackend) for b in listed):
         raise AssertionError(f"sdpa_kernel: backends must be an SDPBackend or a list of them, got {backends!r}")
     yield
+
+
+def __getattr__(name: str) -> Any:
+    """What is imported when it is first asked for."""
+    if name == "flex_attention":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

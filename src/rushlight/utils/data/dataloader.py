@@ -11,15 +11,26 @@ from typing import Any, Generic, TypeVar
 from rushlight.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.utils.data._utils.collate import default_collate, default_convert
-from rushlight.utils.data._utils.iterators import SerialIterator, WorkerIterator
+from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = (
+    LoaderIterator,
+    SerialIterator,
+    WorkerIterator,
+)
 T_co = TypeVar("T_co", covariant=True)
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class _DatasetKind:
+    """How a dataset gives its samples: by key, or one after the other."""
+
+    Map, Iterable = 0, 1
 
 
 class _Forever(Sampler[Any]):
@@ -27,6 +38,9 @@ class _Forever(Sampler[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.repeat(None)
+
+
+_InfiniteConstantSampler = _Forever
 
 
 class DataLoader(Generic[T_co]):
@@ -121,6 +135,10 @@ class DataLoader(Generic[T_co]):
     @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
+
+    @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if isinstance(self.dataset, IterableDataset) else _DatasetKind.Map
 
     @property
     def _index_sampler(self) -> Any:

@@ -38,7 +38,11 @@ class LengthCheck:
             warn(message)
 
 
-class SerialIterator(Iterator[Any]):
+class LoaderIterator(Iterator[Any]):
+    """A pass over a loader, of either kind."""
+
+
+class SerialIterator(LoaderIterator):
     """A pass in this thread."""
 
     def __init__(self, loader: Any, seed: int):
@@ -59,7 +63,7 @@ class SerialIterator(Iterator[Any]):
         return self.length
 
 
-class WorkerIterator(Iterator[Any]):
+class WorkerIterator(LoaderIterator):
     """A pass for which workers fetch ahead.  Closed when it ends, fails, or is dropped; kept if they persist."""
 
     pool: Any = None

@@ -1,0 +1,173 @@
+"""Modules of PyTorch of which nothing is here but names: libraries import them and seldom use them.
+
+A module stands in a table with the names that it shall have: classes have no instances, functions raise, both with the
+reason.  It is made when it is first asked for, as an attribute or by an import, and is found in `sys.modules` from then on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from rushlight import absent
+
+__all__ = ["WALLS", "Wall", "below", "imported", "room"]
+
+
+@dataclass(frozen=True)
+class Wall:
+    """What a module without contents has.
+
+    why: the reason, for messages; classes, functions: names, with blanks between; values: what can be given as it is.
+    """
+
+    why: str
+    classes: str = ""
+    functions: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+_ONE = "rushlight trains in one process, in which there is nothing to distribute"
+_SHARDS = f"{_ONE}; rushlight.memory.budget keeps a model's training within bytes that are given"
+_FILES = f"{_ONE}; torch.save and torch.load write and read state dicts"
+_CALLS = "rushlight calls no other processes"
+_STATES = ("FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig OptimStateDictConfig "
+           "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings StateDictType ")  # fmt: skip
+_FSDP = f"BackwardPrefetch CPUOffload MixedPrecision ShardingStrategy {_STATES}"
+_TENSORS = "DTensor Partial Placement Replicate Shard"
+_MAKERS = "distribute_module distribute_tensor empty full ones rand randn zeros"
+_PLANS = "DefaultLoadPlanner DefaultSavePlanner"
+_COLLECTIVES = (
+    "all_gather_tensor all_gather_tensor_autograd all_reduce all_reduce_coalesced all_to_all_single "
+    "all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
+)
+
+WALLS = {
+    "distributed._composable": Wall(_SHARDS, "FSDPModule", "checkpoint fully_shard replicate"),
+    "distributed._composable.fsdp": Wall(
+        _SHARDS, "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy", "fully_shard register_fsdp_forward_method"),
+    "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
+    "distributed._tensor": Wall(_SHARDS, f"{_TENSORS} DeviceMesh", f"{_MAKERS} init_device_mesh"),
+    "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
+    "distributed.algorithms": Wall(_ONE, "Join JoinHook Joinable"),
+    "distributed.algorithms._checkpoint": Wall(_ONE),
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": Wall(
+        "use torch.utils.checkpoint, or wrap the module in rushlight.stores.recompute",
+        "ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper",
+        "apply_activation_checkpointing checkpoint_wrapper offload_wrapper"),
+    "distributed.algorithms.ddp_comm_hooks": Wall(_ONE, "DDPCommHookType", "register_ddp_comm_hook"),
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": Wall(
+        _ONE, "", "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper"),
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": Wall(
+        _ONE, "PowerSGDState", "batched_powerSGD_hook powerSGD_hook"),
+    "distributed.algorithms.join": Wall(_ONE, "Join JoinHook Joinable"),
+    "distributed.algorithms.model_averaging": Wall(_ONE),
+    "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),
+    "distributed.checkpoint": Wall(
+        _FILES, f"{_PLANS} CheckpointException FileSystemReader FileSystemWriter HuggingFaceStorageReader "
+        "HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner StorageReader StorageWriter WriteItem",
+        "async_save load load_sharded_optimizer_state_dict load_state_dict save save_state_dict"),
+    "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
+    "distributed.checkpoint.default_planner": Wall(_FILES, _PLANS),
+    "distributed.checkpoint.format_utils": Wall(
+        _FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict dcp_to_torch_save torch_save_to_dcp"),
+    "distributed.checkpoint.hf_storage": Wall(_FILES, "HuggingFaceStorageReader HuggingFaceStorageWriter"),
+    "distributed.checkpoint.optimizer": Wall(_FILES, "", "load_sharded_optimizer_state_dict"),
+    "distributed.checkpoint.state_dict": Wall(
+        _FILES, "StateDictOptions", "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
+        "set_optimizer_state_dict set_state_dict"),
+    "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load load_state_dict"),
+    "distributed.checkpoint.stateful": Wall(_FILES, "Stateful"),
+    "distributed.device_mesh": Wall(_ONE, "DeviceMesh", "init_device_mesh"),
+    "distributed.fsdp": Wall(
+        _SHARDS, f"{_FSDP} CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecisionPolicy OffloadPolicy "
+        "OptimStateKeyType UnshardHandle", "fully_shard register_fsdp_forward_method"),
+    "distributed.fsdp.api": Wall(_SHARDS, _FSDP),
+    "distributed.fsdp.fully_sharded_data_parallel": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
+    "distributed.fsdp.sharded_grad_scaler": Wall(_SHARDS, "ShardedGradScaler"),
+    "distributed.fsdp.wrap": Wall(
+        _SHARDS, "CustomPolicy ModuleWrapPolicy", "_or_policy always_wrap_policy enable_wrap lambda_auto_wrap_policy "
+        "size_based_auto_wrap_policy transformer_auto_wrap_policy wrap"),
+    "distributed.launcher": Wall(_ONE, "LaunchConfig", "elastic_launch launch_agent"),
+    "distributed.launcher.api": Wall(_ONE, "LaunchConfig", "elastic_launch launch_agent"),
+    "distributed.pipelining": Wall(
+        _ONE, "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleLoopedBFS SplitPoint",
+        "build_stage pipe_split pipeline"),
+    "distributed.rpc": Wall(
+        _CALLS, "BackendType PyRRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
+        "get_worker_info init_rpc remote rpc_async rpc_sync shutdown"),
+    "distributed.rpc.api": Wall(
+        _CALLS, "", "_all_gather get_worker_info remote rpc_async rpc_sync shutdown"),
+    "distributed.tensor": Wall(_SHARDS, _TENSORS, _MAKERS),
+    "distributed.tensor._utils": Wall(_SHARDS, "", "compute_local_shape_and_global_offset"),
+    "distributed.tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map register_sharding"),
+    "distributed.tensor.parallel": Wall(
+        _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
+        "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "distributed.tensor.placement_types": Wall(_SHARDS, "Partial Placement Replicate Shard _StridedShard"),
+    "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
+}  # fmt: skip
+
+
+def _not_called(function: Any) -> Any:
+    """A decorator of functions that need other processes: what it returns raises."""
+    return absent.refusing("torch.distributed.rpc", getattr(function, "__name__", "call"), _CALLS)
+
+
+WALLS["distributed.rpc.api"].values["_require_initialized"] = _not_called
+WALLS["distributed.rpc"].values["is_available"] = lambda: False
+_classes: dict[tuple[str, str], type] = {}  # by reason and name: a class that several modules have is one
+
+
+def below(parent: str) -> list[str]:
+    """The names of the modules of the table that lie right below a module of this package."""
+    lead = parent.removeprefix("rushlight").lstrip(".")
+    lead = f"{lead}." if lead else ""
+    return [name[len(lead) :] for name in WALLS if name.startswith(lead) and "." not in name[len(lead) :]]
+
+
+def room(name: str) -> ModuleType | None:
+    """The module ``rushlight.NAME`` of the table, None where it has none.
+
+    name: with the leading ``rushlight.``.
+    """
+    wall = WALLS.get(name.removeprefix("rushlight."))
+    if wall is None or not name.startswith("rushlight."):
+        return None
+    return sys.modules.get(name) or _made(name, wall)
+
+
+def imported(name: str) -> ModuleType:
+    """A module of the table or of the package."""
+    return room(name) or importlib.import_module(name)
+
+
+def _made(name: str, wall: Wall) -> ModuleType:
+    module = ModuleType(name, f"Not here: {wall.why}.  Its names can be imported; using them raises.")
+    module.__spec__ = ModuleSpec(name, None, is_package=True)
+    module.__path__ = []
+    public = name.replace("rushlight", "torch", 1)
+    for given in wall.classes.split():
+        if (wall.why, given) not in _classes:
+            _classes.update(
+                {(wall.why, given): kind for given, kind in absent.classes(public, wall.why, given).items()}
+            )
+        setattr(module, given, _classes[wall.why, given])
+    vars(module).update(absent.functions(public, wall.why, wall.functions))
+    vars(module).update(wall.values)
+    vars(module)["__all__"] = [given for given in vars(module) if not given.startswith("__")]
+
+    def inner(given: str) -> Any:
+        found = room(f"{name}.{given}")
+        if found is None:
+            raise AttributeError(f"module {public!r} has no attribute {given!r}")
+        return found
+
+    vars(module)["__getattr__"] = inner
+    sys.modules[name] = module
+    return module

@@ -1,0 +1,14 @@
+"""``torch._subclasses``: tensors that PyTorch's compiler traces with.  There are none here: nothing is traced."""
+
+from typing import Any
+
+from rushlight import absent
+
+__all__ = ["is_fake"]
+absent.names(globals(), "nothing is compiled here; tensors on device='meta' have shapes without memory",
+                  "CrossRefFakeMode FakeTensor FakeTensorMode UnsupportedFakeTensorException DynamicOutputShapeException")  # fmt: skip
+
+
+def is_fake(x: Any) -> bool:
+    """Whether a tensor is such a one: no."""
+    return False

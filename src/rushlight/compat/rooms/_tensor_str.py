@@ -1,0 +1,56 @@
+"""``torch._tensor_str``: the parts of a tensor's text, for classes that print themselves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.ops.printing import body, set_printoptions, text
+from rushlight.ops.printing import options as PRINT_OPTS
+
+__all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_str_intern", "_tensor_str", "get_printoptions", "printoptions",
+           "set_printoptions"]  # fmt: skip
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How tensors print now."""
+    return dict(vars(PRINT_OPTS))
+
+
+@contextlib.contextmanager
+def printoptions(**given: Any) -> Iterator[None]:
+    """Print tensors otherwise within a block: with the arguments of `set_printoptions`."""
+    former = get_printoptions()
+    set_printoptions(**given)
+    try:
+        yield
+    finally:
+        vars(PRINT_OPTS).update(former)
+
+
+def _tensor_str(self: Any, indent: int) -> str:
+    """The elements in their brackets."""
+    array = self._array
+    return body(array, indent) if array.size else "[]"
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """A text and what follows it, in lines of at most `linewidth`, with the closing bracket."""
+    pieces, used = [tensor_str], len(tensor_str) - tensor_str.rfind("\n") + 1
+    for suffix in suffixes:
+        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            pieces.append(",\n" + " " * indent + suffix)
+            used, force_newline = indent + len(suffix), False
+        else:
+            pieces.append(", " + suffix)
+            used += len(suffix) + 2
+    return "".join([*pieces, ")"])
+
+
+def _str_intern(inp: Any, *, tensor_contents: Any = None) -> str:
+    """The text of a tensor, with other contents where they are given."""
+    return text(inp, tensor_contents)
+
+
+_str = _str_intern

@@ -1,0 +1,62 @@
+"""``torch._utils``: how files say that tensors are rebuilt, and small questions that libraries ask."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.devices import device as _device
+from rushlight.ops.named import named
+from rushlight.serialization.rebuild import (
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
+
+__all__ = ["_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
+           "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
+           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_unflatten_dense_tensors"]  # fmt: skip
+
+
+def _element_size(dtype: Any) -> int:
+    """Bytes of an element."""
+    return int(dtype.itemsize)
+
+
+def _get_available_device_type() -> None:
+    """The kind of accelerator that is there: none."""
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The number of a device: -1 of the CPU where that is allowed.  Raises ValueError for what has none."""
+    if isinstance(device, int):
+        return device
+    found = None if device is None else _device(device)
+    if found is not None and found.type == "cpu" and allow_cpu:
+        return -1
+    if found is not None and found.index is not None:
+        return int(found.index)
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
+
+
+def _import_dotted_name(name: str) -> Any:
+    """What a name with dots leads to, its first part a module."""
+    first, *rest = name.split(".")
+    found: Any = importlib.import_module(first)
+    for part in rest:
+        found = getattr(found, part)
+    return found
+
+
+def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
+    """The elements of all tensors in one.  -> (N)"""
+    return named.cat([t.contiguous().view(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Any, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Views of `flat` with the shapes of these tensors.  flat: (N)"""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view_as(like) for part, like in zip(parts, tensors, strict=True))

@@ -1,0 +1,200 @@
+"""Count the multiplications and additions of products, convolutions and attention, by module and operator.
+
+As in PyTorch's counter: an addition and a multiplication are two, and everything else is nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.events import NODE, OPERATOR, Observation
+from rushlight.library.namespaces import aten
+from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+__all__ = ["FlopCounterMode"]
+
+Shapes = list[tuple[int, ...]]
+
+
+def _matrices(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    """A product of matrices, the last two inputs: twice the elements of the result, times the length of their sums."""
+    return 2 * math.prod(result) * shapes[-2][-1]
+
+
+def _linear(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    return 2 * math.prod(shapes[0]) * shapes[1][0]
+
+
+def _convolution(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    weight = shapes[1]
+    return 2 * math.prod(result[:1] + result[2:]) * math.prod(weight)
+
+
+def _convolution_transposed(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    given, weight = shapes[:2]
+    return 2 * math.prod(given[:1] + given[2:]) * math.prod(weight)
+
+
+def _einsum(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    if len(shapes) != 2:
+        return 0
+    sizes = {
+        label: n
+        for shape, labels in zip(shapes, statics, strict=False)
+        for label, n in zip(labels, shape, strict=False)
+    }
+    return 2 * math.prod(sizes.values())
+
+
+def _attention(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
+    (*lead, rows, width), (keys, _), values = shapes[0], shapes[1][-2:], shapes[2][-1]
+    return 2 * math.prod(lead) * rows * keys * (width + values)
+
+
+# Operator: its name in PyTorch, that of its backward, its count, how many inputs a gradient of which costs as much.
+COUNTS: dict[str, tuple[str, str, Callable[[Shapes, tuple[int, ...], Any], int], int]] = {
+    "mm": ("mm", "mm", _matrices, 2), "bmm": ("bmm", "bmm", _matrices, 2), "addmm": ("addmm", "mm", _matrices, 2),
+    "baddbmm": ("baddbmm", "bmm", _matrices, 2), "matmul_op": ("bmm", "bmm", _matrices, 2),
+    "linear": ("addmm", "mm", _linear, 2), "einsum": ("bmm", "bmm", _einsum, 2),
+    "conv_op": ("convolution", "convolution_backward", _convolution, 2),
+    "conv_transpose_op": ("convolution", "convolution_backward", _convolution_transposed, 2),
+    "scaled_dot_product_attention": ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward",
+                                     _attention, 0),
+}  # fmt: skip
+BIAS_FIRST = ("addmm", "baddbmm")  # what is added is their first input
+
+
+class FlopCounterMode:
+    """Within the block, count the floating-point operations of this thread, forward and backward.
+
+    mods: taken for PyTorch's sake; modules are known by their calls.  depth: how many levels of modules the table shows;
+    display: print the table at the end of the block.  custom_mapping: refused, with NotImplementedError.
+
+    >>> import rushlight as torch
+    >>> from rushlight.compat.rooms.flop_counter import FlopCounterMode
+    >>> with FlopCounterMode(display=False) as counter:
+    ...     _ = torch.ones(3, 4) @ torch.ones(4, 5)
+    >>> counter.get_total_flops()
+    120
+    """
+
+    passive = False  # as an observer: it is told before and after
+
+    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True,
+                 custom_mapping: dict[Any, Any] | None = None) -> None:  # fmt: skip
+        if custom_mapping:
+            raise NotImplementedError(
+                "FlopCounterMode: expected custom_mapping=None: operators are counted by their shapes"
+            )
+        self.depth, self.display = depth, display
+        self._counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._inside: list[str] = []
+        self._made_in: dict[
+            int, tuple[Any, tuple[str, ...], int]
+        ] = {}  # of a node: itself, its modules, forward's count
+        self._names: dict[int, str] = {}
+
+    def get_total_flops(self) -> int:
+        """All operations."""
+        return sum(self._counts["Global"].values())
+
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """By the name of a module, and "Global" for all: by operator, how many."""
+        return {
+            module: {getattr(aten, name): n for name, n in counts.items()} for module, counts in self._counts.items()
+        }
+
+    @property
+    def flop_counts(self) -> dict[str, dict[Any, int]]:
+        """What `get_flop_counts` returns."""
+        return self.get_flop_counts()
+
+    def get_table(self, depth: int | None = None) -> str:
+        """Modules and operators with their operations, as text."""
+        depth = self.depth if depth is None else depth
+        shown = sorted(
+            (name for name in self._counts if name.count(".") < depth), key=lambda name: (name != "Global", name)
+        )
+        rows = [("Module", "FLOP", "% Total")]
+        total = self.get_total_flops() or 1
+        for name in shown:
+            counts = self._counts[name]
+            level = 0 if name == "Global" else name.count(".") + 1
+            for label, value in ((name, sum(counts.values())), *((f" - aten.{op}", n) for op, n in counts.items())):
+                rows.append((" " * level + label, f"{value:,}", f"{100 * value / total:.2f}%"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(f"{a:{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)
+
+    # As a context ------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> FlopCounterMode:
+        self._counts.clear()
+        self._counts["Global"]
+        self._hooks = [register_module_forward_pre_hook(self._enter_module),
+                       register_module_forward_hook(self._leave_module, always_call=True)]  # fmt: skip
+        self._watch = Observation(self)
+        self._watch.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._watch.__exit__(kind, error, traceback)
+        for hook in self._hooks:
+            hook.remove()
+        self._made_in.clear()
+        self._inside.clear()
+        if self.display:
+            print(self.get_table())
+
+    def _enter_module(self, module: Any, args: Any) -> None:
+        name = self._names.get(id(module)) if self._inside else None
+        if name is None:
+            name = type(module).__name__
+            self._names = {
+                id(m): f"{name}.{path}" if path else name for path, m in module.named_modules()
+            } | self._names
+        self._inside.append(name)
+
+    def _leave_module(self, module: Any, args: Any, output: Any) -> None:
+        if self._inside:
+            self._inside.pop()
+
+    # As an observer ----------------------------------------------------------------------------------------------------
+
+    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+        """What begins: a node of an operator that was counted costs as much for each gradient."""
+        if kind != NODE or id(what) not in self._made_in:
+            return
+        _, modules, count = self._made_in[id(what)]
+        op = what.plan.op
+        _, backward, _, factors = COUNTS[op.name]
+        wanted = [edge is not None for edge in what.edges]
+        first = 1 if op.name in BIAS_FIRST else 0
+        many = 2.5 if factors == 0 else sum(wanted[first : first + factors])
+        self._count(modules, backward, int(many * count))
+
+    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+        """What ended: an operator."""
+        if kind != OPERATOR or what.name not in COUNTS or result is None:
+            return
+        name, _, count, _ = COUNTS[what.name]
+        made = result[0] if isinstance(result, (tuple, list)) else result
+        flat = inputs[0] if what.name == "einsum" and isinstance(inputs[0], (tuple, list)) else inputs
+        found = count([tuple(x.shape) for x in flat if hasattr(x, "shape")][: 2 if what.name == "linear" or "conv" in what.name else None],
+                      tuple(made.shape), statics)  # fmt: skip
+        if what.name == "linear" and inputs[2] is None:
+            name = "mm"
+        modules = tuple(dict.fromkeys(self._inside))
+        self._count(modules, name, found)
+        node = getattr(made, "_edge", None)
+        node = getattr(node, "node", node)
+        if node is not None:
+            self._made_in[id(node)] = node, modules, found
+
+    def _count(self, modules: tuple[str, ...], name: str, count: int) -> None:
+        if not count:
+            return
+        for module in ("Global", *modules):
+            self._counts[module][name] += count

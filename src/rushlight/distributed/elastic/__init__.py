@@ -1,0 +1,1 @@
+"""``torch.distributed.elastic``: what a script names of the program that restarts failed processes."""
