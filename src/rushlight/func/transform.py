@@ -15,7 +15,7 @@ from typing import Any
 from rushlight import tree
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
-from rushlight.ops.batched import detached, fresh_leaf, innermost
+from rushlight.ops.batched import fresh_leaf, innermost
 from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor, twin
 
@@ -132,7 +132,7 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
 
 def out_of_graphs(x: Tensor) -> Tensor:
     """A batched tensor outside of all graphs, with its tangents: unlike that of `detach`, it still depends on what it did."""
-    t = made = detached(x)
+    t = made = x._array.level.detached(x)
     while type(x._held) is BatchedArray:
         x, made = x._held.tensor, made._held.tensor
         for level in modes.levels:

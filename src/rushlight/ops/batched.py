@@ -18,12 +18,12 @@ from rushlight.engine.views import chain_of, make_view, replay
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops import call
-from rushlight.ops.batching import rule_of
+from rushlight.ops.batching import rule_of, samples
 from rushlight.ops.batching.given import Given
 from rushlight.ops.batching.variants import with_auxiliaries
 from rushlight.ops.convert import copy as copied
 from rushlight.ops.convert import copy_into
-from rushlight.ops.shape import permute_op
+from rushlight.ops.shape import broadcast, permute_op
 from rushlight.signs import turn
 from rushlight.state import Setting, modes
 from rushlight.tensor import LEAF, Tensor, twin, wrap
@@ -139,6 +139,36 @@ class BatchedLevel(Level):
                 make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
             else:
                 t._array.copied = True
+
+    # What functions on tensors ask of the level they are batched at ----------------------------------
+
+    def formula(self, fn: Any, op: Any, args: list[Any]) -> Any:
+        """A gradient formula; one that looks at values runs sample after sample."""
+        return samples.formula(fn, op, args)
+
+    def by_samples(self, fn: Any, args: Any, name: str) -> Any:
+        """`fn` of each sample of a tuple of trees, its results stacked."""
+        return samples.by_samples(self, fn, args, name)
+
+    def detached(self, x: Tensor) -> Tensor:
+        """A batched tensor outside of all graphs, on the same memory."""
+        t = self.batched(x._array.tensor.detach(), x._array.dim)
+        t._storage = x._storage
+        return t
+
+    def alike(self, x: Tensor, array: Any) -> Tensor:
+        """A tensor whose every sample is a copy of `array`, batched as `x` is."""
+        part = x._array
+        return wrap(array) if part.dim is None else self.batched(stretched(part.tensor, array, self.size), 0)
+
+    def apart(self, x: Tensor) -> Tensor:
+        """A tensor whose samples are the same as one with a copy for each; one that has its samples as it is."""
+        tensor, dim = self.whole(x)
+        if dim is not None:
+            return x
+        with Setting("levels", modes.levels[: modes.levels.index(self)]):
+            whole = broadcast(tensor, (self.size, *tensor.shape))
+        return self.batched(whole, 0)
 
     # The graph of the samples ----------------------------------------------------------------------
 
@@ -296,23 +326,6 @@ def fresh_leaf(x: Tensor) -> Tensor:
     return t
 
 
-def detached(x: Tensor) -> Tensor:
-    """A batched tensor outside of all graphs, on the same memory."""
-    part = x._array
-    inner = part.tensor.detach()
-    t: Tensor = part.level.batched(inner, part.dim)
-    t._storage = x._storage
-    return t
-
-
-def alike(x: Tensor, array: Any) -> Tensor:
-    """A tensor whose every sample is a copy of `array`, batched as `x` is."""
-    part = x._array
-    if part.dim is None:
-        return wrap(array)
-    return part.level.batched(stretched(part.tensor, array, part.level.size), 0)  # type: ignore[no-any-return]
-
-
 def repeated(array: Any, size: int) -> Any:
     """`size` copies of an array one behind another, each with its strides."""
     if array.flags.c_contiguous:
@@ -327,4 +340,4 @@ def repeated(array: Any, size: int) -> Any:
 def stretched(like: Tensor, array: Any, size: int) -> Tensor:
     """`size` copies of `array`, batched at the outer levels as `like` is."""
     whole = repeated(array, size)
-    return alike(like, whole) if type(like._array) is BatchedArray else wrap(whole)
+    return like._array.level.alike(like, whole) if type(like._array) is BatchedArray else wrap(whole)

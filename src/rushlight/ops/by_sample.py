@@ -6,9 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from rushlight.levels.batch import BatchedArray, DataDependent
 from rushlight.state import modes, special
+from rushlight.tensor import Tensor
+from rushlight.tree import tree_leaves
 
 F = TypeVar("F", bound=Callable[..., Any])
+MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
 
 
 def per_sample(fn: F) -> F:
@@ -18,8 +22,24 @@ def per_sample(fn: F) -> F:
     def outer(*args: Any, **kwargs: Any) -> Any:
         if not special.count or not modes.levels:
             return fn(*args, **kwargs)
-        from rushlight.ops.batching.samples import attempt
-
         return attempt(fn, outer, args, kwargs)
 
     return outer  # type: ignore[return-value]
+
+
+def level_of(args: Any) -> Any:
+    """The innermost batched level that any tensor in a tree belongs to, None without one."""
+    arrays = [x._array for x in tree_leaves(args) if isinstance(x, Tensor) and type(x._array) is BatchedArray]
+    levels = [a.level for a in arrays if a.level in modes.levels]
+    return max(levels, key=modes.levels.index) if levels else None
+
+
+def attempt(fn: Any, again: Any, args: Any, kwargs: Any) -> Any:
+    """Call a composed function; where it looked at values of batched tensors, `again` for each sample."""
+    try:
+        return fn(*args, **kwargs)
+    except MISFITS as error:
+        level = level_of((args, kwargs))
+        if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
+            raise
+    return level.by_samples(lambda a, k: again(*a, **k), (args, kwargs), fn.__name__)

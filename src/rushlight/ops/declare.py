@@ -149,6 +149,22 @@ class Op:
         self.targets |= {self.tensors.index(t) for t in formula.targets}
         self.target_mask = sum(1 << i for i in self.targets)
 
+    def tangent(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the tangent rule: a function of values and tangents that returns those of the outputs.
+
+        Its parameter names are its request, as those of a gradient formula: inputs, outputs, statics by name, and t_NAME,
+        the tangent of an input, None where it has none.
+        """
+        requests = arguments(fn)
+        known = {*self.tensors, *self.static_names, *self.out_names, *(f"t_{name}" for name in self.tensors)}
+        for request in requests:
+            if request not in known:
+                raise TypeError(
+                    f"operator {self.name}: its tangent asks for {request!r}, which is none of {sorted(known)}"
+                )
+        self.jvp = fn, requests
+        return fn
+
     def plan(self, mask: int, count: int) -> Plan:
         """The plan for the inputs whose bits are in `mask`, out of `count`."""
         key = mask, count

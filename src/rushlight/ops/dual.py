@@ -249,9 +249,7 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
 
 def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
     """The tangent of a base that all samples share, where the tangent of a view of it differs from sample to sample."""
-    from rushlight.ops.batched import alike
-
-    zeros: Any = alike(tangent, np.zeros(whole._array.shape, whole._array.dtype))
+    zeros: Any = tangent._array.level.alike(tangent, np.zeros(whole._array.shape, whole._array.dtype))
     return zeros.add_(whole)  # type: ignore[no-any-return]
 
 
@@ -271,9 +269,7 @@ def zeros_like(x: Tensor) -> Tensor:
     zeros = np.zeros(x._held.shape, x._held.dtype)
     if type(x._held) is not BatchedArray:
         return wrap(zeros)
-    from rushlight.ops.batched import alike
-
-    return alike(x, zeros)
+    return x._held.level.alike(x, zeros)  # type: ignore[no-any-return]
 
 
 def fitting(t: Tensor, target: Tensor) -> Tensor:

@@ -29,9 +29,7 @@ def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
     if input.__class__ is np.ndarray:
         return array
     if input._array.__class__ is not np.ndarray:  # inside vmap: as many samples as the input has
-        from rushlight.ops.batched import alike
-
-        return alike(input, array).requires_grad_(requires_grad)
+        return input._array.level.alike(input, array).requires_grad_(requires_grad)
     return made(array, requires_grad)
 
 

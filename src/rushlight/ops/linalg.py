@@ -18,7 +18,6 @@ from rushlight.ops.declare import Array
 from rushlight.ops.registry import function, op
 from rushlight.ops.results import named
 from rushlight.ops.shape import permute_op
-from rushlight.ops.tangents import tangent
 from rushlight.tensor import Tensor, wrap
 
 NS = "linalg"
@@ -297,7 +296,7 @@ def _(g: Any, out: Any, upper: bool) -> Any:
     return mH(back) @ ((lower(phi) + mH(lower(phi, -1))) * 0.5) @ back
 
 
-@tangent(cholesky_op.op)
+@cholesky_op.tangent
 def _(t_A: Any, out: Any, upper: bool) -> Any:
     """A tangent is as Hermitian as A: of one that is not, the triangle below the diagonal counts in the basis of L."""
     L = mH(out) if upper else out
@@ -388,7 +387,7 @@ def _(g: Any, input: Any, out: Any, upper: bool) -> Any:
     return -(input @ common) if upper else -(common @ input)
 
 
-@tangent(cholesky_inverse_op.op)
+@cholesky_inverse_op.tangent
 def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
     change = mH(t_input) @ input if upper else t_input @ mH(input)
     return -(out @ (change + mH(change)) @ out)
@@ -557,7 +556,7 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
     return V @ inside @ mH(V)
 
 
-@tangent(eigh_op.op)
+@eigh_op.tangent
 def _(t_A: Any, L: Any, V: Any) -> Any:
     eye = np.eye(L.shape[-1])
     E = L[..., None, :] - L[..., :, None] + like(eye, L)

@@ -15,7 +15,6 @@ from rushlight.ops.pieces import keep, nothing, number, raw
 from rushlight.ops.reduce import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.registry import function, op
 from rushlight.ops.shape import broadcast
-from rushlight.ops.tangents import tangent
 from rushlight.ops.views import flatten
 from rushlight.tensor import Tensor, wrap
 
@@ -77,7 +76,7 @@ def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
     return norm_grad(g, input, out, p, dim, keepdim)
 
 
-@tangent(norm_op.op)
+@norm_op.tangent
 def _(t_input: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
     """Re <gradient, tangent>: zero where the gradient is zero by convention."""
     ones = broadcast(wrap(np.ones((), out._array.dtype)), out._array.shape)

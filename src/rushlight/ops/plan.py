@@ -20,6 +20,7 @@ import numpy as np
 
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
+from rushlight.ops.by_sample import level_of
 from rushlight.ops.rebuilt import Rebuilt
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
@@ -209,9 +210,8 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
 
 def in_levels(fn: Any, op: Any, args: list[Any]) -> Any:
     """A formula on tensors while levels are active, some of which cannot show it any values."""
-    from rushlight.ops.batching.samples import formula
-
-    return formula(fn, op, args)
+    level = level_of(args)
+    return fn(*args) if level is None else level.formula(fn, op, args)
 
 
 def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:

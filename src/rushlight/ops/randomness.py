@@ -56,14 +56,7 @@ def apart(x: Any) -> Any:
     level = check()
     if level is None or level.randomness == "same" or not isinstance(x, Tensor):
         return x
-    tensor, dim = level.whole(x)
-    if dim is not None:
-        return x
-    from rushlight.ops.shape import broadcast
-
-    with Setting("levels", modes.levels[: modes.levels.index(level)]):
-        whole = broadcast(tensor, (level.size, *tensor.shape))
-    return level.batched(whole, 0)
+    return level.apart(x)
 
 
 def check_target(x: Any) -> None:

@@ -25,6 +25,9 @@ class Operator(Protocol):
     def grad(self, *targets: str, raw: Any = None, uses: dict[str, str] | None = None) -> Callable[[F], F]:
         """Declare the gradient formula of the inputs named."""
 
+    def tangent(self, fn: F) -> F:
+        """Declare the tangent rule."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -100,7 +103,7 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
         public_fn = choose(made)
         public_fn.__name__ = public_fn.__qualname__ = name = public or fn.__name__
         public_fn.__doc__, public_fn.__module__ = fn.__doc__, fn.__module__
-        public_fn.op, public_fn.grad, public_fn.__wrapped__ = made, made.grad, fn
+        public_fn.op, public_fn.grad, public_fn.tangent, public_fn.__wrapped__ = made, made.grad, made.tangent, fn
         made.call = public_fn
         if ns is not None:
             publish(public_fn, name, ns, aliases, method)

@@ -8,7 +8,6 @@ and the adjoint of that map, again by the engine, is t -> J t. So every operator
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,27 +36,6 @@ SUMS = {
     "scatter",
     "index_put",
 }  # linear in all inputs together, and not declared so
-
-
-def tangent(op: Any) -> Callable[[Any], Any]:
-    """Declare the tangent rule of an operator: a function of values and tangents that returns those of the outputs.
-
-    Its parameter names are its request, as those of a gradient formula: inputs, outputs, statics by name, and t_NAME, the
-    tangent of an input, None where it has none.
-    """
-
-    def add(fn: Any) -> Any:
-        requests = plan.arguments(fn)
-        known = {*op.tensors, *op.static_names, *op.out_names, *(f"t_{name}" for name in op.tensors)}
-        for request in requests:
-            if request not in known:
-                raise TypeError(
-                    f"operator {op.name}: its tangent asks for {request!r}, which is none of {sorted(known)}"
-                )
-        op.jvp = fn, requests
-        return fn
-
-    return add
 
 
 def constant(x: Tensor) -> Tensor:

@@ -12,22 +12,14 @@ import numpy as np
 
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
-from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
+from rushlight.levels.batch import BatchedArray, dynamic
 from rushlight.ops.batching.loop import once
+from rushlight.ops.by_sample import MISFITS, level_of
 from rushlight.ops.join import stack_op
 from rushlight.ops.shape import reshape_op, select_op
 from rushlight.state import Setting, modes
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
-
-MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
-
-
-def level_of(args: Any) -> Any:
-    """The innermost level that any tensor in a tree belongs to, None without one."""
-    arrays = [x._array for x in tree_leaves(args) if isinstance(x, Tensor) and type(x._array) is BatchedArray]
-    levels = [a.level for a in arrays if a.level in modes.levels]
-    return max(levels, key=modes.levels.index) if levels else None
 
 
 def formula(fn: Any, op: Any, args: list[Any]) -> Any:
@@ -39,17 +31,6 @@ def formula(fn: Any, op: Any, args: list[Any]) -> Any:
         return fn(*args)
     except MISFITS:
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
-
-
-def attempt(fn: Any, again: Any, args: Any, kwargs: Any) -> Any:
-    """Call a composed function; where it looked at values of batched tensors, `again` for each sample."""
-    try:
-        return fn(*args, **kwargs)
-    except MISFITS as error:
-        level = level_of((args, kwargs))
-        if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
-            raise
-    return by_samples(level, lambda a, k: again(*a, **k), (args, kwargs), fn.__name__)
 
 
 def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
