@@ -23,6 +23,7 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.
 from rushlight import autograd, ops  # noqa: E402
 from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
 from rushlight.devices import device  # noqa: E402
+from rushlight.dispatch.registry import NAMESPACES as _NAMESPACES  # noqa: E402
 from rushlight.dtypes import (  # noqa: E402
     ALIASES as _DTYPE_ALIASES,
 )
@@ -50,7 +51,6 @@ from rushlight.engine.modes import (  # noqa: E402
 )
 from rushlight.generator import Generator, default_generator  # noqa: E402
 from rushlight.kernels import allocator as _allocator  # noqa: E402
-from rushlight.ops.registry import NAMESPACES as _NAMESPACES  # noqa: E402
 from rushlight.overrides.attach import attach as _attach  # noqa: E402
 from rushlight.size import Size  # noqa: E402
 from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
@@ -103,7 +103,7 @@ _FUNCTIONS |= dict.fromkeys(
      "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"),
     "rushlight.compat.rooms.top",
 )  # fmt: skip
-_FUNCTIONS["_standard_gamma"] = "rushlight.ops.gamma_sample"
+_FUNCTIONS["_standard_gamma"] = "rushlight.ops.random.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
     if name == "torch":  # PyTorch's own import of itself, which some write
         found = sys.modules[__name__]
     elif name.startswith("_foreach_"):
-        found = getattr(importlib.import_module("rushlight.ops.foreach"), name)
+        found = getattr(importlib.import_module("rushlight.ops.python.foreach"), name)
     elif name in _FUNCTIONS:
         found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
     elif name in _ROOMS or name in _LAZY:

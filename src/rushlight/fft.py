@@ -1,5 +1,5 @@
 """torch.fft: discrete Fourier transforms."""
 
-from rushlight.ops.registry import NAMESPACES
+from rushlight.dispatch.registry import NAMESPACES
 
 globals().update(NAMESPACES["fft"])

@@ -1,6 +1,6 @@
 """torch.linalg: linear algebra."""
 
-from rushlight.ops.linalg import LinAlgError as LinAlgError
-from rushlight.ops.registry import NAMESPACES
+from rushlight.dispatch.registry import NAMESPACES
+from rushlight.ops.linear.decompositions import LinAlgError as LinAlgError
 
 globals().update(NAMESPACES["linalg"])

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from rushlight import dtypes
-from rushlight.ops.dims import wrap_dims
-from rushlight.ops.named import linalg, named
+from rushlight.dispatch.dims import wrap_dims
+from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight.generator import default_generator
-from rushlight.ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from rushlight.ops.random.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 

@@ -1,7 +1,7 @@
 """torch.special: special functions."""
 
-from rushlight.ops import functions as ops  # noqa: F401
-from rushlight.ops.registry import NAMESPACES
+from rushlight.dispatch import functions as ops  # noqa: F401
+from rushlight.dispatch.registry import NAMESPACES
 
 globals().update(NAMESPACES["special"])
 for _name in ("softmax", "log_softmax", "logsumexp"):

@@ -17,12 +17,14 @@ FLOORS = {
     2: "backends",
     3: "generator signs storage tensor",
     4: "engine levels overrides types",
-    5: "ops",
-    6: "autograd distributions fft func linalg signal special",
-    7: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
-    8: "_C _dynamo ao distributed fx onnx jit memory multiprocessing serialization testing",
-    9: "cli compat compiler datasets hub models",
-    10: "__init__ __main__",
+    5: "dispatch",
+    6: "ops",
+    7: "transforms",
+    8: "autograd distributions fft func linalg signal special",
+    9: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
+    10: "_C _dynamo ao distributed fx onnx jit memory multiprocessing serialization testing",
+    11: "cli compat compiler datasets hub models",
+    12: "__init__ __main__",
 }
 FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
 

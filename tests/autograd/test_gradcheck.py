@@ -13,7 +13,7 @@ import pytest
 import rushlight as torch
 from rushlight.autograd import gradcheck, gradgradcheck
 from rushlight.autograd.gradcheck import GradcheckError
-from rushlight.ops.declare import OPS
+from rushlight.dispatch.declare import OPS
 
 
 def leaf(*values: Any, dtype: Any = torch.float64) -> Any:

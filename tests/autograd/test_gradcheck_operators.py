@@ -14,8 +14,8 @@ import pytest
 from tools.calls import CALLS
 
 import rushlight as T
-from rushlight.ops import call as calling
-from rushlight.ops.declare import OPS
+from rushlight.dispatch import call as calling
+from rushlight.dispatch.declare import OPS
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "x": (2, 3, 4), "y": (2, 3, 4), "z": (2, 3, 4), "v": (4,), "w": (4,), "s": (), "a": (3, 4), "b": (4, 5), "c": (4, 3),

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import rushlight as torch
+from rushlight.dispatch.declare import OPS
 from rushlight.func import grad, hessian, jacrev, jvp, vmap
-from rushlight.ops.batching import fallbacks
-from rushlight.ops.batching.loop import _WARNED
-from rushlight.ops.declare import OPS
+from rushlight.transforms.batching import fallbacks
+from rushlight.transforms.batching.loop import _WARNED
 
 F = torch.nn.functional
 

@@ -11,10 +11,10 @@ import pytest
 from tools.calls import CALLS
 
 import rushlight as T
+from rushlight.dispatch.declare import OPS
 from rushlight.func import jvp, vmap
-from rushlight.ops import batched
-from rushlight.ops.batching import rule_of
-from rushlight.ops.declare import OPS
+from rushlight.transforms import batched
+from rushlight.transforms.batching import rule_of
 
 SAMPLES = 3
 SHAPES: dict[str, tuple[int, ...]] = {

@@ -31,7 +31,7 @@ def noticed_by(*kinds: str) -> Callable[[Plant], Plant]:
 
 def formula(name: str, change: Callable[..., Any], index: int = 0) -> None:
     """Change what a gradient formula of an operator gives."""
-    from rushlight.ops.declare import OPS
+    from rushlight.dispatch.declare import OPS
 
     found = OPS[name].formulas[index]
     former, requests = found.fn, found.requests
@@ -42,7 +42,7 @@ def formula(name: str, change: Callable[..., Any], index: int = 0) -> None:
 
 def forward(name: str, change: Callable[..., Any]) -> None:
     """Change what the forward of an operator gives."""
-    from rushlight.ops.declare import OPS
+    from rushlight.dispatch.declare import OPS
 
     op = OPS[name]
     former = op.forward
@@ -86,14 +86,14 @@ def hooks_are_called_last_to_first() -> None:
 
 @noticed_by("transforms")
 def a_tangent_is_stale_after_a_change() -> None:
-    from rushlight.ops.dual import DualLevel
+    from rushlight.transforms.dual import DualLevel
 
     DualLevel.change = lambda self, target, tangent: None  # type: ignore[method-assign]
 
 
 @noticed_by("transforms")
 def a_tangent_loses_its_sign() -> None:
-    from rushlight.ops.dual import DualLevel
+    from rushlight.transforms.dual import DualLevel
 
     former = DualLevel.give
     DualLevel.give = lambda self, x, tangent: former(self, x, tangent.abs())  # type: ignore[method-assign]
@@ -101,7 +101,7 @@ def a_tangent_loses_its_sign() -> None:
 
 @noticed_by("views")
 def a_view_is_a_copy() -> None:
-    from rushlight.ops.declare import OPS
+    from rushlight.dispatch.declare import OPS
 
     for name in ("permute", "select", "diagonal", "unsqueeze", "index"):
         if name in OPS:
@@ -125,7 +125,7 @@ def a_gradient_is_twice_too_large() -> None:
 
 @noticed_by("operators", "views")
 def a_conjugate_is_missing() -> None:
-    from rushlight.ops import arith
+    from rushlight.ops.elementwise import arith
 
     for name in ("exp", "sin", "mul"):
         formula(name, lambda g, given: g if not np.iscomplexobj(getattr(g, "_array", g)) else arith.conj(g))
@@ -154,7 +154,7 @@ def a_kept_graph_is_freed() -> None:
 
 @noticed_by("operators", "views")
 def a_mask_is_inverted_where_it_is_not_contiguous() -> None:
-    from rushlight.ops.declare import OPS
+    from rushlight.dispatch.declare import OPS
 
     op = OPS["where_op"] if "where_op" in OPS else OPS["where"]
     former = op.forward
@@ -191,7 +191,7 @@ def no_grad_leaks_out_of_its_block() -> None:
 
 @noticed_by("transforms")
 def a_batched_dimension_is_off_by_one() -> None:
-    from rushlight.ops.batching import moves
+    from rushlight.transforms.batching import moves
 
     former = moves.further
     moves.further = lambda d, ndim: d if isinstance(d, int) and d > 0 else former(d, ndim)
@@ -225,7 +225,7 @@ def a_saved_result_makes_a_cycle() -> None:
             former(self, tensor, nr)
             self.kept = tensor
 
-    from rushlight.ops import call
+    from rushlight.dispatch import call
 
     call.SavedOutput = Keeping  # type: ignore[misc]
 
@@ -357,7 +357,7 @@ def results_are_detached_with_their_tangents() -> None:
 
 @noticed_by("general")
 def the_fast_path_forgets_a_factor() -> None:
-    from rushlight.ops.declare import OPS
+    from rushlight.dispatch.declare import OPS
 
     OPS["mul"].inline.update({name: f"2 * ({source})" for name, source in OPS["mul"].inline.items()})
     found = OPS["sin"].formulas[0]
@@ -367,8 +367,8 @@ def the_fast_path_forgets_a_factor() -> None:
 
 @noticed_by("native")
 def a_kernel_differs_from_its_reference() -> None:
+    from rushlight.dispatch.declare import OPS
     from rushlight.kernels.native import loader
-    from rushlight.ops.declare import OPS
 
     op = OPS["gelu"]
     former = op.forward

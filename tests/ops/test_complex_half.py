@@ -9,7 +9,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import dtypes, stores
-from rushlight.ops.declare import OPS
+from rushlight.dispatch.declare import OPS
 
 VALUES = [1 + 2j, 3 - 4j, 0j, 0.5j]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.ops import rebuilt
-from rushlight.ops.rebuilt import Rebuilt
+from rushlight.dispatch import rebuilt
+from rushlight.dispatch.rebuilt import Rebuilt
 
 F = torch.nn.functional
 

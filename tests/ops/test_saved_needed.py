@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import OPS
 from rushlight.engine.node import EVERY
 from rushlight.engine.saved import SavedOutput
-from rushlight.ops import call
-from rushlight.ops.declare import OPS
 from rushlight.tensor import Tensor, wrap
 
 F = torch.nn.functional

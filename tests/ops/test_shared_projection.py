@@ -5,7 +5,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.nn import functional as F
-from rushlight.ops.views_split import whole
+from rushlight.ops.shape.splitting import whole
 
 
 def parts(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 import rushlight
-from rushlight.ops.strided import overlaps as any_overlap
+from rushlight.ops.shape.strided import overlaps as any_overlap
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity

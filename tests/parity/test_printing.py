@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight.ops import printing
+from rushlight.ops.python import printing
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity

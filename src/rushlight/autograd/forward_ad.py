@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rushlight.engine.modes import Mode
-from rushlight.ops.dual import DualLevel
 from rushlight.state import modes, set_mode
 from rushlight.tensor import ITSELF, Tensor
+from rushlight.transforms.dual import DualLevel
 
 
 def enter_dual_level() -> DualLevel:

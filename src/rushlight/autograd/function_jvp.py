@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.dual import DualLevel, base_of
 from rushlight.state import modes, set_mode
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
+from rushlight.transforms.dual import DualLevel, base_of
 
 
 def pushes(args: tuple[Any, ...]) -> bool:
@@ -82,7 +82,7 @@ def argument(ctx: Any, level: DualLevel, x: Any) -> Any:
         return None
     t = level.tangent_of(x)
     if t is None and ctx.materialize_grads and x._array.dtype.kind not in "biu":
-        from rushlight.ops.dual import zeros_like
+        from rushlight.transforms.dual import zeros_like
 
         return zeros_like(x)
     return t

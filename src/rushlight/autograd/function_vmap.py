@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from rushlight.autograd.function import Function, FunctionCtx, finish
 from rushlight.engine.node import edge_of
-from rushlight.ops.batching.given import in_front
-from rushlight.ops.reduce import sum_op
-from rushlight.ops.shape import broadcast, permute_op
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import broadcast, permute_op
 from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import in_front
 from rushlight.tree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 
 MORE = "The page on vmap in the documentation shows how."

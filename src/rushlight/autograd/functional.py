@@ -28,7 +28,7 @@ from rushlight.autograd.functional_parts import (
 )
 from rushlight.dtypes import is_complex
 from rushlight.levels.batch import BatchedArray
-from rushlight.ops.join import stack
+from rushlight.ops.shape.join import stack
 from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 

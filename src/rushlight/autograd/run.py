@@ -9,12 +9,12 @@ import numpy as np
 
 from rushlight import caller, dtypes
 from rushlight.caller import warn
+from rushlight.dispatch.registry import known_as
 from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
 from rushlight.engine.run import Run
-from rushlight.ops.registry import known_as
 from rushlight.size import Size
 from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap

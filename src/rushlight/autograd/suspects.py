@@ -13,9 +13,9 @@ import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.dispatch import call
 from rushlight.engine.anomaly import Settings, user_line
 from rushlight.events import INPLACE, OPERATOR, Observation
-from rushlight.ops import call
 from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import compute
+from rushlight.dispatch.declare import OPS, Op
 from rushlight.generator import default_generator
 from rushlight.levels import Level
-from rushlight.ops import call
-from rushlight.ops.compute import compute
-from rushlight.ops.declare import OPS, Op
 from rushlight.state import Setting, modes, set_mode
 from rushlight.tensor import wrap
 

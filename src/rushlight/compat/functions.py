@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.caller import warn
-from rushlight.ops.options import fills
+from rushlight.dispatch.options import fills
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

@@ -7,8 +7,8 @@ from typing import Any
 
 from rushlight.amp import GradScaler
 from rushlight.caller import warn
+from rushlight.dispatch.named import linalg
 from rushlight.futures import Future
-from rushlight.ops.named import linalg
 
 __all__ = ["Future", "GradScaler", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module", "nuclear_norm",
            "set_deterministic_debug_mode"]  # fmt: skip

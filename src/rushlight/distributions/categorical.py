@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import one_of
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 from rushlight.dtypes import finfo
 from rushlight.engine.modes import no_grad
-from rushlight.ops.named import named
 from rushlight.size import Size
 
 __all__ = ["Categorical"]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions.loc_scale import LocScale
-from rushlight.ops.named import named
 
 __all__ = ["Cauchy"]
 

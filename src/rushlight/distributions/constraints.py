@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import dtypes
+from rushlight.dispatch.named import linalg, named
 from rushlight.dtypes import finfo
-from rushlight.ops.named import linalg, named
 from rushlight.tensor import Tensor
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",

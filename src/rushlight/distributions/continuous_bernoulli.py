@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import ByProbs
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, clamp_probs
-from rushlight.ops.named import named
 
 __all__ = ["ContinuousBernoulli"]
 

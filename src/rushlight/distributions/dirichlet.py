@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import eps_of, functional, tiny_of
-from rushlight.ops.gamma_sample import log_standard_gamma
-from rushlight.ops.named import named
+from rushlight.ops.random.gamma_sample import log_standard_gamma
 
 __all__ = ["Dirichlet"]
 

@@ -11,7 +11,7 @@ from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import lazy_property
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
-from rushlight.ops.pieces import raw
+from rushlight.ops.elementwise.shared import raw
 from rushlight.size import Size
 from rushlight.tensor import Tensor, wrap
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import ByProbs
 from rushlight.distributions.utils import broadcast_all, functional, special, tiny_of
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
-from rushlight.ops.named import named
-from rushlight.ops.pieces import raw
+from rushlight.ops.elementwise.shared import raw
 
 __all__ = ["Geometric"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AbsTransform
-from rushlight.ops.named import named
 
 __all__ = ["Half"]
 

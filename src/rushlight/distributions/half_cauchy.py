@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions.cauchy import Cauchy
 from rushlight.distributions.half import Half
-from rushlight.ops.named import named
 
 __all__ = ["HalfCauchy"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transform import Transform
 from rushlight.distributions.utils import sum_rightmost
-from rushlight.ops.named import named
 
 __all__ = ["CatTransform", "StackTransform"]
 

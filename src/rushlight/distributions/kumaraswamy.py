@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import broadcast_all, eps_of, euler_constant, special, tiny_of
-from rushlight.ops.named import named
 
 __all__ = ["Kumaraswamy"]
 

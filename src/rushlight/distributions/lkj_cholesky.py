@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, functional, tiny_of
 from rushlight.engine.modes import no_grad
-from rushlight.ops.named import named
 
 __all__ = ["LKJCholesky"]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -24,7 +25,6 @@ from rushlight.distributions.pareto import Pareto
 from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import euler_constant
-from rushlight.ops.named import linalg, named
 
 Moment = Callable[[Any], Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import ByProbs, one_of
 from rushlight.distributions.utils import broadcast_all, functional
 from rushlight.engine.modes import no_grad
-from rushlight.ops.gamma_sample import log_standard_gamma
-from rushlight.ops.named import named
+from rushlight.ops.random.gamma_sample import log_standard_gamma
 
 __all__ = ["NegativeBinomial"]
 

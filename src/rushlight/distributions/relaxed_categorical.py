@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
-from rushlight.ops.named import named
 from rushlight.size import Size
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]

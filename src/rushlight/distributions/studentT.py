@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, standard_normal, tiny_of
-from rushlight.ops.gamma_sample import log_standard_gamma
+from rushlight.ops.random.gamma_sample import log_standard_gamma
 
 __all__ = ["StudentT"]
 

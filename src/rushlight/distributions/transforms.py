@@ -18,6 +18,7 @@ from functools import reduce
 from numbers import Number
 from typing import Any
 
+from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.joined_transforms import CatTransform, StackTransform
 from rushlight.distributions.transform import Transform, _InverseTransform
@@ -30,7 +31,6 @@ from rushlight.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-from rushlight.ops.named import named
 from rushlight.size import Size
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

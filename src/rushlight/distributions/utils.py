@@ -6,9 +6,9 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any, overload
 
+from rushlight.dispatch.named import Named, named
 from rushlight.dtypes import finfo, get_default_dtype
 from rushlight.engine.modes import enable_grad
-from rushlight.ops.named import Named, named
 from rushlight.size import Size
 from rushlight.tensor import Tensor
 

@@ -10,7 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, special
 from rushlight.engine.modes import no_grad
-from rushlight.ops.von_mises_sample import von_mises
+from rushlight.ops.random.von_mises_sample import von_mises
 
 __all__ = ["VonMises"]
 

@@ -8,11 +8,11 @@ from numbers import Number
 from typing import Any
 
 from rushlight.caller import warn
+from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate_normal import FORMS, OfCovariance, factor_of, half_log_det
-from rushlight.ops.gamma_sample import log_standard_gamma
-from rushlight.ops.named import linalg, named
+from rushlight.ops.random.gamma_sample import log_standard_gamma
 from rushlight.size import Size
 
 __all__ = ["Wishart"]

@@ -13,7 +13,7 @@ from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
-tensor_functions: dict[str, Any] = {}  # sum_to_size, cast, add: set by ops, which is on a higher floor
+tensor_functions: dict[str, Any] = {}  # sum_to_size, cast, add, resize: set by ops, which is on a higher floor
 
 
 def reduce_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ from rushlight.func.forward import pushed
 from rushlight.func.reverse import chosen, replaced, vjp_over, zeros_like
 from rushlight.func.vmap import vmap
 from rushlight.levels.batch import BatchedArray
-from rushlight.ops.join import cat
-from rushlight.ops.shape import permute_op
+from rushlight.ops.shape.join import cat
+from rushlight.ops.shape.reshape import permute_op
 from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 

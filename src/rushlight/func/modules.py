@@ -195,7 +195,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
 
 def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """Leaves that stack the tensors of one name."""
-    from rushlight.ops.join import stack
+    from rushlight.ops.shape.join import stack
 
     made = {}
     for name in states[0]:

@@ -15,9 +15,9 @@ from typing import Any
 from rushlight import tree
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
-from rushlight.ops.batched import fresh_leaf, innermost
 from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor, twin
+from rushlight.transforms.batched import fresh_leaf, innermost
 
 
 class Mark(Node):
@@ -132,7 +132,8 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
 
 def out_of_graphs(x: Tensor) -> Tensor:
     """A batched tensor outside of all graphs, with its tangents: unlike that of `detach`, it still depends on what it did."""
-    t = made = x._array.level.detached(x)
+    made: Tensor = x._array.level.detached(x)
+    t = made
     while type(x._held) is BatchedArray:
         x, made = x._held.tensor, made._held.tensor
         for level in modes.levels:

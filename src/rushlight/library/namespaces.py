@@ -6,9 +6,9 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from rushlight.dispatch.registry import NAMESPACES
 from rushlight.library.operators import OpOverload, OpOverloadPacket
-from rushlight.ops import aten as known
-from rushlight.ops.registry import NAMESPACES
+from rushlight.ops.python import aten as known
 from rushlight.tensor import Tensor
 
 __all__ = ["Namespace", "aten", "load_library", "loaded_libraries", "packets", "register"]

@@ -92,7 +92,7 @@ def spread_dims(dims: Any, count: int) -> list[Any]:
 
 def by_sample(info: Any, in_dims: Any, call: Call, flat: Sequence[Any]) -> Any:
     """One call a sample, stacked."""
-    from rushlight.ops.join import stack
+    from rushlight.ops.shape.join import stack
 
     rows = []
     for i in range(info.batch_size):

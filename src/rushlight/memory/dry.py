@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
 from rushlight.engine import inplace
 from rushlight.levels import Level
 from rushlight.memory.places import ACTIVATION, saved_arrays
 from rushlight.memory.shape_rules import RULES, WORK, Made, asked
 from rushlight.memory.standins import LARGE, Tally, like, order_of, standin
-from rushlight.ops import call
-from rushlight.ops.compute import HALVES, compute, goes_in_blocks
 from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 

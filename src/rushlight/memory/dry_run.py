@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch.plan import fetch
+from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
 from rushlight.engine.reach import count_contributions
@@ -17,9 +19,7 @@ from rushlight.memory.dry import DryLevel
 from rushlight.memory.places import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.shape_rules import block_of_scores
 from rushlight.memory.standins import order_of, owns, standin
-from rushlight.ops.plan import fetch
-from rushlight.ops.rebuilt import Rebuilt
-from rushlight.ops.views_split import whole
+from rushlight.ops.shape.splitting import whole
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray

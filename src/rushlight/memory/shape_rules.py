@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.backends import blas
+from rushlight.dispatch.compute import HALVES
 from rushlight.kernels.attention import blocks_of as blocks_of_attention
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.memory.standins import order_of
-from rushlight.ops.compute import HALVES
 
 INT64 = np.dtype(np.int64)
 RULES: dict[str, tuple[tuple[str, ...], Any]] = {}

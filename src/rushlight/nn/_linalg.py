@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops.registry import NAMESPACES
+from rushlight.dispatch.registry import NAMESPACES
 
 
 def linalg(name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.ops.convolution import check_numbers, conv_input_op, conv_weight_op, spread
+from rushlight.ops.conv.convolution import check_numbers, conv_input_op, conv_weight_op, spread
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 

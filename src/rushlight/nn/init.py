@@ -8,9 +8,9 @@ from typing import Any
 
 from rushlight import caller
 from rushlight.caller import warn
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops import functions as ops
+from rushlight.dispatch import functions as ops
 from rushlight.overrides.protocol import INERT, overrides, switched_off
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
-from rushlight.ops import functions as ops
 
 State = tuple[Any, ...]  # (h,), or (h, c) of an LSTM
 Step = Callable[[Any, State], State]

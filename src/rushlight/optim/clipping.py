@@ -6,8 +6,8 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from rushlight.ops import functions as ops
-from rushlight.ops.norms import vector_norm
+from rushlight.dispatch import functions as ops
+from rushlight.ops.reduce.norms import vector_norm
 from rushlight.optim.stepper import check, number
 from rushlight.tensor import Tensor
 

@@ -123,7 +123,7 @@ class Stepper(Optimizer):
 
     def _update_tensors(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Change one parameter and its state by operators that are recorded."""
-        from rushlight.ops import functions as ops
+        from rushlight.dispatch import functions as ops
 
         slots = [state[name] for name in self._slots(group)]
         numbers = self._numbers(state, group)

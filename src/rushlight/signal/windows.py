@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.ops.named import named
+from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.compute import compute
+from rushlight.dispatch.compute import compute
 from rushlight.storage import depend, independent, is_exposed, root_of, storage_of
 from rushlight.stores.chain import is_parameter
 from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed

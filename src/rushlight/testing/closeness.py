@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.caller import warn
-from rushlight.ops.named import named
+from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["assert_allclose", "assert_close"]

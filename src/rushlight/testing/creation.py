@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight import dtypes
 from rushlight.caller import warn
-from rushlight.ops.named import named
+from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor
 
 __all__ = ["make_tensor"]

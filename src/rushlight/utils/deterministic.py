@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from rushlight.ops.options import fills
+from rushlight.dispatch.options import fills
 
 
 class _Settings(ModuleType):

@@ -10,9 +10,9 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.autograd.function import FunctionNode
+from rushlight.dispatch.plan import OpNode
 from rushlight.engine.node import AccumulateGrad, Node
 from rushlight.engine.saved import OfView, Packed, SavedOutput
-from rushlight.ops.plan import OpNode
 from rushlight.tensor import Tensor
 
 OUTPUT, NODE, CUSTOM, LEAF, SAVED, MORE = "output", "node", "custom", "leaf", "saved", "more"

@@ -19,7 +19,7 @@ is_contiguous_or_false = is_contiguous
 
 def is_channels_last_contiguous(a: Any) -> bool:
     """Whether the elements of a picture lie with its channels last."""
-    from rushlight.ops.formats import channels_last
+    from rushlight.dispatch.formats import channels_last
 
     return a.dim() == 4 and bool(a.is_contiguous(memory_format=channels_last))
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight.ops.printing import body, set_printoptions, text
-from rushlight.ops.printing import options as PRINT_OPTS
+from rushlight.ops.python.printing import body, set_printoptions, text
+from rushlight.ops.python.printing import options as PRINT_OPTS
 
 __all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_str_intern", "_tensor_str", "get_printoptions", "printoptions",
            "set_printoptions"]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.devices import device as _device
-from rushlight.ops.named import named
+from rushlight.dispatch.named import named
 from rushlight.serialization.rebuild import (
     _rebuild_parameter,
     _rebuild_parameter_with_state,

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight.ops.formats import contiguous_format as legacy_contiguous_format
-from rushlight.ops.named import named
+from rushlight.dispatch.formats import contiguous_format as legacy_contiguous_format
+from rushlight.dispatch.named import named
 
 __all__ = ["legacy_contiguous_format", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
            "sym_sum"]  # fmt: skip

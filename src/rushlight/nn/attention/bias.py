@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight import dtypes
 from rushlight.caller import warn
-from rushlight.ops import functions as ops
+from rushlight.dispatch import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import absent
+from rushlight.dispatch.named import named
 from rushlight.func import vmap
 from rushlight.nn.functional import pad
-from rushlight.ops.named import named
 from rushlight.overrides.index_mode import TransformGetItemToIndex
 
 __all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.caller import warn
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -6,11 +6,11 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]

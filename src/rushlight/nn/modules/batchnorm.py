@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.dtypes import int64
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

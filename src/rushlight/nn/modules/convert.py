@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from rushlight.devices import device as Device
+from rushlight.dispatch import functions as ops
 from rushlight.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.engine.modes import no_grad
 from rushlight.nn.modules.tree import Tree
 from rushlight.nn.parameter import is_lazy
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 _TO_FORMS = (

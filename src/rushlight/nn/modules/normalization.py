@@ -5,11 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

@@ -7,13 +7,13 @@ import numbers
 from typing import Any
 
 from rushlight.caller import warn
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init, rnn_fused
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import init, recurrent
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["Embedding", "EmbeddingBag"]

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.init import xavier_uniform_
 from rushlight.nn.modules.attention import MultiheadAttention
@@ -14,7 +15,6 @@ from rushlight.nn.modules.dropout import Dropout
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.ops import functions as ops
+from rushlight.dispatch import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["gather", "is_namedtuple", "scatter", "scatter_kwargs"]

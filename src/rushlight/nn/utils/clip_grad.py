@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from rushlight.caller import warn
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
-from rushlight.ops import functions as ops
 from rushlight.state import special
 from rushlight.tensor import Tensor
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn.parameter import Parameter
-from rushlight.ops import functions as ops
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 

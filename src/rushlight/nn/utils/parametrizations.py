@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn._linalg import linalg
@@ -12,7 +13,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
 from rushlight.nn.utils.weight_norm import norm_except_dim, normalised
-from rushlight.ops import functions as ops
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

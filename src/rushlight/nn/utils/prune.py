@@ -16,8 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
-from rushlight.ops import functions as ops
 from rushlight.tensor import Tensor
 
 __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",

@@ -7,8 +7,8 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.dtypes import int64
-from rushlight.ops import functions as ops
 from rushlight.state import modes
 from rushlight.tensor import Tensor
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter, is_lazy
-from rushlight.ops import functions as ops
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops import functions as ops
+from rushlight.dispatch import functions as ops
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]

@@ -1,0 +1,445 @@
+"""Calling an operator: the general path, correct in every mode, and the fast paths for the usual case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, dtypes
+from rushlight.dispatch.compute import HALVES, check_kind, compute
+from rushlight.dispatch.rebuilt import may_rebuild, rebuilt, watch
+from rushlight.engine import anomaly, inplace
+from rushlight.engine.conform import tensor_functions
+from rushlight.engine.node import Port, edge_of, next_seq
+from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
+from rushlight.engine.views import make_view
+from rushlight.overrides.public import unfit
+from rushlight.signs import to_hold, turn, turned
+from rushlight.state import modes, special
+from rushlight.storage import InferenceStorage
+from rushlight.tensor import Tensor, wrap
+
+ndarray = np.ndarray
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+NUMBERS = (int, float, bool, complex)
+OPERANDS = (Tensor, int, float, complex, ndarray, np.generic)
+new = object.__new__
+observed: Any = None  # the module of that name, which imports this one and puts itself here
+
+
+def flatten(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs with the sequence, if the operator has one, unrolled."""
+    if op.sequence is None:
+        return inputs
+    tail = inputs[-1]
+    if isinstance(tail, Tensor):
+        raise TypeError(f"{op.name}(): argument '{op.tensors[-1]}' must be tuple of Tensors, not Tensor")
+    return (*inputs[:-1], *tail)
+
+
+def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
+    """The raw inputs, and whether any was a tensor.  Raises TypeError for what is neither tensor nor number."""
+    arrays, tensors = [], False
+    for i, x in enumerate(flat):
+        if isinstance(x, Tensor):
+            arrays.append(x._array)
+            tensors = True
+        elif x is None or isinstance(x, (ndarray, np.generic, *NUMBERS)):
+            arrays.append(x)
+        else:
+            raise unfit(x)(
+                f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {type(x).__name__}"
+            )
+    if tensors:  # NumPy's own Python numbers beside tensors are Python numbers
+        arrays = [x.item() if isinstance(x, (np.float64, np.complex128)) else x for x in arrays]
+    if op.strict:
+        for i, x in enumerate(arrays):
+            if isinstance(x, NUMBERS) and not isinstance(x, np.generic):
+                raise TypeError(
+                    f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not "
+                    f"{type(x).__name__}"
+                )
+    return arrays, tensors
+
+
+def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Any:
+    """Run `op`: arrays give arrays; tensors give tensors, recorded where any of them requires grad.
+
+    watched: whether observers are told.
+    """
+    if special.observing and watched:
+        return observed.operator(op, inputs, statics)
+    flat = flatten(op, inputs)
+    if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
+        return apply_signed(op, flat, statics)
+    arrays, tensors = arrays_of(op, flat)
+    if tensors and modes.levels:
+        for level in reversed(modes.levels):
+            if level.owns(flat):
+                return level.apply(op, flat, statics)
+    if not tensors and not any(isinstance(x, (ndarray, np.generic)) for x in arrays):
+        if op.numbers and isinstance(flat[0], NUMBERS):
+            kind = dtypes.default_of_category(dtypes.scalar_category(flat[0]))
+            return apply(op, (wrap(np.asarray(flat[0], kind.numpy)), *inputs[1:]), statics, watched)
+        if op.sequence is not None and not arrays:
+            raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors")
+        raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
+                        f"{type(flat[0]).__name__}")  # fmt: skip
+    outs, aux = compute(op, arrays, statics)
+    if not tensors:
+        return outs[0] if op.out_count == 1 else outs
+    return deliver(op, flat, statics, tuple(wrap(x) for x in outs), aux)
+
+
+def deliver(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
+            aux: tuple[Any, ...]) -> Any:  # fmt: skip
+    """Note what the results are views of, put them into the graph, and give them back as the operator does."""
+    if modes.inference or (op.view and flat[0]._inference):
+        mark_inference(op, flat[0], results, statics)
+    elif op.view:
+        track_views(op, flat[0], results, statics)
+    if modes.grad and op.formulas and not (op.view and flat[0]._inference):
+        record(op, flat, statics, results, aux)
+    return results[0] if op.out_count == 1 else results
+
+
+def apply_signed(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """Run a view operator that turns bits, or whose input has any: on memory, what it shows being the tensor's business."""
+    for level in reversed(modes.levels):
+        if level.owns(flat):
+            return level.apply(op, flat, statics)
+    return signed_view(op, flat, statics)
+
+
+def signed_view(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """As `apply_signed`, below all levels."""
+    of = flat[0]
+    bits = of._bits ^ op.turns if op.bits is None else op.bits(of._bits)
+    outs = (of._held,) if op.turns else compute(op, [of._held, *flat[1:]], statics)[0]
+    results = tuple(turn(wrap(x), bits) if aliases(x, of._held) else wrap(turned(x, bits)) for x in outs)
+    return deliver(op, flat, statics, results, ())
+
+
+def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
+    """Note which results share the memory of the input."""
+    kind = "inference" if modes.inference else "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
+    for i, t in enumerate(results):
+        if aliases(t._held, of._held):
+            make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
+
+
+def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
+    """Make results inference tensors: all that are made in inference mode but views of normal tensors, and views of
+    inference tensors anywhere."""
+    if op.view and not of._inference:
+        track_views(op, of, results, statics)
+    for t in results:
+        if t._view is None:
+            t._inference = t._unusual = True
+            t._storage = InferenceStorage(t._held)
+
+
+def aliases(result: Any, array: Any) -> bool:
+    """Whether `result`, made from `array`, shares its memory."""
+    if result is array:
+        return True
+    base = result.base
+    if base is None:
+        return False
+    return base is array or base is array.base or bool(np.may_share_memory(result, array))
+
+
+def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
+           aux: tuple[Any, ...]) -> None:  # fmt: skip
+    """Put results into the graph if an input that a formula covers requires grad."""
+    mask, edges = edges_of(op, flat)
+    if not mask:
+        return
+    if op.out_count == 1:
+        t = results[0]
+        if t._held.dtype.kind not in "biu":
+            node = make_node(op, flat, statics, edges, mask, aux)
+            node.shape, node.dtype = t._held.shape, t._held.dtype
+            t._edge = node
+            node.outs = save_outputs(node, results)
+            if op.cheap:
+                watch(node, t)
+        return
+    differentiable = range(len(results)) if op.out_count is None else op.differentiable
+    node = make_node(op, flat, statics, edges, mask, aux)
+    node.count = len(results)
+    node.shape, node.dtype = [t._held.shape for t in results], [t._held.dtype for t in results]
+    if len(results) == 1:  # to the engine a node with one output is its own edge, whatever its operator
+        node.shape, node.dtype, results[0]._edge = node.shape[0], node.dtype[0], node
+        differentiable = ()
+    for k in differentiable:
+        if results[k]._held.dtype.kind not in "biu":
+            results[k]._edge = Port(node, k)
+    node.outs = save_outputs(node, results)
+
+
+def edges_of(op: Any, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    """The edges of the inputs that formulas cover, and the mask of those that lead somewhere."""
+    mask, edges = 0, []
+    targets, sequence = op.targets, op.sequence
+    for i, x in enumerate(flat):
+        edge = None
+        covered = i in targets if sequence is None or i < sequence else sequence in targets
+        if covered and isinstance(x, Tensor):
+            edge = edge_of(x)
+            if edge is not None:
+                mask |= 1 << i
+        edges.append(edge)
+    return mask, tuple(edges)
+
+
+def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
+              aux: tuple[Any, ...]) -> Any:  # fmt: skip
+    """A node with its inputs saved; shape, dtype and outputs are for the caller to set."""
+    plan = op.plan(mask, len(flat))
+    node = new(op.node_type())
+    node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
+    node.saved, node.versions = save_inputs(plan, flat)
+    node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
+    node.aux = save_aux(aux, op) if plan.save_aux else None
+    node.outs = None
+    if modes.anomaly is not None:
+        anomaly.note(node)
+    return node
+
+
+def shape_of(x: Any) -> Any:
+    """The shape of a tensor or array; () of numbers, None of None."""
+    return x._held.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
+
+
+def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+    """The inputs that the plan's formulas ask for, packed by the active hooks, and their versions."""
+    saved: list[Any] = [None] * len(flat)
+    versions: list[int] | None = None
+    hooks = saved_hooks()
+    for i in plan.save_inputs:
+        x = flat[i]
+        if not isinstance(x, Tensor):
+            saved[i] = None if x is None else Constant(x)
+            continue
+        kept = rebuilt(x) if plan.op.heavy and x._edge is not None and may_rebuild() else x
+        if hooks and kept is x:
+            kept = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
+        saved[i] = kept
+        storage = x._storage
+        if kept is x and storage is not None and storage.version:
+            if versions is None:
+                versions = [0] * len(flat)
+            versions[i] = storage.version
+    return tuple(saved), versions
+
+
+def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
+    """Auxiliary results, packed by the active hooks."""
+    hooks = saved_hooks()
+    if not hooks:
+        return aux
+    places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
+    return PackedResults(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
+                               for x, place in zip(aux, places, strict=True)))  # fmt: skip
+
+
+def saved_hooks() -> Any:
+    """The active pack/unpack pairs; raises where saving is disabled."""
+    if modes.saved_hooks_disabled is not None and modes.saved_hooks:
+        raise RuntimeError(modes.saved_hooks_disabled)
+    return active_hooks() if modes.saved_hooks else ()
+
+
+def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
+    """The outputs that the plan's formulas ask for, without their edges."""
+    wanted = node.plan.save_outs
+    if not wanted:
+        return None
+    hooks = saved_hooks()
+    outs: list[Any] = [None] * len(results)
+    for k in wanted:
+        if hooks:
+            outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
+        else:
+            outs[k] = SavedOutput(results[k], k)
+    return outs
+
+
+# In place ------------------------------------------------------------------------------------------
+
+
+def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
+    """Run `op` and store its result in its first input."""
+    if special.observing and watched:
+        return observed.inplace(op, inputs, statics)  # type: ignore[no-any-return]
+    target = inputs[0]
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")
+    flat = flatten(op, inputs)
+    arrays, _ = arrays_of(op, flat)
+    if modes.levels:
+        for level in reversed(modes.levels):
+            if level.owns(flat):
+                return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
+    mask, edges = edges_of(op, flat) if modes.grad and op.formulas else (0, ())
+    if mask and target._held.dtype.kind in "biu":
+        mask = 0  # what is rounded to integers depends on nothing
+    inplace.check(target, bool(mask))
+    if not op.one_value:
+        check_single_writes(op.name, target._held)
+    original = None
+    if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+        original = wrap(target._array.copy())
+        original._edge = edges[0]
+        flat = (original, *(original if x is target else x for x in flat[1:]))
+    if target._bits:
+        aux = store_signed(op, target, arrays, statics)
+    else:
+        aux = store(op, target._array, arrays, statics)
+    if mask:
+        node = make_node(op, flat, statics, edges, mask, aux)
+        node.shape, node.dtype = target._held.shape, target._held.dtype
+    inplace.written(target, f"{op.name.rstrip('_')}_")
+    if mask:
+        inplace.rebase(target, node)
+        node.outs = save_outputs(node, (target,))
+    return target
+
+
+def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
+    if op.refuse:
+        check_kind(op, arrays)
+    if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
+        if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
+            getattr(op.backend, op.ufunc)(*arrays, out=target)
+            return ()
+    direct = op.half is None and target.dtype.kind != "W"
+    if op.into is not None and (direct or target.dtype is F32 or target.dtype is F64):
+        others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
+        made = op.into(op.backend, target, *others, *statics)
+        return made if made.__class__ is tuple else ()
+    outs, aux = compute(op, arrays, statics)
+    write(op.name, target, outs[0])
+    return aux
+
+
+def store_signed(op: Any, target: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """As `store`, into a tensor with bits: into a copy of what it shows, and from there into its memory."""
+    arrays[0] = own = turned(target._held, target._bits)
+    aux = store(op, own, arrays, statics)
+    target._held[...] = turned(own, target._bits)
+    return aux
+
+
+def fits_into(ufunc: Any, target: Any, arrays: list[Any]) -> bool:
+    """Whether a ufunc of these arrays and numbers has results of the shape and dtype of `target`."""
+    if ufunc == "negative" and not target.flags.forc:
+        return False  # NumPy 2.4 puts them elsewhere where the strides of `out` are 16 (float32) or 64 bytes (float64)
+    shape, dtype, alike = target.shape, target.dtype, True
+    for x in arrays:
+        if x.__class__ is ndarray:
+            if x.dtype is not dtype and x.dtype != dtype:
+                return False
+            alike = alike and x.shape == shape
+        elif not isinstance(x, NUMBERS) or (isinstance(x, complex) and dtype.kind != "c"):
+            return False
+    if alike:
+        return True
+    try:
+        return bool(np.broadcast_shapes(*(np.shape(x) for x in arrays)) == shape)
+    except ValueError:
+        return False  # the general path raises
+
+
+def check_cast(name: str, value: Any, target: Any) -> None:
+    """Raise RuntimeError if results of the dtype of `value` may not be stored in `target`."""
+    have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
+    if not dtypes.can_cast(have, want):
+        raise RuntimeError(f"{name}: result type {have.name} can't be cast to the desired output type {want.name}")
+
+
+def write(name: str, target: Any, value: Any) -> None:
+    """Copy a result into `target`, checking that dtype and shape allow it."""
+    check_cast(name, value, target)
+    if value.shape != target.shape:
+        raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                           f"{list(value.shape)}")  # fmt: skip
+    target[...] = value
+
+
+def check_single_writes(name: str, array: Any) -> None:
+    """Raise RuntimeError where several elements of `array` are one memory location."""
+    if (
+        array.size
+        and 0 in array.strides
+        and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True))
+    ):
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+
+
+# The public function ----------------------------------------------------------------------------------------
+
+
+def general(op: Any) -> Any:
+    """The public function of an operator of any signature."""
+    bind, n, count, sequence = op.bind, len(op.tensors), len(op.names), op.sequence
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if kwargs else None
+        if kwargs or len(args) != count:
+            inputs, statics = bind(args, kwargs)
+        else:
+            inputs, statics = args[:n], args[n:]
+        if sequence is None and out is None and inputs[0].__class__ is ndarray:
+            for x in inputs:
+                if isinstance(x, Tensor):
+                    break
+            else:
+                outs, _ = compute(op, list(inputs), statics)
+                return outs[0] if op.out_count == 1 else outs
+        result = apply(op, inputs, statics)
+        return result if out is None else write_out(op.name, out, result)
+
+    return call
+
+
+def write_out(name: str, out: Any, result: Any) -> Any:
+    """Store a result (or each of several) in `out`, which takes its shape."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} Tensors")
+        made = [write_out(name, o, r) for o, r in zip(out, result, strict=True)]
+        return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
+    if not isinstance(out, Tensor):
+        raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
+        raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
+    if modes.grad and (out.requires_grad or result.requires_grad):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad.")  # fmt: skip
+    if modes.levels and (result._tangents or out._tangents):
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
+                                  "function: assign its result, or use copy_().")  # fmt: skip
+    inplace.check(out, False)
+    check_cast(name, result._held, out._held)
+    if out._held.shape != result._held.shape:
+        if out._held.size:
+            caller.warn(
+                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+                f"match the required output shape {list(result.shape)}.")  # fmt: skip
+        tensor_functions["resize"](out, result._held.shape)
+    check_single_writes(name, out._held)
+    if modes.mutation is not None:
+        modes.mutation.before_change(out)
+    value = result._array
+    check_cast(name, value, out._held)
+    write(name, out._held, to_hold(out, value))
+    inplace.written(out, name)
+    return out

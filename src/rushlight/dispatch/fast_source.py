@@ -1,0 +1,306 @@
+"""The public functions of operators, written out as source for each: what `fast` says in general, without its loops.
+
+An operator's function is written at its first call, since most operators of a program are never called.  What the source
+says is the usual case: no mode is unusual, the tensors are float32 or float64.  The rest goes to `fast.slow`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from rushlight.bare import maker
+from rushlight.dispatch import fast
+from rushlight.dispatch.call import shape_of
+from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.plan import OpNode, Plan
+from rushlight.engine.node import edge_of, next_seq
+from rushlight.engine.saved import Constant
+from rushlight.kernels.rows import LARGE
+from rushlight.state import special
+from rushlight.tensor import LEAF, Tensor, bare
+
+NAMES: dict[str, Any] = {
+    "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
+    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
+    "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view,
+    "record": fast.record, "shape_of": shape_of, "slow": fast.slow, "special": special,
+}  # fmt: skip
+
+
+def first(*args: Any, **kwargs: Any) -> Any:
+    """What every function is until its first call (its globals are the names that its source will use)."""
+    write()  # type: ignore[name-defined]  # noqa: F821
+    return call(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def written(op: Any, source: Any, **names: Any) -> Any:
+    """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called.
+
+    Its globals have `twins`, other function objects that are to have the same code, and `again`, which makes another
+    such function with globals of its own.
+    """
+    scope = {
+        **NAMES,
+        "__name__": "rushlight.dispatch.fast_source",
+        "op": op,
+        "twins": [],
+        "again": partial(written, op, source, **names),
+        **names,
+    }  # the name is what filters of warnings go by
+
+    def write() -> None:
+        found: dict[str, Any] = {}
+        op.written = True
+        exec(compile(source(op, scope), f"<{op.name}>", "exec"), scope, found)
+        for each in (call, *scope["twins"]):
+            each.__kwdefaults__, each.__code__ = found["call"].__kwdefaults__, found["call"].__code__
+
+    call = scope["call"] = FunctionType(first.__code__, scope, op.name)
+    scope["write"] = write
+    return call
+
+
+def runner(op: Any) -> Any:
+    """The forward of an operator on arrays, without the backend among its arguments."""
+    return getattr(np, op.ufunc) if op.ufunc is not None else partial(op.forward, op.backend)
+
+
+# Elementwise, of one or two ---------------------------------------------------------------------------------------
+
+UNARY = """
+def call(input, *, out=None):
+    if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
+        result = run(input)
+        return result if result.__class__ is ndarray else asarray(result)
+    if special.count or out is not None or not isinstance(input, Tensor):
+        return slow(op, (input,), out)
+    x = input._array
+    d = x.dtype
+    if d is not F32 and d is not F64:
+        x = None
+        return slow(op, (input,), out)
+    result = run(x)
+    if result.__class__ is not ndarray:
+        result = asarray(result)
+    ex = input._edge if input._view is None else edge_of(input)
+    t = bare()
+    t._array = result
+    t._storage = t._view = None
+    {recorded}
+"""
+
+BINARY = """
+def call(input, other, *, out=None):
+    if special.count or out is not None or not isinstance(input, Tensor):
+        return slow(op, (input, other), out)
+    x = input._array
+    d = x.dtype
+    if d is not F32 and d is not F64:
+        x = None  # what a tensor with bits shows is held once
+        return slow(op, (input, other), out)
+    if isinstance(other, Tensor):
+        y = other._array
+        if y.dtype is not d:
+            return slow(op, (input, other), out)
+        ey = other._edge if other._view is None else edge_of(other)
+    elif {numbers}:
+        y, ey = other, None
+    else:
+        return slow(op, (input, other), out)
+    try:
+        result = {result}
+    except ValueError:
+        check_broadcast(op.name, (x, y))
+        raise
+    if result.__class__ is not ndarray:
+        result = asarray(result)
+    ex = input._edge if input._view is None else edge_of(input)
+    t = bare()
+    t._array = result
+    t._storage = t._view = None
+    {recorded}
+"""
+
+# input, other: what is saved of them; edges: where their gradients go
+NODE = """
+node = {node_type}()
+node.seq = next_seq()
+node.extra = None
+node.plan = {plan}
+node.edges = {edges}
+node.shape = result.shape
+node.dtype = d
+node.versions = {versions}
+node.saved = {saved}
+{rest}
+t._edge = node
+return t
+"""
+
+EDGES = {1: "(input if ex is LEAF else ex,)", 2: "(None, other if ey is LEAF else ey)"}
+BOTH = "(input if ex is LEAF else ex, other if ey is LEAF else ey)"
+
+
+def indented(text: str, by: int) -> str:
+    """The lines of a text moved to the right, the first not: it stands where its placeholder stood."""
+    return ("\n" + " " * by).join(line for line in text.strip().splitlines() if line.strip())
+
+
+def node_source(op: Any, scope: dict[str, Any], mask: int, number: bool = False) -> str:
+    """The lines that record a result for the inputs in `mask`; number: the second input is one, which has no version."""
+    count = len(op.tensors)
+    mask &= op.target_mask
+    if not mask or op.promote == "compare":
+        return "t._edge = None\nreturn t"
+    plan = scope[f"plan{mask}"] = Plan(op, mask, count, real=True)
+    keeps = bool(plan.save_outs or plan.needs_shapes)
+    if op.slim_class is None:
+        op.slim_class = op.node_subclass(OpNode)
+    scope["Full" if keeps else "Slim"] = maker(op.node_type() if keeps else op.slim_class)
+    saved = ["None"] * count
+    tensors = [name for i, name in enumerate(op.tensors) if i in plan.save_inputs and not (i and number)]
+    for i in plan.save_inputs:
+        saved[i] = "Constant(other)" if i and number else op.tensors[i]
+    versions = ["0"] * count
+    for name in tensors:
+        versions[op.tensors.index(name)] = f"{name}._version"
+    untouched = " and ".join(f"{name}._storage is None" for name in tensors)
+    edges = EDGES[mask] if count == 1 or mask == 2 else BOTH if mask == 3 else "(input if ex is LEAF else ex, None)"
+    shapes = "(x.shape,)" if count == 1 else "(x.shape, shape_of(other))"
+    return NODE.format(
+        node_type="Full" if keeps else "Slim", plan=f"plan{mask}", edges=edges, saved=f"({', '.join(saved)},)",
+        versions=f"None if {untouched} else ({', '.join(versions)},)" if tensors else "None",
+        rest=f"keep_rest(node, t, {shapes})" if keeps else "",
+    )  # fmt: skip
+
+
+def unary_source(op: Any, scope: dict[str, Any]) -> str:
+    """Source of an elementwise operator on one tensor."""
+    plain = "if ex is None:\n    t._edge = None\n    return t\n"
+    return UNARY.format(recorded=indented(plain + node_source(op, scope, 1), 4))
+
+
+def binary_source(op: Any, scope: dict[str, Any]) -> str:
+    """Source of an elementwise operator on two tensors, or a tensor and a number."""
+    lines = ["if ex is not None:", "    if ey is not None:", f"        {indented(node_source(op, scope, 3), 8)}"]
+    if not op.strict:
+        lines += ["    if y is other:", f"        {indented(node_source(op, scope, 1, True), 8)}"]
+    lines += [f"    {indented(node_source(op, scope, 1), 4)}"]
+    lines += ["if ey is not None:", f"    {indented(node_source(op, scope, 2), 4)}", "t._edge = None", "return t"]
+    numbers = "False" if op.strict else "other.__class__ is float or other.__class__ is int"
+    result = "run(x, y)"
+    if op.large is not None:
+        scope["large"], scope["LARGE"] = op.large, LARGE
+        result = "run(x, y) if x.nbytes < LARGE else large(x, y)"
+    return BINARY.format(numbers=numbers, result=result, recorded=indented("\n".join(lines), 4))
+
+
+def unary(op: Any) -> Any:
+    """The public function of an elementwise operator on one tensor without statics."""
+    return written(op, unary_source, run=runner(op))
+
+
+def binary(op: Any, slow: Any = fast.slow) -> Any:
+    """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics.
+
+    slow: what is called where the fast path does not apply.
+    """
+    return written(op, binary_source, run=runner(op), slow=slow)
+
+
+# Any fixed number of tensors, with statics ------------------------------------------------------------------------
+
+HEAD = """
+def call(*args, **kwargs):
+    if kwargs or len(args) != {count}:
+        args, out = completed(op, args, kwargs)
+        if out is not None:
+            return slow(op, args[:{n}], out, args[{n}:])
+    {names} = args
+    tensors, mask, kind = False, 0, None
+"""
+
+INPUT = """
+    e{i} = None
+    if isinstance(a{i}, Tensor):
+        if special.count:
+            return slow(op, {inputs}, None, {statics})
+        tensors, x{i} = True, a{i}.{memory}
+        e{i} = a{i}._edge if a{i}._view is None else edge_of(a{i})
+        if e{i} is not None:
+            mask |= {bit}
+            if e{i} is LEAF:
+                e{i} = a{i}
+    elif a{i}.__class__ is ndarray or a{i} is None:
+        x{i} = a{i}
+    else:
+        return slow(op, {inputs}, None, {statics})
+"""
+
+DTYPE = """
+    if x{i} is not None:
+        d = x{i}.dtype
+        if d is not kind:
+            if (d is not F32 and d is not F64){unlike}:
+                {forget}
+                return slow(op, {inputs}, None, {statics})
+            kind = d
+"""
+
+TAIL = """
+    {result}
+    if result.__class__ is not ndarray:
+        result = asarray(result)
+    if not tensors:
+        return result
+    t = bare()
+    t._array = result
+    t._edge = t._storage = t._view = None
+"""
+
+RUN = """
+try:
+    result = forward(be, {values})
+except ValueError:
+    check_broadcast(op.name, ({arrays},))
+    raise
+"""
+
+
+def fixed_source(op: Any, scope: dict[str, Any]) -> str:
+    """Source of an operator on a fixed number of tensors, with statics and one output."""
+    n, count = len(op.tensors), len(op.names)
+    names = [f"a{i}" for i in range(count)]
+    inputs, statics = (f"({''.join(f'{a}, ' for a in part)})" for part in (names[:n], names[n:]))
+    source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names))
+    forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
+    same = " or kind is not None" if op.promote is not None else ""
+    for i in range(n):
+        memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
+        source += INPUT.format(i=i, bit=1 << i, inputs=inputs, statics=statics, memory=memory)
+        if not op.free >> i & 1:
+            source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics, forget=forget)
+    arrays = ", ".join(f"x{i}" for i in range(n))
+    compared = ", ".join(f"x{i}" for i in op.broadcasts)
+    values = ", ".join([arrays, *names[n:]])
+    result = RUN.format(values=values, arrays=compared) if op.broadcasts else f"result = forward(be, {values})"
+    if op.aux:
+        result += "\naux = result[1:]\nresult = result[0]"
+    source += TAIL.format(result=indented(result, 4))
+    if op.view:
+        source += f"    if a0.__class__ is not ndarray:\n        note_view(op, t, a0, {statics})\n"
+    if op.formulas:
+        edges = "".join(f"e{i}, " if op.target_mask >> i & 1 else "None, " for i in range(n))
+        aux = "aux" if op.aux else "None"
+        tracked = "mask and not t._inference" if op.view else "mask"
+        source += f"    if {tracked}:\n        record(op, table, t, {inputs}, {statics}, ({edges}), mask, {aux})\n"
+    return source + "    return t\n"
+
+
+def fixed(op: Any) -> Any:
+    """The public function of an operator on a fixed number of tensors, with statics and one output."""
+    return written(op, fixed_source, forward=op.forward, be=op.backend, table={})

@@ -1,0 +1,111 @@
+"""Memory formats: in which order the elements of a tensor lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.options import dense_order
+from rushlight.dispatch.registry import NAMESPACES
+
+
+class memory_format:
+    """An order of a tensor's elements in memory."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+_RANK = {channels_last: 4, channels_last_3d: 5}
+
+
+def channels_last_order(rank: int) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost: batch, space, channels."""
+    return (0, *range(2, rank), 1)
+
+
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    """Whether elements of `step` bytes lie in C order without gaps."""
+    if 0 in shape:
+        return True
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return True
+
+
+def viewable(array: Any, shape: tuple[int, ...]) -> bool:
+    """Whether the elements can be seen in another shape where they lie."""
+    runs: list[
+        list[int]
+    ] = []  # (elements, bytes from one to the next) of what lies at equal distances, innermost first
+    for n, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        if n == 0:
+            return True
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1][0] *= n
+        elif n != 1:
+            runs.append([n, stride])
+    sizes = [n for n in reversed(shape) if n != 1]
+    for count, _ in runs:
+        while count > 1 and sizes and count % sizes[0] == 0:
+            count //= sizes.pop(0)
+        if count != 1:
+            return False
+    return True
+
+
+def has_format(array: Any, format: memory_format) -> bool:
+    """Whether the elements, inside vmap those of each sample, lie in this format without gaps."""
+    if getattr(array, "interpreted", False) and format is not preserve_format:
+        order = range(array.ndim) if format is contiguous_format else channels_last_order(_RANK[format])
+        fits = format is contiguous_format or array.ndim == _RANK[format]
+        shape, strides = (tuple([x[i] for i in order]) for x in (array.shape, array.strides)) if fits else ((), ())
+        return fits and in_order(shape, strides, array.itemsize)
+    if format is contiguous_format:
+        return bool(array.flags.c_contiguous)
+    if format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    rank = _RANK[format]
+    return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
+
+
+def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any:
+    """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
+    if format is contiguous_format:
+        return np.empty(array.shape, dtype)
+    if format is None or format is preserve_format:
+        order = dense_order(array) if not array.flags.c_contiguous else None
+    else:
+        rank = _RANK[format]
+        if array.ndim != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {format.name} format, got rank {array.ndim}")
+        order = channels_last_order(rank)
+    if order is None:
+        return np.empty(array.shape, dtype)
+    made = np.empty([array.shape[i] for i in order], dtype)
+    return made.transpose(np.argsort(order))
+
+
+def is_format(value: Any) -> bool:
+    """Whether `value` is a memory format."""
+    return isinstance(value, memory_format)
+
+
+NAMESPACES.setdefault("", {}).update(
+    memory_format=memory_format, contiguous_format=contiguous_format, preserve_format=preserve_format,
+    channels_last=channels_last, channels_last_3d=channels_last_3d)  # fmt: skip

@@ -1,0 +1,47 @@
+"""Any view of an array's memory: another shape, strides, start or dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.storage import root_of
+
+
+def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0, dtype: Any = None) -> Any:
+    """The memory of `array` seen with another shape, strides and start, both in bytes from the start of `array`."""
+    root = root_of(array)
+    dtype = dtype or array.dtype
+    if not root.flags.forc:
+        root = in_memory_order(root)
+        if root is None:
+            return elsewhere(array, shape, strides, offset, dtype)
+    start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
+    out = np.ndarray(shape, dtype, root, start, strides)
+    if root.flags.writeable and not array.flags.writeable:
+        out.flags.writeable = False
+    return out
+
+
+def in_memory_order(array: Any) -> Any:
+    """`array` with its dimensions in the order in which they lie in memory, if it has no gaps; else None."""
+    order = sorted(range(array.ndim), key=lambda d: (-abs(array.strides[d]), -array.shape[d]))
+    moved = array.transpose(order)
+    return moved if moved.flags.c_contiguous else None
+
+
+class Memory:
+    """An address that NumPy reads as an array, and the array whose memory it is."""
+
+    def __init__(self, owner: Any, interface: dict[str, Any]):
+        self.owner, self.__array_interface__ = owner, interface
+
+
+def elsewhere(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: Any) -> Any:
+    """As `view_at`, for memory that NumPy knows only with gaps."""
+    pointer, read_only = array.__array_interface__["data"]
+    interface = {"version": 3, "shape": shape, "strides": strides, "data": (pointer + offset, read_only),
+                 "typestr": f"|V{dtype.itemsize}" if dtype.kind == "V" else dtype.str}  # fmt: skip
+    out = np.asarray(Memory(array, interface))
+    return out if out.dtype == dtype else out.view(dtype)

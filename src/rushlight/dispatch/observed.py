@@ -1,0 +1,121 @@
+"""Operators while somebody observes: the same work between two notes, on the fast path where that is the usual one."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter_ns as clock
+from types import FunctionType
+from typing import Any
+
+from rushlight import events
+from rushlight.dispatch import call, fast_views
+from rushlight.dispatch.fast_source import first
+from rushlight.events import INPLACE, OPERATOR
+from rushlight.state import modes, special
+
+
+class _Usual:
+    """What `state.special` is to a function that is not to look at modes."""
+
+    count = 0
+
+
+made_view: Any = FunctionType(
+    fast_views.made_view.__code__, {**vars(fast_views), "special": _Usual}, "made_view"
+)  # as it is in the usual modes
+
+
+def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """Run `op` and tell the observers of this thread, the usual one of them without detours."""
+    watchers = modes.observers
+    if special.everywhere:
+        watchers += special.everywhere
+    if not watchers:
+        return run(op, inputs, statics)
+    if len(watchers) != 1 or not watchers[0].passive:
+        return events.observed(OPERATOR, op, inputs, statics, run, op, inputs, statics)
+    result = None
+    start = clock()
+    try:
+        if special.count != special.observing:
+            result = call.apply(op, inputs, statics, False)
+        else:
+            result = (op.unwatched or unwatched(op))(*inputs, *statics)
+        return result
+    finally:
+        watchers[0].note(OPERATOR, op, inputs, statics, start, clock(), result)
+
+
+def run(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """What `op` does when nobody observes: its fast path if observers are all that is unusual."""
+    if special.count != special.observing:
+        return call.apply(op, inputs, statics, False)
+    return (op.unwatched or unwatched(op))(*inputs, *statics)
+
+
+def unwatched(op: Any) -> Any:
+    """The public function of `op` as it runs in the usual modes: it neither looks at them nor tells observers.
+
+    It is kept as `op.unwatched`.
+    """
+    public: Any = op.call
+    count = len(op.tensors)
+
+    def general(*values: Any) -> Any:
+        return call.apply(op, values[:count], values[count:], False)
+
+    def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = ()) -> Any:
+        return call.apply(op, inputs, statics, False)
+
+    twin: Any = general
+    scope = getattr(public, "__globals__", {})
+    own = scope.get("call") is public
+    if own and "write" in scope:
+        if public.__code__ is first.__code__:
+            scope["write"]()
+        twin = FunctionType(public.__code__, {**scope, "special": _Usual, "slow": slow}, op.name)
+        twin.__kwdefaults__ = public.__kwdefaults__
+    op.unwatched = twin
+    return twin
+
+
+def inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """Run the in-place form of `op` and tell the observers."""
+    watchers = modes.observers
+    if special.everywhere or len(watchers) != 1 or not watchers[0].passive:
+        return events.observed(INPLACE, op, inputs, statics, call.apply_inplace, op, inputs, statics, False)
+    result = None
+    start = clock()
+    try:
+        result = call.apply_inplace(op, inputs, statics, False)
+        return result
+    finally:
+        watchers[0].note(INPLACE, op, inputs, statics, start, clock(), result)
+
+
+def view(op: Any, of: Any, array: Any, statics: tuple[Any, ...]) -> Any:
+    """`fast_views.made_view`, told to the observers: its array is there already, so that its time is short."""
+    watchers = modes.observers
+    if special.count != special.observing or special.everywhere or not all(w.passive for w in watchers):
+        return call.apply(op, (of,), statics)
+    if not watchers:
+        return made_view(op, of, array, statics)
+    start = clock()
+    result = made_view(op, of, array, statics)
+    stop = clock()
+    for watcher in watchers:
+        watcher.note(OPERATOR, op, (of,), statics, start, stop, result)
+    return result
+
+
+def joined(op: Any, along: Any, tensors: Any, arrays: list[Any], dim: int) -> Any:
+    """Tensors joined by the NumPy function `along` as by `op`, told to the observers."""
+
+    def join() -> Any:
+        result = along(arrays, dim)
+        return fast_views.joined(op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
+
+    return events.observed(OPERATOR, op, (tensors,), (dim,), join)
+
+
+call.observed = sys.modules[__name__]

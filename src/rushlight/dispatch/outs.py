@@ -1,0 +1,54 @@
+"""The keyword `out` of operators that compute no value but move elements: stricter than of arithmetic."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call
+from rushlight.tensor import Tensor
+
+
+def check_apart(name: str, out: Any, inputs: Any) -> None:
+    """Raise RuntimeError where `out` shares memory with an input, or overlaps itself."""
+    call.check_single_writes(name, out._held)
+    for x in inputs:
+        if isinstance(x, (tuple, list)):
+            check_apart(name, out, x)
+        elif isinstance(x, Tensor) and (x is out or np.may_share_memory(x._held, out._held)):
+            raise RuntimeError(
+                f"{name}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                "single memory location. Please clone() the tensor before performing the operation."
+            )
+
+
+def check_dtypes(name: str, out: Any, result: Any) -> None:
+    """Raise RuntimeError where an `out` tensor is of another dtype than its result."""
+    several = isinstance(result, tuple)
+    for o, r in zip(out if several else (out,), result if several else (result,), strict=False):
+        if isinstance(o, Tensor) and o._held.dtype != r._held.dtype:
+            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead")
+
+
+def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
+    """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
+
+    def add(fn: Any) -> Any:
+        @functools.wraps(fn)
+        def outer(*args: Any, **kwargs: Any) -> Any:
+            out = kwargs.pop("out", None) if kwargs else None
+            if out is None:
+                return fn(*args, **kwargs)
+            for each in out if isinstance(out, (tuple, list)) else (out,):
+                check_apart(name, each, (*args, *kwargs.values()))
+            result = fn(*args, **kwargs)
+            if same_dtype:
+                check_dtypes(name, out, result)
+            return call.write_out(name, out, result)
+
+        return outer
+
+    return add

@@ -1,0 +1,182 @@
+"""Where public functions and tensor methods are registered, and the decorators that declare operators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from rushlight.dispatch import call, fast_source
+from rushlight.dispatch.declare import Op
+from rushlight.dispatch.plan import Formula
+from rushlight.overrides.public import Unnoticed, of_method, retried
+from rushlight.state import modes
+from rushlight.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Operator(Protocol):
+    """The public function of a declared operator: `op` is its declaration, `grad` declares a gradient."""
+
+    __name__: str
+    op: Any
+
+    def grad(self, *targets: str, raw: Any = None, uses: dict[str, str] | None = None) -> Callable[[F], F]:
+        """Declare the gradient formula of the inputs named."""
+
+    def tangent(self, fn: F) -> F:
+        """Declare the tangent rule."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+NAMESPACES: dict[str, dict[str, Any]] = {}  # "" is torch itself; "nn.functional", "linalg", "special", "fft", ...
+
+
+def is_public(fn: Any) -> bool:
+    """Whether `fn` was published under its name."""
+    return any(space.get(fn.__name__) is fn for space in NAMESPACES.values())
+
+
+def known_as(fn: Any, name: str, ns: str = "") -> Any:
+    """`fn` known to error messages and pickles by its public name, not by that of the source; ns "Tensor": a method."""
+    shown = f"Tensor.{name}" if ns == "Tensor" else name
+    if fn.__qualname__ not in (name, shown):
+        fn.__module__ = "rushlight" if ns in ("", "Tensor") else f"rushlight.{ns}"
+    inner = fn
+    while inner.__qualname__ not in (name, shown):
+        inner.__name__, inner.__qualname__ = name, shown
+        inner = getattr(inner, "__wrapped__", fn)  # which is what complains of arguments
+        if is_public(inner):
+            break
+    return fn
+
+
+def publish(fn: Any, name: str, ns: str, aliases: tuple[str, ...], method: bool) -> None:
+    """Make `fn` a function of namespace `ns` and, if so asked, a method of Tensor, under all its names."""
+    if not is_public(fn):
+        known_as(fn, name, ns)
+    space = NAMESPACES.setdefault(ns, {})
+    for each in (name, *aliases):
+        space[each] = fn
+        if method:
+            setattr(Tensor, each, fn)
+
+
+def publish_inplace(fn: Any, name: str, ns: str, aliases: tuple[str, ...]) -> None:
+    """Make `fn` the in-place function `name_`: a method, and a function of torch."""
+    space = NAMESPACES.setdefault(ns, {})
+    known_as(fn, f"{name}_", ns)
+    for each in (name, *aliases):
+        space.setdefault(f"{each}_", fn)
+        setattr(Tensor, f"{each}_", fn)
+
+
+def inplace_of(op: Op) -> Any:
+    """The in-place function of an operator."""
+
+    def inplace(*args: Any, **kwargs: Any) -> Any:
+        inputs, statics = op.bind(args, kwargs)
+        try:
+            return call.apply_inplace(op, inputs, statics)
+        except Unnoticed as error:
+            return retried(of_method(inplace.__name__), error, *args, **kwargs)
+
+    inplace.__doc__ = f"In-place version of :func:`{op.name}`."
+    return inplace
+
+
+def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = True, inplace: bool = False,
+       public: str | None = None, grads: dict[str, Any] | None = None,
+       **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
+    """Declare an operator from its forward; the decorated name becomes its public function.
+
+    ns: the namespace it is published in, or None; method, inplace: publish these too; public: its name there;
+    grads: formulas by input name; settings: those of `Op`. The function has the attribute `op`.
+    """
+
+    def declare(fn: Any) -> Any:
+        made = Op(fn, **settings)
+        for target, formula in (grads or {}).items():
+            made.add_formula(Formula((target,), formula, False))
+        public_fn = choose(made)
+        public_fn.__name__ = public_fn.__qualname__ = name = public or fn.__name__
+        public_fn.__doc__, public_fn.__module__ = fn.__doc__, fn.__module__
+        public_fn.op, public_fn.grad, public_fn.tangent, public_fn.__wrapped__ = made, made.grad, made.tangent, fn
+        made.call = public_fn
+        if ns is not None:
+            publish(public_fn, name, ns, aliases, method)
+            if inplace:
+                publish_inplace(inplace_of(made), name, ns, aliases)
+        return public_fn
+
+    return declare
+
+
+def choose(made: Op) -> Any:
+    """The fastest public function that fits the signature."""
+    simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
+    if simple and "f" not in made.refuse:
+        if made.names == ("input",):
+            return fast_source.unary(made)
+        if made.names == ("input", "other"):
+            return fast_source.binary(made)
+    if made.sequence is None and made.out_count == 1 and made.tensors and "f" not in made.refuse:
+        return fast_source.fixed(made)
+    return call.general(made)
+
+
+def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: str | None = None,
+                **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
+    """Declare an elementwise operator; `promote` says how dtypes meet (see `Op`)."""
+    half = None if ufunc is not None else "float32"
+    return op(elementwise=True, promote=promote, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
+
+
+def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool = False,
+             name: str | None = None, inplace: bool = False) -> Callable[[F], F]:  # fmt: skip
+    """Publish a function composed of operators.
+
+    out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
+    """
+
+    def add(fn: Any) -> Any:
+        shown = name or fn.__name__
+        made = with_out(fn, shown) if out else fn
+        publish(made, shown, ns, aliases, method)
+        if inplace:
+            publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
+        return made
+
+    return add
+
+
+def with_out(fn: Any, name: str) -> Any:
+    """`fn` with the keyword `out`."""
+
+    @functools.wraps(fn)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if kwargs else None
+        result = fn(*args, **kwargs)
+        return result if out is None else call.write_out(name, out, result)
+
+    outer.without_out = fn  # type: ignore[attr-defined]
+    return outer
+
+
+def inplace_by_copy(fn: Any) -> Any:
+    """The in-place form of a composed function: its result is copied into the first argument."""
+
+    def inplace(input: Any, *args: Any, **kwargs: Any) -> Any:
+        # The result's node may save its input, which is about to change: it gets a copy then.
+        recorded = modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *args))
+        result = fn(input.clone() if recorded else input, *args, **kwargs)
+        if result._array.shape != input._array.shape:
+            raise RuntimeError(f"{fn.__name__}_: output with shape {list(input.shape)} doesn't match the broadcast shape "
+                               f"{list(result.shape)}")  # fmt: skip
+        call.check_cast(fn.__name__, result._array, input._array)
+        return input.copy_(result)
+
+    inplace.__doc__ = f"In-place version of :func:`{fn.__name__}`."
+    return inplace

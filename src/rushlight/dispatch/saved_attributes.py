@@ -1,0 +1,158 @@
+"""What a node shows of what it saved: `_saved_x` and `_raw_saved_x`, by PyTorch's names and by ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.plan import OpNode, fetch
+from rushlight.dispatch.rebuilt import Rebuilt
+from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
+from rushlight.tensor import Tensor, wrap
+
+# PyTorch's names of saved arguments where ours differ.
+NAMES = {
+    "pow": {"exponent": "other"},
+    "mm": {"mat2": "other"},
+    "bmm": {"mat2": "other"},
+    "baddbmm": {"mat1": "batch1", "mat2": "batch2"},
+}
+
+
+def resolved(op: Any, name: str) -> str:
+    """Our name of what PyTorch calls `name`."""
+    known = (*op.tensors, *op.static_names, *op.out_names, *op.aux)
+    if name in known:
+        return name
+    if name == "self":
+        return str(op.tensors[0]) if op.tensors else ""
+    if name == "result":
+        return str(op.out_names[0])
+    other = NAMES.get(op.name, {}).get(name, "")
+    if other and other not in known and len(op.tensors) > 1:
+        return str(op.tensors[1])
+    return other
+
+
+def saved_attribute(node: OpNode, name: str) -> Any:
+    """`node._saved_x`: a saved input, output or static of that name; `node._raw_saved_x`: a `SavedTensor` of it."""
+    raw = name.startswith("_raw_saved_")
+    op = node.plan.op
+    wanted = resolved(op, name.removeprefix("_raw").removeprefix("_saved_"))
+    if wanted in op.static_names and not raw:
+        return node.statics[op.static_names.index(wanted)]
+    if wanted not in (*op.tensors, *op.out_names, *op.aux):
+        raise AttributeError(f"{node.name()!r} object has no attribute {name!r}")
+    if raw:
+        return OperatorsTensor._of(node, wanted)
+    if node.saved is None and node.plan.saves:
+        freed(node)
+    if not is_saved(node, wanted):
+        return None
+    found = fetch(node, wanted, None, True, ())
+    if wanted == "indices" and "slots" in op.static_names:  # None for a dimension that is taken whole
+        slots = node.statics[op.static_names.index("slots")]
+        return tuple(None if k is None else found[k] for k in slots)
+    return found
+
+
+def is_saved(node: OpNode, name: str) -> bool:
+    """Whether a node kept the input, output or auxiliary result of that name."""
+    op, plan = node.plan.op, node.plan
+    if name in op.tensors:
+        i = op.tensors.index(name)
+        return i in plan.save_inputs
+    if name in op.out_names:
+        return op.out_names.index(name) in plan.save_outs
+    return bool(plan.save_aux)
+
+
+def saved_names(node: OpNode) -> list[str]:
+    """The names that `dir(node)` shows."""
+    op = node.plan.op
+    inputs = ["self" if i == 0 else name for i, name in enumerate(op.tensors)]
+    outs = ["result" if name == "out" else name for name in op.out_names]
+    tensors = [*inputs, *(o for i, o in enumerate(outs) if i in node.plan.save_outs)]
+    names = [f"_saved_{n}" for n in (*tensors, *op.static_names)]
+    return [*names, *(f"_raw_saved_{n}" for n in tensors)]
+
+
+class OperatorsTensor(SavedTensor):
+    """A place in the node of an operator."""
+
+    __slots__ = ("name", "node")
+
+    node: Any
+    name: str
+
+    @classmethod
+    def _of(cls, node: Any, name: str) -> OperatorsTensor:
+        made = object.__new__(cls)
+        made.node, made.name = node, name
+        return made
+
+    @property
+    def data(self) -> Any:
+        """The tensor outside of the graph; None where it was freed or there is none."""
+        if self.node.saved is None or not is_saved(self.node, self.name):
+            return None
+        return fetch(self.node, self.name, None, True, ()).detach()
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward.
+
+        Raises RuntimeError where the graph was freed, where there is no tensor, and where it is packed by hooks already.
+        """
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments: it takes two functions, pack_hook and unpack_hook"
+            )
+        node, name = self.node, self.name
+        if node.saved is None and node.plan.saves:
+            freed(node)
+        kept = self.kept()
+        if kept is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if isinstance(kept, Packed):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+                "is allowed at a time."
+            )
+        tensor = (
+            kept if isinstance(kept, Tensor) else kept.tensor(None) if isinstance(kept, SavedOutput) else wrap(kept)
+        )
+        self.replace(Packed(tensor, ((pack_hook, unpack_hook),), (node.plan.op.name, name)))
+
+    def kept(self) -> Any:
+        """What the node keeps there: a tensor, an output, an array, something packed, or None."""
+        node, name = self.node, self.name
+        op = node.plan.op
+        if not is_saved(node, name):
+            return None
+        if name in op.tensors:
+            kept = node.saved[op.tensors.index(name)]
+            return (
+                kept.tensor(None) if kept.__class__ is Rebuilt else kept if isinstance(kept, (Tensor, Packed)) else None
+            )
+        if name in op.out_names:
+            return node.outs[op.out_names.index(name)]
+        found = (node.aux.items if isinstance(node.aux, PackedResults) else node.aux)[op.aux.index(name)]
+        return found if isinstance(found, (Packed, np.ndarray)) else None
+
+    def replace(self, packed: Packed) -> None:
+        """Have the node keep `packed` instead."""
+        node, name = self.node, self.name
+        op = node.plan.op
+        if name in op.tensors:
+            items = list(node.saved)
+            items[op.tensors.index(name)] = packed
+            node.saved = tuple(items)
+        elif name in op.out_names:
+            items = list(node.outs)
+            items[op.out_names.index(name)] = packed
+            node.outs = items
+        else:
+            items = list(node.aux.items if isinstance(node.aux, PackedResults) else node.aux)
+            items[op.aux.index(name)] = packed
+            node.aux = PackedResults(tuple(items))

@@ -1,0 +1,1 @@
+"""Attention: scaled dot products, and several heads over projections."""

@@ -1,0 +1,245 @@
+"""Scaled dot product attention.
+
+What is saved: query, key, value, the result, and one number a row.  The probabilities are never in memory as a whole;
+the backward computes them anew, a block at a time, and drops the same ones again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.norm.softmax import softmax_op
+from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
+from rushlight.state import modes, special
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+class Heads:
+    """The arrays of one call as (B, H, L, E), heads that share a key side by side, copied only where needed."""
+
+    def __init__(self, q: Any, k: Any, v: Any, groups: int):
+        self.groups = groups
+        self.batch = joint_batch(q.shape[:-2], k.shape[:-2], v.shape[:-2], groups)
+
+    def queries(self, x: Any) -> Any:
+        """(*, L, E) as (B, H, L, E)."""
+        if x.shape[:-2] != self.batch:
+            x = np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
+        if self.groups > 1:
+            return x.reshape(-1, self.groups, *x.shape[-2:])
+        return self.folded(x)
+
+    def keys(self, x: Any) -> Any:
+        """The same of keys and values, those of each group once."""
+        if self.groups == 1:
+            return self.queries(x)
+        x = np.broadcast_to(x, (*self.batch[:-1], self.batch[-1] // self.groups, *x.shape[-2:]))
+        x = x.reshape(-1, 1, *x.shape[-2:])
+        return np.broadcast_to(x, (x.shape[0], self.groups, *x.shape[2:]))
+
+    def mask(self, x: Any, whole: bool) -> Any:
+        """A mask that broadcasts with (B, H, L, S).  whole: with every head's own rows, for its gradient."""
+        if x is None or (self.groups == 1 and len(self.batch) <= 2):
+            return x
+        if x.ndim <= 2 and not whole:
+            return x
+        x = x.reshape((1,) * (len(self.batch) + 2 - x.ndim) + x.shape)
+        heads = self.batch[-1] if self.groups == 1 or x.shape[-3] > 1 or whole else self.batch[-1] // self.groups
+        x = np.broadcast_to(x, (*self.batch[:-1], heads, *x.shape[-2:]))
+        if self.groups == 1:
+            return self.folded(x)
+        return x.reshape(math.prod(self.batch) // self.groups, heads * self.groups // self.batch[-1], *x.shape[-2:])
+
+    def folded(self, x: Any) -> Any:
+        """Leading dimensions folded into two."""
+        if x.ndim == 4:
+            return x
+        if len(self.batch) < 2:
+            return x.reshape((1,) * (4 - x.ndim) + x.shape)
+        return x.reshape(-1, *x.shape[-3:])
+
+    def unfolded(self, x: Any, summed: bool = False) -> Any:
+        """(B, H, L, E) with the leading dimensions of the call; summed: over the heads of each group."""
+        if summed and self.groups > 1:
+            total = x.sum(1)
+            return total.reshape(*self.batch[:-1], self.batch[-1] // self.groups, *x.shape[-2:])
+        return x if len(self.batch) == 2 and self.groups == 1 else x.reshape(*self.batch, *x.shape[-2:])
+
+
+def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
+    """The leading dimensions of query, key and value broadcast, with the query's number of heads."""
+    if groups > 1:
+        k, v = ((*s[:-1], s[-1] * groups) for s in (k, v))
+    return q if q == k == v else np.broadcast_shapes(q, k, v)
+
+
+@op(ns=None, name="scaled_dot_product_attention", aux=("lse",), masks=("mask",))
+def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
+                 groups: int, drop: Any) -> Any:  # fmt: skip
+    """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
+
+    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and its seed.
+    """
+    heads = Heads(query, key, value, groups)
+    q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
+    out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale, drop)
+    return heads.unfolded(out), lse
+
+
+def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
+                   scale: float, groups: int, drop: Any, needs: Any) -> Any:  # fmt: skip
+    heads = Heads(query, key, value, groups)
+    of_mask = heads.mask(mask, needs[3])
+    grads = be.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
+                             heads.queries(out), lse, of_mask, is_causal, scale, needs[3], drop)  # fmt: skip
+    found = [heads.unfolded(grads[0]), heads.unfolded(grads[1], True), heads.unfolded(grads[2], True), None]
+    if needs[3]:
+        found[3] = grads[3] if of_mask is mask else heads.unfolded(grads[3])
+    return found
+
+
+@attention_op.grad("query", "key", "value", "mask", raw=_attention_raw)
+def _(g: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: Any, scale: Any, groups: Any, drop: Any,
+      needs: Any) -> Any:  # fmt: skip
+    many, kept = (tuple(key.shape), tuple(value.shape)), None
+    if drop is not None:
+        kept = kept_probabilities(query, key, value, is_causal, groups, drop)
+    key, value = repeated(key, groups), repeated(value, groups)
+    p = probabilities(query, key, mask, is_causal, scale)
+    gp = ops.matmul(g, value.mT)
+    gp = gp if kept is None else scaled(gp, kept, 1 / (1 - drop[0]))
+    d = p * (gp - ops.sum(gp * p, -1, True))
+    p = p if kept is None else scaled(p, kept, 1 / (1 - drop[0]))
+    gk, gv = ops.matmul(d.mT, query) * scale, ops.matmul(p.mT, g)
+    return (ops.matmul(d, key) * scale, gathered(gk, many[0], groups), gathered(gv, many[1], groups),
+            d if needs[3] else None)  # fmt: skip
+
+
+def kept_probabilities(query: Any, key: Any, value: Any, is_causal: bool, groups: int, drop: Any) -> Any:
+    """Which probabilities (*, L, S) dropout keeps."""
+    heads = Heads(query._array, key._array, value._array, groups)
+    shape = *heads.queries(query._array).shape[:3], key.shape[-2]
+    return wrap(heads.unfolded(attention_op.op.backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
+
+
+def repeated(x: Any, groups: int) -> Any:
+    """Each head of `x` repeated for the heads of its group."""
+    if groups == 1:
+        return x
+    *lead, heads, rows, width = x.shape
+    spread = x.unsqueeze(-3).expand(*lead, heads, groups, rows, width)
+    return spread.reshape(*lead, heads * groups, rows, width)
+
+
+def gathered(x: Any, shape: Any, groups: int) -> Any:
+    """The gradient of `repeated`."""
+    if groups == 1:
+        return x
+    *lead, heads, rows, width = x.shape
+    return ops.sum(x.reshape(*lead, heads // groups, groups, rows, width), -3)
+
+
+def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+    """softmax(query key^T scale + mask), 0 in rows that see nothing."""
+    scores = ops.matmul(query, key.mT) * scale
+    rows, columns = scores.shape[-2:]
+    if mask is None and not is_causal:
+        return softmax_op(scores, scores.ndim - 1)
+    if is_causal:
+        scores = ops.masked_fill(scores, wrap(~np.tril(np.ones((rows, columns), bool))), -math.inf)
+    if mask is not None:
+        mask = mask if isinstance(mask, Tensor) else wrap(mask)
+        hides = mask._array.dtype == bool
+        scores = ops.masked_fill(scores, ~mask, -math.inf) if hides else scores + mask
+    if getattr(scores._array, "interpreted", False):
+        blind = ops.all(scores == -math.inf, -1, True)
+        return ops.masked_fill(softmax_op(scores, scores.ndim - 1), blind, 0.0)
+    p, blind = softmax_op(scores, scores.ndim - 1), (scores._array == -np.inf).all(-1, keepdims=True)
+    return ops.masked_fill(p, wrap(blind), 0.0) if blind.any() else p
+
+
+def check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
+    """Raise TypeError or RuntimeError where dimensions, dtypes or masks do not fit."""
+    name, given = "scaled_dot_product_attention", (("query", query), ("key", key), ("value", value))
+    for argument, x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+    arrays = [x._array for _, x in given]
+    if min(a.ndim for a in arrays) < 2:
+        raise RuntimeError(f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "
+                           f"{', '.join(f'{n}.dim: {x.ndim}' for n, x in given)}")  # fmt: skip
+    if not arrays[0].dtype == arrays[1].dtype == arrays[2].dtype:
+        raise RuntimeError(f"{name}: Expected query, key, and value to have the same dtype, but got "
+                           f"{', '.join(f'{n}.dtype: {x.dtype}' for n, x in given)}")  # fmt: skip
+    if not query.dtype.is_floating_point:
+        raise RuntimeError(f"{name}: expected a floating-point dtype but found {query.dtype}")
+    if arrays[0].shape[-1] != arrays[1].shape[-1] or arrays[1].shape[-2] != arrays[2].shape[-2]:
+        raise RuntimeError(f"{name}: Expected query (*, L, E), key (*, S, E) and value (*, S, V), but got shapes "
+                           f"{', '.join(str(list(a.shape)) for a in arrays)}")  # fmt: skip
+    if mask is not None and mask.dtype != query.dtype and mask._array.dtype != bool and mask._array.dtype != np.float32:
+        raise RuntimeError(f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                           f"attn_mask.dtype: {mask.dtype} and query.dtype: {query.dtype} instead.")  # fmt: skip
+
+
+def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
+    """How many heads of the query share one of the key.  Raises RuntimeError where they do not divide."""
+    if not enable_gqa:
+        return 1
+    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
+    if heads[1] != heads[2] or heads[0] % heads[1]:
+        raise RuntimeError("scaled_dot_product_attention: Number of heads in key and value must divide the number of "
+                           f"heads in query, got {heads[1]}, {heads[2]} and {heads[0]}")  # fmt: skip
+    return int(heads[0] // heads[1])
+
+
+def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) -> None:
+    """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
+    try:
+        leads = [x._array.shape[:-2] for x in (query, key, value)]
+        batch = joint_batch(leads[0], leads[1], leads[2], groups)
+        if mask is not None:
+            full = (*batch, query.shape[-2], key.shape[-2])
+            if np.broadcast_shapes(full, tuple(mask.shape)) != full:
+                raise ValueError
+    except ValueError:
+        shapes = ", ".join(str(list(x.shape)) for x in (query, key, value))
+        seen = "" if mask is None else f" and attn_mask {list(mask.shape)}"
+        raise RuntimeError(f"scaled_dot_product_attention: The size of query, key and value {shapes}{seen} must match "
+                           "or be 1 in every dimension before the last two") from None  # fmt: skip
+
+
+@function(ns=F)
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Any:  # fmt: skip
+    """softmax(query key^T scale + attn_mask) value.  (*, L, E), (*, S, E), (*, S, V) -> (*, L, V)
+
+    attn_mask: broadcast to (*, L, S); bool, True where a key takes part, or added. is_causal: row i sees keys 0 to i,
+    of which attn_mask, if given too, hides or weighs some.
+    scale: 1 / sqrt(E) by default. dropout_p: with which probabilities are dropped. enable_gqa: heads of the key are
+    shared by several of the query. Rows that see nothing give 0. Raises RuntimeError where shapes or dtypes do not fit.
+    Source: Vaswani et al., Attention Is All You Need (2017); computed as in Dao et al., FlashAttention (2022).
+    """
+    check_attention(query, key, value, attn_mask)
+    groups = groups_of(query, key, value, enable_gqa)
+    check_broadcast(query, key, value, attn_mask, groups)
+    check_p("scaled_dot_product_attention", dropout_p)
+    if scale is None:
+        width = query._array.shape[-1]
+        scale = 1 / math.sqrt(width) if width else 1.0
+    if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
+        p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
+        return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
+    if dropout_p > 0 and special.count and any(not getattr(level, "dry", False) for level in modes.levels):
+        p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
+        return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
+    drop = (float(dropout_p), draw()) if dropout_p > 0 else None
+    return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups, drop)

@@ -1,0 +1,1 @@
+"""Operators on windows of images: convolutions, pooling, unfolding, resizing, sampling at a grid."""

@@ -1,0 +1,254 @@
+"""Convolutions: three bilinear operators, each the adjoint of the others, so that all orders are closed.
+
+Legend: N images, C input channels, O output channels, S input sizes, L output sizes, K kernel sizes, G groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.reference.windows import out_sizes
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import reshape_op, slice_op
+
+
+def _channel_sum(g: Any) -> Any:
+    return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
+
+
+@op(ns=None)
+def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+            groups: int) -> Array:  # fmt: skip
+    """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
+    y = be.conv(input, weight, stride, padding, dilation, groups)
+    if bias is not None:
+        y += bias.reshape(-1, *[1] * (y.ndim - 2))
+    return y
+
+
+conv_op.grad("input")(
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(
+        g, conj(weight), input_shape, stride, padding, dilation, groups
+    )
+)
+conv_op.grad("weight")(
+    lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
+        g, conj(input), weight_shape, stride, padding, dilation, groups
+    )
+)
+conv_op.grad("bias")(lambda g: _channel_sum(g))
+
+
+@op(ns=None)
+def conv_input_op(be: Any, input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+                  groups: int) -> Array:  # fmt: skip
+    """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
+    return be.conv_input(input, weight, shape, stride, padding, dilation, groups)
+
+
+def conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The convolution of x and w, cut to `shape`."""
+    y = conv_op(x, w, None, stride, padding, dilation, groups)
+    # An output padding as large as the stride makes room for windows that the operand never had.
+    return y if tuple(y.shape) == tuple(shape) else slice_op(y, tuple(slice(n) for n in shape))
+
+
+conv_input_op.grad("input")(
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_to(
+        input_shape, g, conj(weight), stride, padding, dilation, groups
+    )
+)
+conv_input_op.grad("weight")(
+    lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
+        conj(input), g, weight_shape, stride, padding, dilation, groups
+    )
+)
+
+
+@op(ns=None)
+def conv_weight_op(be: Any, input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+                   groups: int) -> Array:  # fmt: skip
+    """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
+    return be.conv_weight(input, other, shape, stride, padding, dilation, groups)
+
+
+conv_weight_op.grad("input")(
+    lambda g, input_shape, other, stride, padding, dilation, groups: conv_to(
+        input_shape, conj(other), g, stride, padding, dilation, groups
+    )
+)
+conv_weight_op.grad("other")(
+    lambda g, input, other_shape, stride, padding, dilation, groups: conv_input_op(
+        conj(input), g, other_shape, stride, padding, dilation, groups
+    )
+)
+
+
+# The public functions --------------------------------------------------------------------------------
+
+
+def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+    """An int or a sequence of n (or 1) ints as a tuple of n."""
+    if hasattr(value, "__index__"):
+        return (int(value),) * n
+    values = tuple(int(v) for v in value)
+    if len(values) == 1:
+        return values * n
+    if len(values) != n:
+        raise RuntimeError(f"{name}: expected {what} to be a single integer value or a list of {n} values to match the "
+                           f"convolution dimensions, but got {what}={list(values)}")  # fmt: skip
+    return values
+
+
+def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, transposed: bool) -> None:
+    """Raise RuntimeError for shapes that do not fit together."""
+    x, w = input.shape, weight.shape
+    if len(w) != n + 2 or len(x) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input and {n + 2}D weight, but "
+                           f"got input of size: {list(x)} and weight of size: {list(w)}")  # fmt: skip
+    channels = x[-n - 1]
+    if groups <= 0:
+        raise RuntimeError(f"{name}: non-positive groups is not supported, got groups={groups}")
+    wanted = w[0] if transposed else w[1] * groups
+    if channels != wanted:
+        raise RuntimeError(f"{name}: given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
+                           f"{wanted} channels, but got {channels} channels instead")  # fmt: skip
+    if w[0] % groups or w[0] < groups:
+        raise RuntimeError(f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
+                           f"divisible by it, but got weight of size {list(w)} instead")  # fmt: skip
+    outputs = w[1] * groups if transposed else w[0]
+    if bias is not None and tuple(bias.shape) != (outputs,):
+        raise RuntimeError(f"{name}: given weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
+                           f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
+    dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
+    if len(dtypes) > 1:
+        raise RuntimeError(f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))}")
+
+
+def check_numbers(name: str, stride: Any, padding: Any, dilation: Any) -> None:
+    """Raise RuntimeError for strides and dilations below 1 and negative paddings."""
+    if min(stride) <= 0:
+        raise RuntimeError(f"{name}: non-positive stride is not supported, got {stride}")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"{name}: dilation should be greater than zero, got {dilation}")
+    if min(padding) < 0:
+        raise RuntimeError(f"{name}: negative padding is not supported, got {padding}")
+
+
+def batched(input: Any, n: int) -> tuple[Any, bool]:
+    """The input with a batch dimension, and whether it was added."""
+    if len(input.shape) == n + 2:
+        return input, False
+    return reshape_op(input, (1, *input.shape)), True
+
+
+def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+             groups: int) -> Any:  # fmt: skip
+    """Convolution in n dimensions, arguments checked."""
+    check(name, input, weight, bias, n, groups, False)
+    stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
+    kernel = tuple(weight.shape[2:])
+    if isinstance(padding, str):
+        input, padding = named_padding(name, input, padding, kernel, stride, dilation)
+    padding = spread(name, "padding", padding, n)
+    check_numbers(name, stride, padding, dilation)
+    input, added = batched(input, n)
+    sizes = out_sizes(tuple(input.shape[2:]), (kernel, stride, padding, dilation))
+    if min(sizes) <= 0:
+        raise RuntimeError(f"{name}: calculated padded input size per channel: "
+                           f"{tuple(s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True))}. Kernel size: "
+                           f"{kernel}. Kernel size can't be greater than actual input size")  # fmt: skip
+    y = conv_op(input, weight, bias, stride, padding, dilation, groups)
+    return reshape_op(y, y.shape[1:]) if added else y
+
+
+def named_padding(name: str, input: Any, padding: str, kernel: Any, stride: Any, dilation: Any) -> tuple[Any, Any]:
+    """The input and numeric padding for "same" or "valid"."""
+    if padding == "valid":
+        return input, (0,) * len(kernel)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'. {name} knows 'valid' and 'same'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    if any(t % 2 for t in total):
+        from rushlight.ops.shape.padding import constant_pad_nd
+
+        # PyTorch puts the odd element after the image.
+        input = constant_pad_nd(input, [x for t in reversed(total) for x in (0, t % 2)])
+    return input, tuple(t // 2 for t in total)
+
+
+def convolve_transposed(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
+                        output_padding: Any, groups: int, dilation: Any) -> Any:  # fmt: skip
+    """Transposed convolution in n dimensions, arguments checked."""
+    check(name, input, weight, bias, n, groups, True)
+    stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
+    padding, extra = spread(name, "padding", padding, n), spread(name, "output_padding", output_padding, n)
+    check_numbers(name, stride, padding, dilation)
+    for e, s, d in zip(extra, stride, dilation, strict=True):
+        if e >= s and e >= d:
+            raise RuntimeError(f"{name}: output padding must be smaller than either stride or dilation, but got "
+                               f"output_padding={extra}, stride={stride}, dilation={dilation}")  # fmt: skip
+    input, added = batched(input, n)
+    sizes = tuple((s - 1) * st - 2 * p + d * (k - 1) + e + 1 for s, st, p, d, k, e in zip(
+        input.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True))  # fmt: skip
+    if min(sizes) <= 0:
+        raise RuntimeError(f"{name}: given input size per channel {tuple(input.shape[2:])}, calculated output size per "
+                           f"channel {sizes}: output size is too small")  # fmt: skip
+    shape = (input.shape[0], weight.shape[1] * groups, *sizes)
+    y = conv_input_op(input, weight, shape, stride, padding, dilation, groups)
+    if bias is not None:
+        y = y + reshape_op(bias, (-1, *[1] * n))
+    return reshape_op(y, y.shape[1:]) if added else y
+
+
+def _publish(n: int) -> None:
+    """conv{n}d and conv_transpose{n}d, in torch and torch.nn.functional."""
+
+    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1) -> Any:  # fmt: skip
+        return convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
+
+    def transposed(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+                   output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
+        return convolve_transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding,
+                                   groups, dilation)  # fmt: skip
+
+    conv.__name__ = conv.__qualname__ = f"conv{n}d"
+    transposed.__name__ = transposed.__qualname__ = f"conv_transpose{n}d"
+    conv.__doc__ = (
+        f"Cross-correlation in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (O, C/groups, *K), bias: (O) -> "
+        '(N, O, *L) with L = (S + 2 padding - dilation (K - 1) - 1) / stride + 1.\n\n    padding: numbers, "same" or '
+        '"valid". Raises RuntimeError where shapes do not fit.'
+    )
+    transposed.__doc__ = (
+        f"The adjoint of convolution in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (C, O/groups, *K), bias: "
+        "(O) -> (N, O, *L) with L = (S - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1."
+    )
+    for ns in ("", "nn.functional"):
+        function(ns=ns)(conv)
+        function(ns=ns)(transposed)
+
+
+for _n in (1, 2, 3):
+    _publish(_n)
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """conv1d of sequences that lie by time, batch, channels.  input: (T, N, C), weight: (K, C, O), bias: (O) -> (L, N, O)
+
+    pad: zeros before and after; L = T + 2 pad - K + 1. Raises RuntimeError where shapes do not fit.
+    """
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError("conv_tbc: expected input and weight of 3 dimensions and bias of 1, got "
+                           f"{input.dim()}, {weight.dim()}, {bias.dim()}")  # fmt: skip
+    found = convolve("conv_tbc", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return found.permute(2, 0, 1)
+
+
+for _ns in ("", "nn.functional"):
+    function(ns=_ns)(conv_tbc)

@@ -1,0 +1,195 @@
+"""Sampling at the points of a grid, composed of gathers and products, so that every order of derivative follows.
+
+Legend: N images, C channels, S input sizes, L grid sizes, D spatial dimensions (2 or 3).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.registry import function
+from rushlight.ops.elementwise.shared import keep
+from rushlight.ops.index.masked import masked_fill
+from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.tensor import Tensor, wrap
+
+MODES = ("bilinear", "nearest", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+
+
+def unnormalize(x: Any, size: int, align: bool) -> Any:
+    """Coordinates in [-1, 1] as positions in the input."""
+    return (x + 1) * ((size - 1) / 2) if align else (x + 1) * (size / 2) - 0.5
+
+
+def reflect(x: Any, size: int, align: bool) -> Any:
+    """Positions folded back between the borders (pixel centres if `align`, else pixel edges)."""
+    low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
+    if span <= 0:
+        return x * 0
+    away = (x - low).abs()
+    turns = np.floor(away._array / span)
+    rest = away - wrap((turns * span).astype(x._array.dtype))
+    even = wrap((turns % 2 == 0).astype(x._array.dtype))
+    return even * rest + (1 - even) * (span - rest) + low
+
+
+def placed(x: Any, size: int, padding: str, align: bool) -> Any:
+    """Positions moved inside the input as the padding mode says."""
+    if padding == "reflection":
+        x = reflect(x, size, align)
+    if padding == "zeros":
+        return x
+    x = x.clamp(0, size - 1)
+    return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
+
+
+def corner(input: Any, index: list[Any], zeros: bool) -> Any:
+    """Elements of input (N, C, *S) at integer positions `index`, one array (N, *L) for each dimension: (N, C, *L)."""
+    n, c, *spatial = input.shape
+    inside: Any = True
+    flat: Any = 0
+    for i, s in zip(index, spatial, strict=True):
+        inside = inside & (i >= 0) & (i < s)
+        flat = flat * s + np.clip(i, 0, s - 1)
+    points = flat.shape[1:]
+    count = math.prod(points)
+    at = broadcast(wrap(flat.reshape(n, 1, count)), (n, c, count))
+    values = reshape_op(reshape_op(input, (n, c, math.prod(spatial))).gather(2, at), (n, c, *points))
+    return keep(values, wrap(np.broadcast_to(inside[:, None], values._array.shape))) if zeros else values
+
+
+def integers(x: Any) -> Any:
+    """Float positions as int64; what is not finite goes far outside."""
+    return np.where(np.isfinite(x), np.clip(x, -(1 << 40), 1 << 40), -(1 << 40)).astype(np.int64)
+
+
+def linear(input: Any, where: list[Any], padding: str, align: bool) -> Any:
+    """Interpolation between the 2^D corners around each point."""
+    spatial = input.shape[2:]
+    where = [placed(x, s, padding, align) for x, s in zip(where, spatial, strict=True)]
+    low = [np.floor(x._array) for x in where]
+    total: Any = None
+    for bits in itertools.product((0, 1), repeat=len(where)):
+        weight: Any = None
+        for x, base, bit in zip(where, low, bits, strict=True):
+            part = x - wrap(base) if bit else wrap(base + 1) - x
+            weight = part if weight is None else weight * part
+        values = corner(input, [integers(b + bit) for b, bit in zip(low, bits, strict=True)], True)
+        term = values * reshape_op(weight, (weight.shape[0], 1, *weight.shape[1:]))
+        total = term if total is None else total + term
+    return total
+
+
+def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
+    """The nearest element, ties to even."""
+    spatial = input.shape[2:]
+    index = [integers(np.rint(placed(x, s, padding, align)._array)) for x, s in zip(where, spatial, strict=True)]
+    # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
+    point = sum(where)
+    zero = masked_fill(point, wrap(np.ones(point.shape, np.bool_)), 0.0)
+    return corner(input, index, True) + zero.unsqueeze(1)
+
+
+def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
+    """Bicubic interpolation of the 16 elements around each point."""
+    low = [np.floor(x._array) for x in where]
+    weights = [cubic_of(x - wrap(b)) for x, b in zip(where, low, strict=True)]
+    total: Any = None
+    spatial = input.shape[2:]
+    for i, j in itertools.product(range(4), repeat=2):
+        index = []
+        for shift, base, size in zip((i, j), low, spatial, strict=True):
+            at = placed(wrap(base + (shift - 1)), size, padding, align)
+            index.append(integers(at._array))
+        weight = weights[0][i] * weights[1][j]
+        term = corner(input, index, True) * reshape_op(weight, (weight.shape[0], 1, *weight.shape[1:]))
+        total = term if total is None else total + term
+    return total
+
+
+def cubic_of(t: Any) -> list[Any]:
+    """The four cubic weights at fraction t, as tensors."""
+    a = -0.75
+
+    def near(x: Any) -> Any:
+        return ((x * (a + 2)) - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+@per_sample
+def sample(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+    """Sampling with checked arguments."""
+    d = len(input.shape) - 2
+    coordinates = [grid.select(-1, d - 1 - i) for i in range(d)]  # x is the last dimension
+    where = [unnormalize(x, s, align) for x, s in zip(coordinates, input.shape[2:], strict=True)]
+    return {"bilinear": linear, "nearest": nearest, "bicubic": cubic}[mode](input, where, padding, align)
+
+
+def check(input: Any, grid: Any, mode: str) -> None:
+    """Raise RuntimeError for operands that do not fit."""
+    x, g = input.shape, grid.shape
+    if input.dtype != grid.dtype:
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and "
+                           f"grid has {grid.dtype}")  # fmt: skip
+    if len(x) not in (4, 5) or len(g) != len(x):
+        raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input "
+                           f"with sizes {list(x)} and grid with sizes {list(g)}")  # fmt: skip
+    if x[0] != g[0] or g[-1] != len(x) - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size ({x[0]}, ..., {len(x) - 2}), but got {list(g)}")
+    if any(s == 0 for s in x[2:]):
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(x)}")
+    if mode == "bicubic" and len(x) != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+
+@function(ns="nn.functional")
+def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> Any:  # fmt: skip
+    """The input at the points of a grid.  input: (N, C, *S), grid: (N, *L, D) in [-1, 1], last dimension first -> (N, C, *L)
+
+    Source: Jaderberg et al., Spatial Transformer Networks, arXiv:1506.02025, section 3.3.
+    """
+    if mode not in MODES:
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be one of {MODES}, but got: '{mode}'")
+    if padding_mode not in PADDINGS:
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be one of {PADDINGS}, but got: "
+                         f"'{padding_mode}'")  # fmt: skip
+    check(input, grid, mode)
+    return sample(input, grid, mode, padding_mode, bool(align_corners))
+
+
+@function(aliases=("grid_sampler_2d", "grid_sampler_3d"))
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """grid_sample with modes by number."""
+    return grid_sample(input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners)
+
+
+@function(ns="nn.functional")
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """The grid of an affine map.  theta: (N, D, D + 1), size: (N, C, *S) -> (N, *S, D)"""
+    n, _, *spatial = size
+    d = len(spatial)
+    if d not in (2, 3):
+        raise NotImplementedError(f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  f"respectively. Got size {list(size)}")  # fmt: skip
+    if not isinstance(theta, Tensor) or theta.dtype.category < 2 or tuple(theta.shape) != (n, d, d + 1):
+        raise ValueError(f"Expected a batch of {d}D affine matrices of shape {n}x{d}x{d + 1} for size {list(size)}. Got "
+                         f"{list(theta.shape)} of {theta.dtype}.")  # fmt: skip
+    axes = []
+    for s in spatial:
+        points = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)
+        axes.append(points if align_corners or s == 0 else points * (s - 1) / s)
+    mesh = np.meshgrid(*axes, indexing="ij")[::-1]
+    base = np.stack([*mesh, np.ones_like(mesh[0])], -1).reshape(-1, d + 1).astype(theta._array.dtype)
+    flat = wrap(base) @ theta.transpose(1, 2)
+    return reshape_op(flat, (n, *spatial, d))

@@ -1,0 +1,482 @@
+"""Pooling: maxima with their window elements, sums, adaptive and fractional windows, and unpooling.
+
+Legend: N images, C channels, S input sizes, L output sizes, K kernel sizes. A geometry is (K, stride, padding, dilation).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call, randomness
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op, with_out
+from rushlight.dispatch.variants import with_auxiliaries
+from rushlight.levels.batch import everything
+from rushlight.ops.conv.convolution import batched, spread
+from rushlight.ops.shape.reshape import reshape_op
+from rushlight.tensor import Tensor, wrap
+
+# Operators -------------------------------------------------------------------------------------------
+
+
+def lowest(dtype: Any) -> Any:
+    """What every element exceeds or equals."""
+    return -np.inf if dtype.kind not in "biu" else np.iinfo(dtype).min
+
+
+@op(ns=None, aux=("which",))
+def max_pool_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
+    """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
+    return be.max_pool(input, geometry, out_size, lowest(input.dtype))
+
+
+max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
+
+
+@op(ns=None)
+def pool_scatter_op(be: Any, input: Array, which: Array, size: Any, geometry: Any) -> Array:
+    """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
+    return be.pool_scatter(input, which, size, geometry)
+
+
+pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))
+
+
+@op(ns=None)
+def pool_gather_op(be: Any, input: Array, which: Array, geometry: Any) -> Array:
+    """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
+    return be.pool_gather(input, which, geometry)
+
+
+pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
+
+
+@op(ns=None, linear=True)
+def window_sum_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
+    """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
+    return be.window_sum(input, geometry, out_size)
+
+
+window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
+
+
+@op(ns=None, linear=True)
+def window_spread_op(be: Any, input: Array, size: Any, geometry: Any) -> Array:
+    """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
+    return be.window_spread(input, size, geometry)
+
+
+window_spread_op.grad("input")(lambda g, input_shape, geometry: window_sum_op(g, geometry, input_shape[2:]))
+
+
+# Arguments -------------------------------------------------------------------------------------------
+
+
+def pooled_size(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
+    """How many windows fit in a dimension; in ceil mode the last may reach over the end but not start there."""
+    room = size + 2 * p - d * (k - 1) - 1
+    n = (-(-room // s) if ceil_mode else room // s) + 1
+    if ceil_mode and (n - 1) * s >= size + p:
+        n -= 1
+    return n
+
+
+def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any,
+                ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
+    """The checked geometry of a pool, and its output sizes."""
+    if len(input.shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got input of size {list(input.shape)}")
+    sizes = [
+        spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
+    ]
+    kernel, padding, dilation = sizes
+    no_stride = stride is None or (not hasattr(stride, "__index__") and len(stride) == 0)
+    stride = kernel if no_stride else spread(name, "stride", stride, n)
+    for what, values in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) <= 0:
+            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {values}")
+    for p, k, d in zip(padding, kernel, dilation, strict=True):
+        if p < 0 or p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(f"{name}: pad should be at most half of effective kernel size and not negative, but got "
+                               f"pad={p}, kernel_size={k} and dilation={d}")  # fmt: skip
+    spatial = input.shape[-n:]
+    if any(s == 0 for s in input.shape[-n - 1 :]):
+        raise RuntimeError(f"{name}: expected input with non-zero size for all non-batch dimensions, got "
+                           f"{list(input.shape)}")  # fmt: skip
+    out = tuple(pooled_size(*each, ceil_mode) for each in zip(spatial, kernel, stride, padding, dilation, strict=True))
+    if min(out) <= 0:
+        raise RuntimeError(f"{name}: given input size {tuple(spatial)}, calculated output size {out}: output size is too "
+                           "small")  # fmt: skip
+    return (kernel, stride, padding, dilation), out
+
+
+def indices_of(which: Any, spatial: tuple[int, ...], geometry: Any) -> Any:
+    """Flat positions in the input (*S) of the window elements `which` (..., *L), as int64."""
+    kernel, stride, padding, dilation = geometry
+    n = len(kernel)
+    out = which.shape[which.ndim - n :]
+    at = np.zeros(which.shape, np.int64)
+    for i, element in enumerate(np.unravel_index(which.astype(np.int64), kernel)):
+        start = (np.arange(out[i]) * stride[i] - padding[i]).reshape(-1, *[1] * (n - 1 - i))
+        at = at * spatial[i] + start + element * dilation[i]
+    return at
+
+
+def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+             return_indices: bool) -> Any:  # fmt: skip
+    """Max pooling in n dimensions, with the positions of the maxima if asked."""
+    geometry, out = geometry_of(name, n, input, kernel, stride, padding, dilation, ceil_mode)
+    x, added = batched(input, n)
+    y = max_pool_op(x, geometry, out)
+    y = reshape_op(y, y.shape[1:]) if added else y
+    if not return_indices:
+        return y
+    if getattr(x._array, "interpreted", False):
+        which = call.apply(with_auxiliaries(max_pool_op.op), (x,), (geometry, out))[1]
+    else:
+        which = wrap(max_pool_op.op.backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
+    at = window_positions(which, tuple(x.shape[2:]), geometry)
+    return y, reshape_op(at, at.shape[1:]) if added else at
+
+
+@op(ns=None, half=None)
+def window_positions(be: Any, input: Array, spatial: Any, geometry: Any) -> Array:
+    """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
+    return indices_of(input, spatial, geometry)
+
+
+def _plain(x: Tensor) -> Any:
+    return x._array.astype(np.float32) if x._array.dtype.itemsize == 2 and x._array.dtype.kind in "fV" else x._array
+
+
+def avg_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool,
+             count_include_pad: bool, divisor_override: Any = None) -> Any:  # fmt: skip
+    """Average pooling in n dimensions."""
+    if divisor_override == 0:
+        raise RuntimeError(f"{name}: divisor must be not zero")
+    geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
+    x, added = batched(input, n)
+    total = window_sum_op(x, geometry, out)
+    by = divisors(tuple(x.shape[2:]), geometry, out, count_include_pad, divisor_override, x)
+    y = total.div(by, rounding_mode="trunc") if x._array.dtype.kind in "iu" else total / by
+    return reshape_op(y, y.shape[1:]) if added else y
+
+
+def divisors(spatial: Any, geometry: Any, out: Any, include_pad: bool, override: Any, like: Any) -> Any:
+    """What each window's sum is divided by: a number, or a tensor (*L)."""
+    if override is not None:
+        return override
+    counts = np.ones(())
+    full = True
+    for s, k, st, p, n in zip(spatial, geometry[0], geometry[1], geometry[2], out, strict=True):
+        start = np.arange(n) * st - p
+        end = np.minimum(start + k, s + p)
+        length = end - start if include_pad else np.minimum(end, s) - np.maximum(start, 0)
+        full = full and bool((length == k).all())
+        counts = counts[..., None] * length
+    if full:
+        return math.prod(geometry[0])
+    return wrap(counts.astype(like._array.dtype))
+
+
+# Adaptive --------------------------------------------------------------------------------------------
+
+
+def adaptive_sizes(name: str, input: Any, output_size: Any, n: int) -> tuple[int, ...]:
+    """The output sizes, None standing for the input's."""
+    if len(input.shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
+    given = (output_size,) * n if output_size is None or hasattr(output_size, "__index__") else tuple(output_size)
+    if len(given) == 1:
+        given = given * n
+    if len(given) != n:
+        raise RuntimeError(f"{name}: output_size must be {n} values, got {given}")
+    sizes = tuple(int(s if o is None else o) for o, s in zip(given, input.shape[-n:], strict=True))
+    if min(sizes) < 0:
+        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0, got {sizes}")
+    if 0 in input.shape[-n:] or ("max" in name and 0 in input.shape[1:]):  # an average of no channels is none
+        raise RuntimeError(f"{name}: expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                           f"{list(input.shape)}")  # fmt: skip
+    return sizes
+
+
+def bounds(size: int, out: int) -> tuple[Any, Any]:
+    """Where each of `out` adaptive windows over `size` elements starts and ends."""
+    i = np.arange(out)
+    return i * size // max(out, 1), -(-(i + 1) * size // max(out, 1))
+
+
+def averaging_matrix(size: int, out: int, dtype: Any) -> Any:
+    """(out, size): row i averages adaptive window i."""
+    start, end = bounds(size, out)
+    at = np.arange(size)
+    inside = (at >= start[:, None]) & (at < end[:, None])
+    return wrap((inside / np.maximum(end - start, 1)[:, None]).astype(dtype))
+
+
+def adaptive_avg_pool(name: str, n: int, input: Any, output_size: Any) -> Any:
+    """Averages over windows that divide the input evenly: separable, one small matrix product for each dimension."""
+    sizes = adaptive_sizes(name, input, output_size, n)
+    if input.dtype.category < dtypes.FLOAT:
+        raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
+                                  "dtype, as in input.float()")  # fmt: skip
+    if all(o == 1 for o in sizes):
+        return input.mean(tuple(range(-n, 0)), True)
+    y = input
+    for d, o in zip(range(-n, 0), sizes, strict=True):
+        size = y.shape[d]
+        if size == o:
+            continue
+        if o and size % o == 0:
+            shape = (*y.shape[:d], o, size // o, *(y.shape[d + 1 :] if d != -1 else ()))
+            y = reshape_op(y.contiguous(), shape).mean(d)
+        else:
+            matrix = averaging_matrix(size, o, y._array.dtype)
+            y = (y.movedim(d, -1) @ matrix.t()).movedim(-1, d)
+    return y.clone() if y is input else y.contiguous()
+
+
+def adaptive_max_indices(x: Any, sizes: tuple[int, ...]) -> Any:
+    """Flat positions (N, C, *L) of the maxima of adaptive windows over x (N, C, *S)."""
+    n = len(sizes)
+    spatial = x.shape[2:]
+    limits = [bounds(s, o) for s, o in zip(spatial, sizes, strict=True)]
+    at = np.zeros((*x.shape[:2], *sizes), np.int64)
+    strides = [math.prod(spatial[i + 1 :]) for i in range(n)]
+    for cell in np.ndindex(*sizes):
+        window = tuple(slice(limits[i][0][c], limits[i][1][c]) for i, c in enumerate(cell))
+        part = x[(slice(None), slice(None), *window)]
+        best = part.reshape(*x.shape[:2], math.prod(part.shape[2:])).argmax(-1)
+        place = np.unravel_index(best, part.shape[2:])
+        at[(slice(None), slice(None), *cell)] = sum(
+            (p + w.start) * st for p, w, st in zip(place, window, strides, strict=True)
+        )
+    return at
+
+
+def take_spatial(input: Any, at: Any) -> Any:
+    """The elements of input (N, C, *S) at flat positions `at` (N, C, *L)."""
+    lead = tuple(input.shape[:2])
+    flat = reshape_op(input, (*lead, math.prod(input.shape[2:])))
+    rows = reshape_op(at, (*lead, math.prod(at.shape[2:])))
+    return reshape_op(flat.gather(2, rows), at.shape)
+
+
+def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+    """Maxima of windows that divide the input evenly."""
+    sizes = adaptive_sizes(name, input, output_size, n)
+    x, added = batched(input, n)
+    at = adaptive_indices_op(x.detach(), sizes)
+    y = take_spatial(x, at)
+    if added:
+        y, at = reshape_op(y, y.shape[1:]), at[0]
+    return (y, at) if return_indices else y
+
+
+@op(ns=None)
+def adaptive_indices_op(be: Any, input: Array, sizes: Any) -> Array:
+    """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
+    return adaptive_max_indices(input, sizes)
+
+
+@op(ns=None)
+def fractional_indices_op(be: Any, input: Array, samples: Array, kernel: Any, out: Any) -> Array:
+    """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
+    return fractional_indices(input, samples, kernel, out)
+
+
+# Fractional ------------------------------------------------------------------------------------------
+
+
+def fractional_starts(sample: Any, size: int, out: int, k: int) -> Any:
+    """Pseudo-random window starts of fractional pooling (Graham, arXiv:1412.6071).  sample: (N, C) -> (N, C, out)"""
+    if out == 1:
+        return np.full((*sample.shape, 1), size - k)
+    alpha = (size - k) / (out - 1)
+    i = np.arange(out - 1)
+    u = sample[..., None].astype(np.float64)
+    starts = ((i + u) * alpha).astype(np.int64) - (u * alpha).astype(np.int64)
+    return np.concatenate([starts, np.full((*sample.shape, 1), size - k)], axis=-1)
+
+
+def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size: Any, output_ratio: Any,
+                        return_indices: bool, samples: Any) -> Any:  # fmt: skip
+    """Maxima of windows of fixed size at pseudo-random places."""
+    from rushlight.generator import default_generator
+
+    kernel = spread(name, "kernel_size", kernel, n)
+    if (output_size is None) == (output_ratio is None):
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio, not both or neither")
+    if len(input.shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
+    if output_size is None:
+        ratio = (output_ratio,) * n if isinstance(output_ratio, float) else tuple(output_ratio)
+        output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio, strict=True))
+    out = spread(name, "output_size", output_size, n)
+    x, added = batched(input, n)
+    for o, k, s in zip(out, kernel, x.shape[2:], strict=True):
+        if o + k - 1 > s or o < 0:
+            raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")
+    if samples is None:
+        u = randomness.fresh(default_generator.numpy.random, (*x.shape[:2], n))
+    else:
+        u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
+    at = fractional_indices_op(x.detach(), u, kernel, out)
+    y = take_spatial(x, at)
+    if added:
+        y, at = reshape_op(y, y.shape[1:]), at[0]
+    return (y, at) if return_indices else y
+
+
+def fractional_indices(x: Any, u: Any, kernel: Any, out: Any) -> Any:
+    """Flat positions of the maxima of fractional windows over x (N, C, *S)."""
+    n, spatial = len(kernel), x.shape[2:]
+    if 0 in out:
+        return np.empty((*x.shape[:2], *out), np.int64)
+    # The samples are in the order width, height of images, but depth, height, width of volumes.
+    order = (1, 0) if n == 2 else range(n)
+    starts = [fractional_starts(u[..., j], spatial[i], out[i], kernel[i]) for i, j in enumerate(order)]
+    grids: list[Any] = []
+    for i in range(n):
+        at = starts[i][..., None] + np.arange(kernel[i])
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = out[i], kernel[i]
+        grids.append(at.reshape(*x.shape[:2], *shape))
+    flat: Any = 0
+    for i in range(n):
+        flat = flat * spatial[i] + grids[i]
+    lead, window = x.shape[:2], math.prod(kernel)
+    flat = np.broadcast_to(flat, (*lead, *out, *kernel)).reshape(*lead, *out, window)
+    rows = flat.reshape(*lead, math.prod(out) * window)
+    values = np.take_along_axis(x.reshape(*lead, math.prod(spatial)), rows, -1).reshape(flat.shape)
+    return np.take_along_axis(flat, values.argmax(-1)[..., None], -1)[..., 0]
+
+
+# Unpooling -------------------------------------------------------------------------------------------
+
+
+def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any,
+               output_size: Any) -> Any:  # fmt: skip
+    """Values put back at the positions that max pooling took them from, zeros elsewhere."""
+    if len(input.shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got {list(input.shape)}")
+    if tuple(indices.shape) != tuple(input.shape):
+        raise RuntimeError(f"{name}: expected shape of indices to be that of the input {list(input.shape)}, got "
+                           f"{list(indices.shape)}")  # fmt: skip
+    if indices._array.dtype != np.int64:
+        raise RuntimeError(f"{name}: elements in indices should be type int64 but got {indices.dtype}")
+    kernel, padding = spread(name, "kernel_size", kernel, n), spread(name, "padding", padding, n)
+    stride = kernel if stride is None else spread(name, "stride", stride, n)
+    if min(stride) <= 0:
+        raise RuntimeError(f"{name}: strides should be greater than zero, but got stride: {stride}")
+    usual = [(s - 1) * st + k - 2 * p for s, st, k, p in zip(input.shape[-n:], stride, kernel, padding, strict=True)]
+    if output_size is None:
+        out = usual
+    else:
+        out = [int(s) for s in output_size][-n:]
+        if any(not u - s < o < u + s for o, u, s in zip(out, usual, stride, strict=True)):
+            raise ValueError(
+                f"{name}: invalid output_size {list(output_size)}: each must be within a stride of {usual}"
+            )
+    lead = tuple(input.shape[:-n])
+    count = math.prod(out)
+    at = everything(indices._array)
+    if at.size and (at.min() < 0 or at.max() >= count):
+        raise RuntimeError(f"{name}: found an invalid max index: {at.min() if at.min() < 0 else at.max()} (output volumes "
+                           f"are of size {out})")  # fmt: skip
+    zeros = wrap(np.zeros((*lead, count), input._array.dtype))
+    flat = reshape_op(indices, (*lead, math.prod(input.shape[-n:])))
+    spread_out = zeros.scatter(-1, flat, reshape_op(input, (*lead, math.prod(input.shape[-n:]))))
+    return reshape_op(spread_out, (*lead, *out))
+
+
+def _add(fn: Any, name: str, doc: str, namespaces: tuple[str, ...]) -> None:
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = doc
+    for ns in namespaces:
+        function(ns=ns)(fn)
+
+
+BOTH = ("", "nn.functional")
+ONLY = ("nn.functional",)
+
+
+def _publish_max(n: int) -> None:
+    def pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+             ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+        return max_pool(f"max_pool{n}d", n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    def with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                     ceil_mode: bool = False, return_indices: bool = True) -> Any:  # fmt: skip
+        return max_pool(f"max_pool{n}d", n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    def unpool(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+               output_size: Any = None) -> Any:  # fmt: skip
+        return max_unpool(f"max_unpool{n}d", n, input, indices, kernel_size, stride, padding, output_size)
+
+    doc = f"Maxima of windows in {n} dimensions.  input: (N, C, *S) or (C, *S) -> (N, C, *L)"
+    _add(pool, f"max_pool{n}d", doc, BOTH)
+    _add(with_indices, f"max_pool{n}d_with_indices", f"{doc}, and their flat positions in each channel.", ONLY)
+    if n == 1:
+        function()(with_indices)
+    _add(
+        unpool, f"max_unpool{n}d", f"Values back at the positions of maxima.  input: (N, C, *L) in {n} dimensions", ONLY
+    )
+
+
+def _publish_adaptive(n: int) -> None:
+    def average(input: Any, output_size: Any) -> Any:
+        return adaptive_avg_pool(f"adaptive_avg_pool{n}d", n, input, output_size)
+
+    def maximum(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        return adaptive_max_pool(f"adaptive_max_pool{n}d", n, input, output_size, return_indices)
+
+    def with_indices(input: Any, output_size: Any, return_indices: bool = True) -> Any:
+        return adaptive_max_pool(f"adaptive_max_pool{n}d", n, input, output_size, True)
+
+    where = f"windows that divide {n} dimensions evenly.  input: (N, C, *S) or (C, *S) -> (N, C, *output_size)"
+    _add(average, f"adaptive_avg_pool{n}d", f"Averages of {where}", BOTH if n == 1 else ONLY)
+    _add(maximum, f"adaptive_max_pool{n}d", f"Maxima of {where}", BOTH if n == 1 else ONLY)
+    _add(with_indices, f"adaptive_max_pool{n}d_with_indices", f"Maxima, and their positions, of {where}", ONLY)
+
+
+def _publish_avg(n: int) -> None:
+    def average(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                count_include_pad: bool = True, divisor_override: Any = None) -> Any:  # fmt: skip
+        return avg_pool(f"avg_pool{n}d", n, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                        divisor_override)  # fmt: skip
+
+    def power(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+        kernel = spread(f"lp_pool{n}d", "kernel_size", kernel_size, n)
+        mean = avg_pool(f"lp_pool{n}d", n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
+        return (mean.sign() * mean.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
+
+    doc = f"Averages of windows in {n} dimensions.  input: (N, C, *S) or (C, *S) -> (N, C, *L)"
+    if n == 1:
+        _add(average, "avg_pool1d", doc, BOTH)
+    else:
+        _add(with_out(average, f"avg_pool{n}d"), f"avg_pool{n}d", doc, ONLY)
+    doc = f"Power averages (sum x^p)^(1/p) of windows in {n} dimensions.  input: (N, C, *S) -> (N, C, *L)"
+    _add(power, f"lp_pool{n}d", doc, ONLY)
+
+
+def _publish_fractional(n: int) -> None:
+    def pool(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+             return_indices: bool = False, _random_samples: Any = None) -> Any:  # fmt: skip
+        return fractional_max_pool(f"fractional_max_pool{n}d", n, input, kernel_size, output_size, output_ratio,
+                                   return_indices, _random_samples)  # fmt: skip
+
+    doc = f"Maxima of windows at pseudo-random places in {n} dimensions.  input: (N, C, *S) -> (N, C, *output_size)"
+    _add(pool, f"fractional_max_pool{n}d", doc, ONLY)
+
+
+for _n in (1, 2, 3):
+    _publish_max(_n)
+    _publish_adaptive(_n)
+    _publish_avg(_n)
+    if _n > 1:
+        _publish_fractional(_n)

@@ -1,0 +1,257 @@
+"""Resizing: one linear operator along a dimension with a few taps serves nearest, linear and cubic interpolation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.convert import to_dtype
+
+
+@op(ns=None, linear=True)
+def resample_op(be: Any, input: Array, dim: int, taps: Any) -> Array:
+    """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
+    index, weights = taps
+    if weights is None:
+        return input.take(index[:, 0], axis=dim)
+    shape = [1] * input.ndim
+    shape[dim] = -1
+    total = None
+    for t in range(index.shape[1]):
+        part = input.take(index[:, t], axis=dim)
+        part *= weights[:, t].astype(input.dtype).reshape(shape)
+        total = part if total is None else np.add(total, part, out=total)
+    return total
+
+
+resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(g, input_shape, dim, taps))
+
+
+@op(ns=None, linear=True)
+def resample_adjoint_op(be: Any, input: Array, size: Any, dim: int, taps: Any) -> Array:
+    """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
+    index, weights = taps
+    matrix = np.zeros((size[dim], input.shape[dim]), input.dtype)
+    columns = np.arange(input.shape[dim])
+    for t in range(index.shape[1]):
+        np.add.at(matrix, (index[:, t], columns), 1 if weights is None else weights[:, t].astype(input.dtype))
+    moved = np.moveaxis(input, dim, -2) if input.ndim > 1 and dim % input.ndim != input.ndim - 1 else None
+    if moved is None:
+        return np.matmul(input, matrix.T)
+    return np.ascontiguousarray(np.moveaxis(np.matmul(matrix, moved), -2, dim))
+
+
+resample_adjoint_op.grad("input")(lambda g, dim, taps: resample_op(g, dim, taps))
+
+
+# Bytes -----------------------------------------------------------------------------------------------
+
+
+def fixed_point(taps: Any) -> tuple[Any, Any, int]:
+    """Taps with weights of 16-bit fixed point and how many bits are behind the point; places named twice are added up."""
+    index, weights = taps[0], taps[1].copy()
+    for t in range(1, index.shape[1]):
+        for earlier in range(t):
+            same = (index[:, t] == index[:, earlier]) & (weights[:, t] != 0)
+            weights[same, earlier] += weights[same, t]
+            weights[same, t] = 0
+    bits = next((b for b in range(22) if int(0.5 + weights.max() * (2 << b)) >= 1 << 15), 22)
+    scaled = weights * (1 << bits)
+    return index, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
+
+
+@op(ns=None, half=None)
+def resample_bytes(be: Any, input: Array, dim: int, taps: Any) -> Array:
+    """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
+    index, weights, bits = taps
+    shape = [1] * input.ndim
+    shape[dim] = -1
+    total = np.full((), 1 << bits >> 1, np.int64)
+    for t in range(index.shape[1]):
+        total = total + input.take(index[:, t], axis=dim) * weights[:, t].reshape(shape)
+    return np.clip(total >> bits, 0, 255).astype(np.uint8)
+
+
+# Taps ------------------------------------------------------------------------------------------------
+
+
+def positions(size: int, out: int, align: bool, scale: float | None) -> Any:
+    """Where in the input each output is, before clipping."""
+    i = np.arange(out, dtype=np.float64)
+    if align:
+        return i * ((size - 1) / (out - 1)) if out > 1 else i * 0
+    return (i + 0.5) * (1 / scale if scale else size / out) - 0.5
+
+
+def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> Any:
+    """The nearest input of each output; `exact` measures from pixel centres."""
+    ratio = np.float32(1 / scale if scale else size / out)
+    i = np.arange(out, dtype=np.float32)
+    at = np.floor((i + np.float32(0.5)) * ratio if exact else i * ratio).astype(np.int64)
+    return np.minimum(at, size - 1)[:, None], None
+
+
+def linear_taps(size: int, out: int, align: bool, scale: float | None) -> Any:
+    """Two neighbours and their weights."""
+    at = positions(size, out, align, scale)
+    if not align:
+        at = np.maximum(at, 0)
+    low = np.minimum(np.floor(at).astype(np.int64), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    part = np.clip(at - low, 0, 1)
+    return np.stack([low, high], 1), np.stack([1 - part, part], 1)
+
+
+def cubic_weights(t: Any) -> Any:
+    """Weights of the four neighbours at fraction t (Keys 1981, IEEE TASSP 29, eq. 4, with a = -0.75)."""
+    a = -0.75
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return np.stack([far(t + 1), near(t), near(1 - t), far(2 - t)], 1)
+
+
+def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> Any:
+    """Four neighbours and their weights."""
+    at = positions(size, out, align, scale)
+    low = np.floor(at).astype(np.int64)
+    return np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1), cubic_weights(at - low)
+
+
+def antialiased_taps(size: int, out: int, align: bool, scale: float | None, cubic: bool) -> Any:
+    """Taps of a filter widened by the reduction, as image libraries resize."""
+    ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else (1 / scale if scale else size / out)
+    support = (2.0 if cubic else 1.0) * max(ratio, 1.0)
+    centre = ratio * (np.arange(out) + 0.5)
+    first = np.maximum((centre - support + 0.5).astype(np.int64), 0)
+    last = np.minimum((centre + support + 0.5).astype(np.int64), size)
+    width = int((last - first).max())
+    at = first[:, None] + np.arange(width)
+    x = np.abs((at - centre[:, None] + 0.5) / max(ratio, 1.0))
+    a = -0.5
+    inner = ((a + 2) * x - (a + 3)) * x * x + 1
+    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    w = np.where(x < 1, inner, np.where(x < 2, outer, 0)) if cubic else np.clip(1 - x, 0, None)
+    w = np.where(at < last[:, None], w, 0)
+    return np.minimum(at, size - 1), w / w.sum(1, keepdims=True)
+
+
+# The public functions --------------------------------------------------------------------------------
+
+DIMENSIONS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+
+
+def target_sizes(name: str, input: Any, size: Any, scale_factor: Any) -> tuple[list[int], list[Any]]:
+    """The output sizes and the scale factors given, one for each spatial dimension."""
+    n = len(input.shape) - 2
+    if (size is None) == (scale_factor is None):
+        raise ValueError(f"{name}: only one of size or scale_factor should be defined, and one must be")
+    what, given = ("size", size) if size is not None else ("scale_factor", scale_factor)
+    values = list(given) if isinstance(given, (list, tuple)) else [given] * n
+    if len(values) != n:
+        raise ValueError(f"{name}: input and output must have the same number of spatial dimensions, but got input with "
+                         f"spatial dimensions of {list(input.shape[2:])} and {what} of {values}")  # fmt: skip
+    if size is not None:
+        return [int(v) for v in values], [None] * n
+    return [math.floor(float(s * f)) for s, f in zip(input.shape[2:], values, strict=True)], [float(v) for v in values]
+
+
+def taps_of(mode: str, size: int, out: int, align: bool, scale: Any, antialias: bool) -> Any:
+    """The taps of one dimension."""
+    if mode in ("nearest", "nearest-exact"):
+        return nearest_taps(size, out, scale, mode == "nearest-exact")
+    if antialias:
+        return antialiased_taps(size, out, align, scale, mode == "bicubic")
+    return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
+
+
+def resized(input: Any, mode: str, taps: list[Any]) -> Any:
+    """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
+    dtype = input.dtype
+    if mode in ("nearest", "nearest-exact"):
+        wide = dtype
+    elif dtype is dtypes.uint8 and mode in ("bilinear", "bicubic"):
+        for d in (3, 2):
+            input = resample_bytes(input, d, fixed_point(taps[d - 2]))
+        return input
+    elif not (dtype.is_floating_point or dtype.is_complex):
+        raise NotImplementedError(f"interpolate: mode {mode!r} is not implemented for {dtype}: convert the input to a "
+                                  "floating-point dtype, as in input.float()")  # fmt: skip
+    else:
+        wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+    y = to_dtype(input, wide)
+    for d, each in enumerate(taps, start=2):
+        y = resample_op(y, d, each)
+    return to_dtype(y, dtype)
+
+
+@function(ns="nn.functional")
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Any:  # fmt: skip
+    """Resize the spatial dimensions.  input: (N, C, *S) -> (N, C, *size)
+
+    mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area".
+    """
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+                         "trilinear")  # fmt: skip
+    sizes, scales = target_sizes("interpolate", input, size, scale_factor)
+    if recompute_scale_factor:
+        if size is not None:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        scales = [None] * len(sizes)
+    if antialias and (mode not in ("bilinear", "bicubic") or len(input.shape) != 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
+    known = ("nearest", "nearest-exact", "area", *DIMENSIONS)
+    if (
+        mode not in known
+        or len(input.shape) not in (3, 4, 5)
+        or DIMENSIONS.get(mode, len(input.shape)) != len(input.shape)
+    ):
+        raise NotImplementedError(f"interpolate: got {len(input.shape)}D input with mode {mode}; 3D, 4D and 5D inputs are "
+                                  f"supported, linear is for 3D, bilinear and bicubic for 4D, trilinear for 5D; modes: "
+                                  f"{' | '.join(known)}")  # fmt: skip
+    if min(sizes) <= 0 or any(s == 0 for s in input.shape[1:]):
+        raise RuntimeError(f"interpolate: input and output sizes should be greater than 0, but got input "
+                           f"{list(input.shape)} and output {sizes}")  # fmt: skip
+    if mode == "area":
+        from rushlight.ops.conv.pooling import adaptive_avg_pool
+
+        return adaptive_avg_pool("interpolate", len(sizes), input, sizes)
+    taps = [taps_of(mode, input.shape[d], out, bool(align_corners), scale, antialias)
+            for d, (out, scale) in enumerate(zip(sizes, scales, strict=True), start=2)]  # fmt: skip
+    return resized(input, mode, taps)
+
+
+@function(ns="nn.functional")
+def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Any:  # fmt: skip
+    """Deprecated: use `interpolate`."""
+    caller.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@function(ns="nn.functional")
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Deprecated: use `interpolate`."""
+    caller.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+@function(ns="nn.functional")
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Deprecated: use `interpolate` with align_corners=True."""
+    caller.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

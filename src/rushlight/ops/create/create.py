@@ -1,0 +1,179 @@
+"""Creating tensors from data: tensor, as_tensor, asarray, from_numpy, frombuffer, scalar_tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, dtypes
+from rushlight.dispatch.options import check_options, made, numpy_dtype
+from rushlight.dispatch.registry import function
+from rushlight.ops.create.from_python import array_from, convert
+from rushlight.ops.create.interchange import imported
+from rushlight.storage import Storage, expose
+from rushlight.tensor import Tensor, wrap
+
+
+@function()
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A new tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor.
+
+    The dtype is inferred where it is not given: Python floats have the default dtype, ints int64. Raises TypeError,
+    ValueError or RuntimeError for data that is no number, uneven or too large.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
+    torch.Size([2, 2])
+    """
+    wanted = None if dtype is None else numpy_dtype("tensor", dtype)
+    check_options("tensor", device)
+    if isinstance(data, Tensor):
+        caller.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")  # fmt: skip
+    return made(array_from(data, wanted), requires_grad)
+
+
+@function()
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, requires_grad: bool = False,
+                  pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
+    check_options("scalar_tensor", device, layout)
+    if isinstance(s, Tensor):
+        s = s.item()
+    return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad)
+
+
+@function()
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """The data as a tensor, without a copy where it is a tensor or array of this dtype already.  Keeps history."""
+    check_options("as_tensor", device)
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    wanted = None if dtype is None else numpy_dtype("as_tensor", dtype)
+    if isinstance(data, np.ndarray):
+        t = from_numpy(data)
+        return t if wanted is None or t._array.dtype == wanted else made(convert(t._array, wanted))
+    return made(array_from(data, wanted))
+
+
+@function()
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool | None = None) -> Tensor:  # fmt: skip
+    """`obj` (tensor, array, storage, DLPack or buffer object, nested sequence) as a tensor, sharing memory where it can.
+
+    copy: True always copies; False raises ValueError where a copy would be needed; None copies where needed.
+    requires_grad: False takes a tensor out of its graph; unless it is given, a tensor that requires grad stays in it, with a
+    warning.
+    """
+    check_options("asarray", device)
+    if requires_grad is None:
+        requires_grad = isinstance(obj, Tensor) and obj.requires_grad
+        if requires_grad:
+            warn_of_graph()
+    wanted = None if dtype is None else numpy_dtype("asarray", dtype)
+    shared = sharing(obj, wanted)
+    if shared is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return made(array_from(obj, wanted), requires_grad)
+    if wanted is not None and shared._array.dtype != wanted:
+        if copy is False:
+            raise ValueError(f"can't alias tensor with dtype '{shared.dtype}' into dtype '{dtypes.of(wanted)}'.")
+        shared = made(convert(shared._array, wanted)) if not isinstance(obj, Tensor) else shared.to(dtypes.of(wanted))
+    elif copy:
+        shared = shared.clone() if isinstance(obj, Tensor) else made(shared._array.copy())
+    if not requires_grad:
+        shared = shared.detach() if shared.requires_grad and isinstance(obj, Tensor) else shared
+    elif shared.is_leaf:
+        shared.requires_grad_()
+    found: Tensor = shared
+    return found
+
+
+told: set[str] = set()  # warnings that are given once
+
+
+def warn_of_graph() -> None:
+    """Warn, once, that a tensor stays in its graph."""
+    if "asarray" not in told:
+        told.add("asarray")
+        caller.warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                    "requires_grad=False explicitly to get the old behavior and silence this warning.")  # fmt: skip
+
+
+def sharing(obj: Any, dtype: Any) -> Any:
+    """A tensor on the memory of `obj`, None where it has none to share."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if isinstance(obj, Storage):
+        return wrap(obj.bytes())
+    if isinstance(obj, np.generic):
+        return None
+    if hasattr(obj, "__dlpack__"):
+        return wrap(imported(obj))
+    try:
+        view = memoryview(obj)
+    except TypeError:
+        return None
+    kind = dtype if dtype is not None else dtypes.get_default_dtype().numpy
+    return wrap(np.frombuffer(view, kind))
+
+
+@function()
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor on the memory of a NumPy array.  Raises TypeError for other objects and unsupported dtypes."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    found = dtypes.of(ndarray.dtype).numpy
+    if not ndarray.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte orders is currently not supported.")  # fmt: skip
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array with array.copy().)")  # fmt: skip
+    if not ndarray.flags.writeable:
+        warn_read_only()
+    array = np.asarray(ndarray)
+    return wrap(expose(array if array.dtype == found and array.dtype.num == found.num else array.view(found)))
+
+
+def warn_read_only() -> None:
+    """Warn that a tensor's memory must not be written."""
+    caller.warn("The given NumPy array is not writable, and writing to this tensor will fail. You may want to copy "
+                "the array to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
+
+
+@function()
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-d tensor on the memory of an object with Python's buffer protocol.
+
+    Raises ValueError where count or offset do not fit the buffer.
+    """
+    kind = numpy_dtype("frombuffer", dtype)
+    view = memoryview(buffer)
+    if view.nbytes <= 0 or count == 0:
+        raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
+    if not 0 <= offset < view.nbytes:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+                         f"({view.nbytes} bytes) minus 1")  # fmt: skip
+    if count < 0 and (view.nbytes - offset) % kind.itemsize:
+        raise ValueError(f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a "
+                         f"multiple of element size ({kind.itemsize})")  # fmt: skip
+    if count > 0 and offset + count * kind.itemsize > view.nbytes:
+        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) "
+                         f"must not be greater than actual buffer length ({view.nbytes} bytes)")  # fmt: skip
+    if view.readonly:
+        caller.warn("The given buffer is not writable, and writing to this tensor will fail. You may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
+    return made(np.frombuffer(view, kind, count, offset), requires_grad)
+
+
+@function()
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)

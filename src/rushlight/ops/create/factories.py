@@ -1,0 +1,286 @@
+"""Tensors of a given size: zeros, ones, full, empty, eye, arange, linspace, logspace, triangle indices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.formats import empty_in_format
+from rushlight.dispatch.options import blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
+from rushlight.dispatch.registry import function
+from rushlight.tensor import Tensor
+
+
+@function()
+def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of zeros of the size given as ints or one sequence.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    check_options("zeros", device, layout)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("zeros", dtype)
+    return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind), requires_grad))
+
+
+@function()
+def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of ones of the size given as ints or one sequence."""
+    check_options("ones", device, layout)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("ones", dtype)
+    return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind), requires_grad))
+
+
+@function()
+def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
+          names: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of uninitialized memory of the size given as ints or one sequence."""
+    check_options("empty", device, layout)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("empty", dtype)
+    array = blank(np.empty, size_of("empty", args, size), kind)
+    if memory_format is not None:
+        array = empty_in_format(array, kind, memory_format)
+    return filled("empty", out, made(uninitialized(array), requires_grad))
+
+
+@function()
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of one value; its dtype follows from the value unless it is given."""
+    check_options("full", device, layout)
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    kind = out._array.dtype if dtype is None and out is not None else None
+    kind = kind or (None if dtype is None else numpy_dtype("full", dtype))
+    array = np.empty(size_of("full", (tuple(size),)), kind or value_dtype("full", fill_value))
+    fill_array("full", array, fill_value)
+    return filled("full", out, made(array, requires_grad))
+
+
+def value_dtype(name: str, value: Any) -> Any:
+    """The dtype of a fill value."""
+    if isinstance(value, Tensor):
+        return value._array.dtype
+    if isinstance(value, np.generic) and not isinstance(value, (float, complex)):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise TypeError(f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}")
+    return dtypes.default_of_category(dtypes.scalar_category(value)).numpy
+
+
+def fill_array(name: str, array: Any, value: Any) -> None:
+    """Set all elements of `array` to a number or 0-d tensor.  Raises RuntimeError where the value does not fit."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(f"{name} only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
+                               "dimensions.")  # fmt: skip
+        value = value._array[()]
+    elif not isinstance(value, (bool, int, float, complex, np.generic)):
+        raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
+    array[...] = fitted(name, value, array.dtype)
+
+
+@function()
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """The n x m matrix (m = n by default) with ones on its diagonal."""
+    check_options("eye", device, layout)
+    rows, columns = size_of("eye", (n,))[0], size_of("eye", (n if m is None else m,))[0]
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("eye", dtype)
+    return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad))
+
+
+@function()
+def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Numbers from start (0 by default) up to but without end, by step: arange(end), arange(start, end, step=1).
+
+    Integers give int64, unless dtype is given.
+
+    >>> import rushlight as torch
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    check_options("arange", device, layout)
+    lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
+    if dtype is None and out is not None:
+        kind = out._array.dtype
+    elif dtype is None and all(isinstance(x, int) for x in (lo, hi, by)):
+        kind = np.dtype(np.int64)
+    else:
+        kind = numpy_dtype("arange", dtype)
+    return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad), True)
+
+
+def range_of(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+    """start, end and step of arange's overloads."""
+    if len(args) > 3:
+        raise TypeError(f"arange() takes at most 3 positional arguments but {len(args)} were given")
+    if len(args) == 1 and end is None and start is None:
+        args = (0, args[0])
+    elif len(args) == 1 and end is None:
+        raise TypeError("arange() got multiple values for argument 'start'")
+    given = dict(zip(("start", "end", "step"), args, strict=False))
+    lo = given.get("start", 0 if start is None else start)
+    hi, by = given.get("end", end), given.get("step", 1 if step is None else step)
+    if hi is None:
+        raise TypeError('arange() missing 1 required positional arguments: "end"')
+    return lo, hi, by
+
+
+def number(name: str, x: Any) -> Any:
+    """A Python number of a number or 0-d tensor."""
+    if isinstance(x, Tensor):
+        return x._array.item()
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, (bool, int, float, complex)):
+        return int(x) if isinstance(x, bool) else x
+    raise TypeError(f"{name}(): argument must be Number, not {type(x).__name__}")
+
+
+def arange_array(lo: Any, hi: Any, by: Any, dtype: Any) -> Any:
+    """start, start + step, ... below end."""
+    if by == 0:
+        raise RuntimeError("arange: step must be nonzero")
+    if not all(math.isfinite(x) for x in (lo, hi)):
+        raise RuntimeError(f"arange: unsupported range: {lo} -> {hi}")
+    if (hi - lo) * by < 0:
+        raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: start {lo}, end {hi}, "
+                           f"step {by}")  # fmt: skip
+    if dtype.kind in "iu":
+        lo, hi, by = int(lo), int(hi), int(by)
+        if by == 0:
+            raise RuntimeError("arange: step must be nonzero")
+        return np.arange(lo, hi, by, dtype=dtype)
+    count = max(math.ceil((hi - lo) / by), 0)
+    values = np.arange(count, dtype=np.float64)
+    values *= by
+    values += lo
+    return values.astype(dtype, copy=False)
+
+
+@function(name="range")
+def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Numbers from start up to and including end, by step, of the default floating-point dtype."""
+    check_options("range", device, layout)
+    lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
+    if by == 0 or (hi - lo) * by < 0:
+        raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
+    values = np.arange(math.floor((hi - lo) / by) + 1, dtype=np.float64) * by + lo
+    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad), True)
+
+
+def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
+    """The checked arguments of linspace and logspace: start, end, steps, dtype."""
+    for which, x in (("start", start), ("end", end)):
+        if isinstance(x, Tensor) and x._array.ndim:
+            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
+                               f"{x._array.ndim} dimension(s).")  # fmt: skip
+    lo, hi = number(name, start), number(name, end)
+    if steps is None:
+        raise TypeError(f"{name}() missing required argument 'steps'")
+    try:
+        count = steps.__index__()
+    except AttributeError:
+        raise TypeError(f"{name}(): argument 'steps' must be int, not {type(steps).__name__}") from None
+    if count < 0:
+        raise RuntimeError(f"{name}: number of steps must be non-negative, got {count}")
+    if dtype is None:
+        default = dtypes.get_default_dtype()
+        kind = out._array.dtype if out is not None else default.numpy
+        if out is None and (isinstance(lo, complex) or isinstance(hi, complex)):
+            kind = default.to_complex().numpy
+    else:
+        kind = numpy_dtype(name, dtype)
+        if not dtypes.is_complex(kind) and (isinstance(lo, complex) or isinstance(hi, complex)):
+            raise RuntimeError(f"{name}: inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}")
+    return lo, hi, count, kind
+
+
+def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
+    """`count` numbers evenly from lo to hi; integers truncate.  Raises RuntimeError for an end that does not fit."""
+    if dtype.kind in "iuf":
+        lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi))
+    if dtype.kind == "b":
+        lo, hi = int(lo), int(hi)
+    if count > 1 and dtype.kind in "iu":
+        step = np.longdouble((int(hi) - int(lo)) / (count - 1))
+        values = np.trunc(from_both_ends(np.longdouble(lo), np.longdouble(hi), step, count).astype(np.float64))
+    elif count > 1 and dtype.kind == "f" and dtype.itemsize > 2 and np.isfinite(hi - lo):
+        wide = np.float64 if dtype.itemsize == 4 else np.longdouble
+        values = from_both_ends(wide(lo), wide(hi), wide((hi - lo) / dtype.type(count - 1)), count)
+    else:
+        lo, hi = (x if dtypes.is_complex(dtype) else float(x) for x in (lo, hi))
+        values = np.linspace(lo, hi, count, dtype=np.complex128 if dtypes.is_complex(dtype) else np.float64)
+    with np.errstate(all="ignore"):
+        return values.astype(dtype)
+
+
+def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Any:
+    """`count` numbers by equal steps, each half from its own end, so that they are symmetric."""
+    k = np.arange(count)
+    return np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
+
+
+@function()
+@per_sample
+def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` numbers evenly spaced from start to end, both included."""
+    check_options("linspace", device, layout)
+    lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
+    return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad), True)
+
+
+@function()
+@per_sample
+def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+             layout: Any = None, device: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
+    check_options("logspace", device, layout)
+    lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
+    exact = np.dtype(np.complex128 if dtypes.is_complex(kind) else np.float64)
+    if kind.kind in "iu":
+        lo, hi = int(lo), int(hi)
+    with np.errstate(all="ignore"):
+        values = np.power(np.asarray(base, exact), linspace_array(lo, hi, count, exact)).astype(kind)
+    return filled("logspace", out, made(values, requires_grad), True)
+
+
+def triangle(name: str, row: Any, col: Any, dtype: Any, device: Any, layout: Any, rows: Any) -> Tensor:
+    """The indices of a triangle as a 2 x N tensor."""
+    check_options(name, device, layout)
+    for which, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name}: {which} must be non-negative, got {n}")
+    return made(np.stack(rows).astype(numpy_dtype(name, dtype, dtypes.int64), copy=False))
+
+
+@function()
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+                 pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Row and column indices (2 x N) of the lower triangle of a row x col matrix, on and below diagonal `offset`."""
+    return triangle("tril_indices", row, col, dtype, device, layout,
+                    np.nonzero(np.tri(max(row, 0), max(col, 0), offset, dtype=bool)))  # fmt: skip
+
+
+@function()
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+                 pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Row and column indices (2 x N) of the upper triangle of a row x col matrix, on and above diagonal `offset`."""
+    return triangle("triu_indices", row, col, dtype, device, layout,
+                    np.nonzero(~np.tri(max(row, 0), max(col, 0), offset - 1, dtype=bool)))  # fmt: skip

@@ -1,0 +1,109 @@
+"""DLPack both ways: tensors and arrays of other libraries on the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.registry import function
+from rushlight.engine.node import edge_of
+from rushlight.signs import CONJ
+from rushlight.storage import expose
+from rushlight.tensor import Tensor, wrap
+
+
+def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+            copy: bool | None = None) -> Any:  # fmt: skip
+    if edge_of(self) is not None:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._bits:
+        word = "conjugate" if self._bits & CONJ else "negative"
+        raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
+    if self._array.dtype.kind in "VW":
+        wide = "float" if self._array.dtype.kind == "V" else "cfloat"
+        raise BufferError(f"Can't export {self.dtype.name} tensors: NumPy has no such dtype. Use tensor.{wide}()")
+    if stream not in (None, -1, 1):
+        raise TypeError("stream: tensors on the CPU have no streams")
+    options = {
+        k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
+    }
+    return expose(self._array).__dlpack__(**options)
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    return 1, 0
+
+
+Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device  # type: ignore[attr-defined]
+
+
+class Capsule:
+    """A bare DLPack capsule as an object that gives it."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def writable(array: Any, unversioned: bool) -> Any:
+    """`array`, with leave to write if an old capsule, which cannot say that it is read-only, holds its memory."""
+    if array.flags.writeable or not unversioned or not array.size:
+        return array
+    import ctypes
+
+    low, high = np.lib.array_utils.byte_bounds(array)
+    memory: Any = (ctypes.c_ubyte * (high - low)).from_address(low)
+    memory.owner = array  # keeps the capsule alive
+    start = array.__array_interface__["data"][0] - low
+    return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
+
+
+def from_capsule(capsule: Any) -> Any:
+    """The array of a DLPack capsule."""
+    unversioned = '"dltensor"' in repr(capsule)  # before it is used up
+    return writable(np.from_dlpack(Capsule(capsule)), unversioned)
+
+
+def imported(producer: Any, copy: bool | None = None) -> Any:
+    """The array on a producer's memory; read-only only if the producer's is."""
+    if copy is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        array = np.from_dlpack(producer, copy=copy)
+    else:
+        array = np.from_dlpack(producer)
+        array = array.copy() if copy else array
+    if array.flags.writeable:
+        return array
+    try:  # NumPy up to 2.2 makes all of them read-only, and later ones those of producers that cannot tell
+        return from_capsule(producer.__dlpack__())
+    except BufferError:  # read-only indeed
+        return array
+
+
+@function()
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array, or of a DLPack capsule.
+
+    copy: True copies, False raises where that is needed. Raises BufferError for arrays that are not on the CPU.
+    """
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if type(ext_tensor).__name__ != "PyCapsule":
+            raise TypeError(
+                f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}"
+            )
+        return wrap(from_capsule(ext_tensor))
+    array = imported(ext_tensor, copy)
+    dtypes.of(array.dtype)
+    return wrap(array)
+
+
+@function()
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of the tensor's memory."""
+    return tensor.__dlpack__()

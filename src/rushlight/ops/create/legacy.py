@@ -1,0 +1,167 @@
+"""Names of types and the tensors' legacy constructors: type(), Tensor(...), FloatTensor and the like."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.devices import CPU
+from rushlight.devices import device as device_class
+from rushlight.dispatch.options import check_device, made, size_of, uninitialized
+from rushlight.dispatch.registry import NAMESPACES, function, known_as
+from rushlight.dispatch.results import return_types
+from rushlight.ops.create.from_python import array_from
+from rushlight.ops.elementwise.convert import to_dtype
+from rushlight.overrides.public import made as made_of
+from rushlight.signs import turn
+from rushlight.size import Size
+from rushlight.state import modes, set_mode
+from rushlight.tensor import Tensor
+
+PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
+          "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool",
+          "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in PREFIX.items()}
+
+
+def type_string(dtype: Any) -> str:
+    """The name of a dtype's tensor type, such as torch.FloatTensor."""
+    return f"torch.{PREFIX.get(dtype.name) or dtype.name.replace('uint', 'UInt')}Tensor"
+
+
+class _TypeMeta(type):
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return legacy(cls.dtype, args, kwargs)
+
+
+def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
+    """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
+    if kwargs.get("device") is not None:
+        check_device(kwargs["device"])
+    if kwargs.get("size") is not None:
+        args = (*args, Size(kwargs["size"]))
+    if not args:
+        return made(np.empty(0, dtype.numpy))
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        if first.dtype is not dtype and not any_dtype:
+            raise TypeError(f"expected {dtype} (got {first.dtype})")
+        return first.detach()  # type: ignore[no-any-return]
+    if len(args) == 1 and type(first).__name__ == "Size":
+        return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
+    if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
+        return made(array_from(first, dtype.numpy))
+    if len(args) == 1 and isinstance(first, float):
+        raise TypeError("new(): data must be a sequence (got float)")
+    try:
+        return made(uninitialized(np.empty(size_of("new", args), dtype.numpy)))
+    except TypeError:
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as "
+                        "ints, a sequence of data, or a Tensor") from None  # fmt: skip
+
+
+def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.Tensor(...)`: as torch.FloatTensor(...), or of the default dtype's type."""
+    t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
+    if cls is not Tensor:
+        fresh = object.__new__(cls)
+        made_of(cls)
+        fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
+        return turn(fresh, t._bits)
+    return t
+
+
+Tensor.__new__ = _tensor_new  # type: ignore[method-assign]
+
+
+def _publish() -> None:
+    space = NAMESPACES.setdefault("", {})
+    for name, dtype in BY_STRING.items():
+        short = name.removeprefix("torch.")
+        space[short] = _TypeMeta(short, (), {"dtype": dtype, "__module__": "torch", "__doc__": f"Tensors of {dtype}."})
+
+
+_publish()
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Without arguments the name of this tensor's type; else this tensor in a dtype or type of that name."""
+    if dtype is None:
+        return type_string(self.dtype)
+    if isinstance(dtype, str):
+        if dtype.removeprefix("torch.cuda.") != dtype:
+            check_device("cuda")
+        if dtype not in BY_STRING:
+            raise ValueError(f"invalid type: {dtype!r}. Known are {', '.join(BY_STRING)}")
+        dtype = BY_STRING[dtype]
+    elif isinstance(dtype, _TypeMeta):
+        dtype = dtype.dtype
+    if not isinstance(dtype, dtypes.dtype):
+        raise TypeError(f"dtype must be a type, str, or dtype object, got {type(dtype).__name__}")
+    return to_dtype(self, dtype)
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """As the constructor of this tensor's type: sizes, data or nothing."""
+    return legacy(self.dtype, args, kwargs)
+
+
+Tensor.new = new  # type: ignore[attr-defined]
+Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[attr-defined]
+
+
+@function()
+def typename(obj: Any) -> str:
+    """The name of an object's type; of tensors that of their tensor type."""
+    if isinstance(obj, Tensor):
+        return type_string(obj.dtype)
+    kind = type(obj)
+    module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+@function()
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of new floating-point tensors by a tensor type or its name."""
+    found = BY_STRING.get(t) if isinstance(t, str) else getattr(t, "dtype", None)
+    if found is None:
+        raise TypeError(f"invalid type object: {t!r}")
+    dtypes.set_default_dtype(found)
+
+
+@function()
+def get_default_device() -> Any:
+    """The device of new tensors."""
+    return modes.default_device or CPU
+
+
+@function()
+def set_default_device(device: Any) -> None:
+    """Set the device of new tensors of this thread; None is the CPU."""
+    found = CPU if device is None else device_class(device)
+    set_mode("default_device", None if found == CPU else found)
+
+
+@function()
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in inference mode."""
+    return input.is_inference()
+
+
+@function(method=True)
+def is_distributed(input: Tensor) -> bool:
+    """Whether a tensor is spread over processes: never."""
+    return False
+
+
+NAMESPACES.setdefault("", {}).update(e=math.e, pi=math.pi, inf=math.inf, nan=math.nan, newaxis=None,
+                                     return_types=return_types)  # fmt: skip

@@ -1,0 +1,358 @@
+"""A tensor's memory as such: set_, storage(), and copies of tensors by copy, deepcopy and pickle."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, devices
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.memory_views import view_at
+from rushlight.dispatch.options import dense_order, strides_of
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.engine import inplace
+from rushlight.engine.node import edge_of
+from rushlight.engine.saved import kind_of
+from rushlight.overrides.public import made
+from rushlight.signs import turn, turned
+from rushlight.state import modes
+from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
+from rushlight.storage import copied as storage_copied
+from rushlight.tensor import Tensor, alias, twin, wrap
+
+# Other memory ---------------------------------------------------------------------------------------
+
+
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make this tensor share the memory of another tensor or of a storage; of nothing, make it empty.
+
+    offset and stride count elements. It counts as a change in place. Raises RuntimeError for memory of another dtype, and
+    while gradients are recorded for tensors that require one and to the memory of one that does.
+    """
+    if modes.grad and self.requires_grad and not self.is_leaf:
+        raise RuntimeError("set_: cannot be called on a tensor that was computed with a graph: detach() it")
+    if modes.grad and isinstance(source, Tensor) and source.requires_grad:
+        raise RuntimeError("set_: the source requires grad, which the tensor on its memory would not: detach() the source, or "
+                           "call set_() under no_grad()")  # fmt: skip
+    inplace.check(self, self.requires_grad)
+    array = memory_of(self, source)
+    if size is not None:
+        array = placed(array, storage_offset, tuple(int(n) for n in size), stride)
+    if self._view is not None:
+        Tensor._refresh(self)
+        self._view = None
+    inference = isinstance(source, Tensor) and source._inference
+    if self._storage is None:
+        storage_of(self)
+    move(self, array, self._inference or inference)
+    inplace.written(self, "set_")
+    return self
+
+
+def memory_of(self: Tensor, source: Any) -> Any:
+    """The array that `set_` shows of its source."""
+    if source is None:
+        return np.empty(0, self._held.dtype)
+    if isinstance(source, Tensor):
+        if source._held.dtype != self._held.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        return source._held
+    if not isinstance(source, (Storage, TypedStorage)):
+        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
+    if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
+        raise RuntimeError(f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype} for "
+                           "argument 1 'storage'")  # fmt: skip
+    root = (source._untyped if isinstance(source, TypedStorage) else source).root
+    return view_at(root, (root.nbytes // self._held.itemsize,), (self._held.itemsize,), 0, self._held.dtype)
+
+
+def placed(array: Any, offset: int, shape: tuple[int, ...], stride: Any) -> Any:
+    """Memory seen from an offset with a shape and strides in elements.  Raises RuntimeError where it is too small."""
+    root, unit = root_of(array), array.itemsize
+    flat = view_at(root, (root.nbytes // unit,), (unit,), 0, array.dtype)
+    steps = strides_of(np.empty(shape, np.bool_)) if stride is None else tuple(int(s) for s in stride)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+    if all(shape) and not 0 <= last < flat.size:
+        raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset} require "
+                           f"{last + 1} elements, which are out of bounds for storage of {flat.size}")  # fmt: skip
+    return view_at(flat, shape, tuple([s * unit for s in steps]), offset * unit)
+
+
+class TypedStorage:
+    """The elements of a storage as a sequence.  Deprecated in PyTorch in favour of tensors and `untyped_storage()`."""
+
+    def __init__(self, tensor: Tensor):
+        self._untyped, self.dtype = storage_of(tensor), tensor.dtype
+
+    def untyped(self) -> Storage:
+        """The bytes."""
+        return self._untyped
+
+    def tolist(self) -> list[Any]:
+        """The elements."""
+        return self._flat().tolist()  # type: ignore[no-any-return]
+
+    def _flat(self) -> Any:
+        root = self._untyped.root
+        return view_at(root, (len(self),), (self.dtype.itemsize,), 0, self.dtype.numpy)
+
+    def __len__(self) -> int:
+        return int(self._untyped.nbytes() // self.dtype.itemsize)
+
+    size = __len__
+
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self._untyped.nbytes()
+
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+        return self._untyped.data_ptr()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._flat()[index].tolist()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        settle(self._untyped.root)
+        self._flat()[index] = value
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self[:] = value
+        return self
+
+    def type(self) -> str:
+        """The name of the class that PyTorch had for storages of this dtype."""
+        return f"torch.{kind_of(self.dtype.numpy).removesuffix('Tensor')}Storage"
+
+    def is_shared(self) -> bool:
+        """Always False: threads share memory as it is, processes do not."""
+        return False
+
+    def clone(self) -> TypedStorage:
+        """A storage on a copy of the elements."""
+        return self.on(self._untyped.clone())
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        return self.on(self._untyped.__deepcopy__(memo))
+
+    def on(self, untyped: Storage) -> TypedStorage:
+        """The same elements on other bytes."""
+        fresh = object.__new__(type(self))
+        fresh._untyped, fresh.dtype = untyped, self.dtype
+        return fresh
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __repr__(self) -> str:
+        lines = "\n ".join(str(v) for v in self.tolist())
+        return f" {lines}\n[torch.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}]"
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The storage as a sequence of elements."""
+    return TypedStorage(self)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Moving memory where other processes see it is not supported: threads share it as it is."""
+    raise RuntimeError("share_memory_: tensors cannot be put into shared memory; threads of one process share them as "
+                       "they are, and torch.from_numpy takes arrays on multiprocessing.shared_memory")  # fmt: skip
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Memory that a CUDA device can read by itself.  Raises RuntimeError where there is none."""
+    if devices.instead_of_cuda is not None:
+        return self
+    raise RuntimeError("pin_memory: there is no accelerator to pin memory for")
+
+
+for _method in (set_, storage, share_memory_, pin_memory):
+    setattr(Tensor, _method.__name__, _method)
+Tensor._typed_storage = storage  # type: ignore[attr-defined]
+
+
+@function()
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, (Storage, TypedStorage))
+
+
+def storage_type(self: Tensor) -> Any:
+    """The type of `storage()`."""
+    return TypedStorage
+
+
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from outermost to innermost in memory."""
+    steps = strides_of(self._held)
+    return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
+
+
+for _each in (storage_type, dim_order):
+    setattr(Tensor, _each.__name__, _each)
+Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
+Tensor.name = None  # type: ignore[attr-defined]
+NAMESPACES[""].update(UntypedStorage=Storage, TypedStorage=TypedStorage)
+
+
+# Copies --------------------------------------------------------------------------------------------
+
+SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_"))
+
+
+def attributes(t: Tensor) -> dict[str, Any]:
+    """The attributes that users have given to a tensor."""
+    return {name: value for name, value in t.__dict__.items() if name not in SLOTS}
+
+
+def like_class(t: Tensor, cls: Any) -> Tensor:
+    """A new tensor as an object of a subclass."""
+    cls = getattr(cls, "stands_for", cls)
+    if cls is Tensor:
+        return t
+    made(cls)
+    fresh: Tensor = object.__new__(cls)
+    fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
+    return turn(fresh, t._bits)  # type: ignore[no-any-return]
+
+
+def _copy(self: Tensor) -> Tensor:
+    """copy.copy: another tensor on the same memory; a leaf that requires grad if this one does."""
+    inference = self._inference and not modes.inference
+    fresh = like_class(twin(self) if inference else alias(self), self.__class__)
+    fresh.__dict__.update(attributes(self))
+    return fresh.requires_grad_() if edge_of(self) is not None else fresh
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """copy.deepcopy: memory of its own, shared as the originals share it; with gradient and attributes.
+
+    Raises RuntimeError for tensors that an operator computed with a graph.
+    """
+    known = memo.get(id(self))
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
+    fresh = like_class(wrap(copied(self, memo)), self.__class__)
+    fresh._storage = None if self._bits else memo.get(-id(owner_of(self)))
+    memo[id(self)] = fresh
+    fresh.__dict__.update(copy.deepcopy(attributes(self), memo))
+    if self._edge is not None:
+        fresh.requires_grad_()
+    if self._grad is not None:
+        fresh._grad = copy.deepcopy(self._grad, memo)
+    return fresh
+
+
+def copied(t: Tensor, memo: dict[int, Any]) -> Any:
+    """A copy of the array of `t`; if others share its storage, in a copy of that, which they share too.
+
+    One with bits gets what it shows, in memory that it shares with nobody.
+    """
+    if t._bits:
+        return turned(t._held, t._bits)
+    array, root = t._array, root_of(t._array)
+    dense = root.flags.c_contiguous or root.flags.f_contiguous
+    if t._storage is None or not dense or not array.size:
+        return array.copy() if array.flags.c_contiguous else np.array(array, order="K", subok=False)
+    fresh = storage_copied(t._storage.owner, memo)
+    if root is array:
+        return fresh.root
+    offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return view_at(fresh.root, array.shape, array.strides, offset, array.dtype)
+
+
+def _reduce(self: Tensor, protocol: Any) -> Any:
+    warn_of_hooks(self)
+    order, shape, strides, flat = dense_order(self._held), self._held.shape, None, self._held
+    if order is not None and not self._held.flags.c_contiguous:
+        flat, strides = self._held.transpose(order), order
+    elif order is None and all(shape):
+        span = 1 + sum((n - 1) * s for n, s in zip(shape, strides_of(self._held), strict=True))
+        if span <= self._held.size and min(self._held.strides, default=0) >= 0:  # expanded
+            flat, strides = view_at(self._held, (span,), (self._held.itemsize,)), self._held.strides
+    grad = edge_of(self) is not None
+    return rebuilt, (
+        self.__class__,
+        np.ascontiguousarray(flat),
+        shape,
+        strides,
+        order is None,
+        grad,
+        attributes(self),
+        self._bits,
+    )
+
+
+def rebuilt(cls: Any, flat: Any, shape: Any, strides: Any, by_strides: bool, requires_grad: bool, state: Any,
+            bits: int = 0) -> Tensor:  # fmt: skip
+    """A tensor as `_reduce` described it."""
+    if strides is None:
+        array = flat.reshape(shape)
+    else:
+        array = view_at(flat, shape, strides) if by_strides else flat.transpose(np.argsort(strides))
+    t = turn(like_class(wrap(array), cls), bits)
+    t.__dict__.update(state)
+    return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
+
+
+def warn_of_hooks(t: Tensor) -> None:
+    """Warn that hooks are not kept."""
+    for hook in t._hooks.values() if t._hooks is not None else ():
+        if getattr(hook, "__torch_unserializable__", False):
+            continue
+        caller.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate "
+                      "the function with @torch.utils.hooks.unserializable_hook to suppress this warning")  # fmt: skip
+
+
+Tensor.__copy__, Tensor.__deepcopy__, Tensor.__reduce_ex__ = _copy, _deepcopy, _reduce  # type: ignore[attr-defined,method-assign,assignment]
+
+
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """This tensor as an object of a subclass: a view.  (*) -> (*)
+
+    Raises TypeError where `cls` is no subclass of Tensor.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}: Creating a Tensor subclass "
+                        "from a class that does not inherit from Tensor is not possible")  # fmt: skip
+    made(cls)
+    view = alias_op(self)
+    fresh = object.__new__(cls)
+    fresh._array, fresh._edge, fresh._storage, fresh._view = view._held, view._edge, view._storage, view._view
+    fresh.__dict__.update(view.__dict__)
+    return turn(fresh, view._bits) if view._bits else fresh
+
+
+@op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g})
+def alias_op(be: Any, input: Array) -> Array:
+    """The same memory, a view.  (*) -> (*)"""
+    return input.view()
+
+
+def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Any:
+    """A leaf of a subclass of Tensor on the memory of `data`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"_make_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
+    fresh = like_class(alias(data), cls)
+    return fresh.requires_grad_() if requires_grad else fresh
+
+
+def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Any:
+    """Refused: a tensor without memory needs ``__torch_dispatch__``, which there is not."""
+    raise NotImplementedError(f"_make_wrapper_subclass(): {cls.__name__} would be without memory, and operators below autograd "
+                              "cannot be overridden here: there is no __torch_dispatch__. Define __torch_function__, and make the "
+                              "object by Tensor._make_subclass(cls, data) or Tensor.__new__(cls)")  # fmt: skip
+
+
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
+Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]
+Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]

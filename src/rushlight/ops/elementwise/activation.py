@@ -1,0 +1,266 @@
+"""Smooth activations: gelu, silu, mish, softplus, logsigmoid, softsign, tanhshrink, glu.
+
+They save their input; kernels compute the first derivatives, the formulas of operators the higher ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import rebuilt
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import elementwise, function, inplace_of, op
+from rushlight.kernels.dispatch import up
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.floats import is_float, mapped, require, widened
+from rushlight.ops.elementwise.shared import in_blocks
+
+F = "nn.functional"
+
+
+# gelu ------------------------------------------------------------------------------------------------------
+
+
+@op(ns=F, half=None, method=False)
+def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
+    """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.gelu(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8413])
+    """
+    require(is_float(input.dtype), "gelu", input)
+    return be.gelu(input, approximate)
+
+
+@gelu.grad("input", raw=lambda be, g, input, approximate: be.gelu_backward(g, input, approximate))
+def _(g: Any, input: Any, approximate: Any) -> Any:
+    g, x = widened(g, input)
+    if approximate == "none":
+        cdf = (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5
+        return g * (cdf + x * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
+    scale, cube = math.sqrt(2 / math.pi), 0.044715
+    t = ops.tanh((x + x * x * x * cube) * scale)
+    return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * cube) + 1) * (0.5 * scale))
+
+
+gelu.op.cheap, gelu.op.saver = True, rebuilt.keep_watched
+
+
+# silu, mish -------------------------------------------------------------------------------------------------
+
+
+@elementwise(ns=None, name="silu", inplace=False, promote=None)
+def silu_op(be: Any, input: Array) -> Array:
+    """input * sigmoid(input).  (*) -> (*)"""
+    require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
+    return be.silu(input)
+
+
+def _silu_raw(be: Any, g: Any, input: Any) -> Any:
+    return _silu_grad(g, input) if input.dtype.kind == "c" else be.silu_backward(g, input)
+
+
+def _silu_grad(g: Any, input: Any) -> Any:
+    s = ops.sigmoid(input)
+    return g * conj(s * (input * (1 - s) + 1))
+
+
+silu_op.grad("input", raw=_silu_raw)(_silu_grad)
+silu_op.op.into = lambda be, x: be.silu(x, out=x)
+_silu_ = inplace_of(silu_op.op)
+
+
+@function(ns=F)
+def silu(input: Any, inplace: bool = False) -> Any:
+    """input * sigmoid(input), written into `input` if `inplace`.  (*) -> (*)"""
+    return _silu_(input) if inplace else silu_op(input)
+
+
+@elementwise(ns=None, name="mish", inplace=False, promote=None)
+def mish_op(be: Any, input: Array) -> Array:
+    """input * tanh(softplus(input)).  (*) -> (*)"""
+    require(input.dtype.kind == "f", "mish", input)
+    return mapped(lambda x: _tanh_softplus(be, x) * x, input)
+
+
+mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(mish_op.op.backend, x), x, out=x))
+
+
+def _tanh_softplus(be: Any, x: Any) -> Any:
+    out = be.softplus(x)
+    return be.tanh(out, out=out)
+
+
+def _mish_raw(be: Any, g: Any, input: Any) -> Any:
+    return mapped(lambda d, x: _mish_slope(be, d, x), *up(g, input))
+
+
+def _mish_slope(be: Any, g: Any, x: Any) -> Any:
+    t = _tanh_softplus(be, x)
+    slope = 1 - t * t
+    slope *= x
+    slope *= be.sigmoid(x)
+    slope += t
+    return np.multiply(slope, g, out=slope)
+
+
+@mish_op.grad("input", raw=_mish_raw)
+def _(g: Any, input: Any) -> Any:
+    t = ops.tanh(softplus(input))
+    return g * (t + input * (1 - t * t) * ops.sigmoid(input))
+
+
+_mish_ = inplace_of(mish_op.op)
+
+
+@function(ns=F)
+def mish(input: Any, inplace: bool = False) -> Any:
+    """input * tanh(softplus(input)), written into `input` if `inplace`.  (*) -> (*)"""
+    return _mish_(input) if inplace else mish_op(input)
+
+
+# softplus, logsigmoid ----------------------------------------------------------------------------------------
+
+
+@op(ns=F, method=False)
+def softplus(be: Any, input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "softplus", input)
+    return be.softplus(input, float(beta), float(threshold))
+
+
+def _softplus_raw(be: Any, g: Any, input: Any, beta: float, threshold: float) -> Any:
+    return be.softplus_backward(g, input, float(beta), float(threshold))
+
+
+@softplus.grad("input", raw=_softplus_raw)
+def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:
+    scaled = input * beta
+    return ops.where(scaled > threshold, g, g * ops.sigmoid(scaled))
+
+
+@elementwise(ns=F, name="log_sigmoid", public="logsigmoid", method=False, inplace=False, promote=None)
+def logsigmoid(be: Any, input: Array) -> Array:
+    """log(sigmoid(input)), without overflow.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "logsigmoid", input)
+    out = np.negative(input, out=np.empty_like(input))
+    out = be.softplus(out, 1.0, math.inf, out=out)
+    return np.negative(out, out=out)
+
+
+def _logsigmoid_raw(be: Any, g: Any, input: Any) -> Any:
+    g, x = up(g, input)
+    out = np.negative(x, out=np.empty_like(x))
+    out = be.sigmoid(out, out=out)
+    return np.multiply(out, g, out=out)
+
+
+logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-input))
+
+
+# softsign, tanhshrink ----------------------------------------------------------------------------------------
+
+
+@elementwise(ns=F, name="softsign", method=False, inplace=False)
+def softsign(be: Any, input: Array) -> Array:
+    """input / (1 + |input|).  (*) -> (*)"""
+    out = np.asarray(np.abs(input))
+    out += 1
+    return input / out
+
+
+@softsign.grad("input")
+def _(g: Any, input: Any) -> Any:
+    size = ops.abs(input)
+    below = size + 1
+    if input.dtype.is_complex if not isinstance(input, np.ndarray) else input.dtype.kind == "c":
+        return g / below - ops.sgn(input) * (ops.real(g * conj(input)) / (below * below))
+    return g / (below * below)
+
+
+@elementwise(ns=F, name="tanhshrink", method=False, inplace=False)
+def tanhshrink(be: Any, input: Array) -> Array:
+    """input - tanh(input).  (*) -> (*)"""
+    out = be.tanh(input)
+    return np.subtract(input, out, out=out)
+
+
+@tanhshrink.grad("input")
+def _(g: Any, input: Any) -> Any:
+    t = ops.tanh(input)
+    return g * conj(t * t)
+
+
+# glu ---------------------------------------------------------------------------------------------------------
+
+
+def _halves(x: Any, dim: int) -> Any:
+    half = x.shape[dim] // 2
+    lead = (slice(None),) * dim
+    return x[(*lead, slice(None, half))], x[(*lead, slice(half, None))]
+
+
+@op(ns=None, name="glu")
+def glu_op(be: Any, input: Array, dim: int) -> Array:
+    """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
+    require(input.dtype.kind == "f", "glu", input)
+    a, b = _halves(input, dim)
+    out = be.sigmoid(b)
+    return np.multiply(out, a, out=out)
+
+
+def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:
+    g, x = up(g, input)
+    a, b = _halves(x, dim)
+    out = np.empty(x.shape, x.dtype)
+    of_a, of_b = _halves(out, dim)
+    s = be.sigmoid(b)
+    np.multiply(g, s, out=of_a)
+    np.subtract(1, s, out=s)
+    s *= of_a
+    np.multiply(s, a, out=of_b)
+    return out
+
+
+@glu_op.grad("input", raw=_glu_raw)
+def _(g: Any, input: Any, dim: Any) -> Any:
+    a, b = _halves(input, dim)
+    s = ops.sigmoid(b)
+    return ops.cat((g * s, g * a * s * (1 - s)), dim)
+
+
+@function(ns=F)
+def glu(input: Any, dim: int = -1) -> Any:
+    """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)
+
+    Raises RuntimeError for tensors without dimensions and for an odd size.
+    """
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even, got a 0-dimensional input")
+    dim = wrap_dim(dim, input.ndim)
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    return glu_op(input, dim)
+
+
+# Names that torch and its methods have --------------------------------------------------------------------------
+
+
+@function(ns=F)
+def sigmoid(input: Any) -> Any:
+    """1 / (1 + e^-input): as torch.sigmoid.  (*) -> (*)"""
+    return ops.sigmoid(input)
+
+
+@function(ns=F)
+def tanh(input: Any) -> Any:
+    """Hyperbolic tangent: as torch.tanh.  (*) -> (*)"""
+    return ops.tanh(input)

@@ -1,0 +1,364 @@
+"""Arithmetic: addition, subtraction, multiplication, negation, conjugation, and products that are added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import cast, fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.old_orders import in_old_order
+from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
+from rushlight.dtypes import COMPLEX_KINDS
+from rushlight.kernels.rows import add_large
+from rushlight.ops.elementwise.shared import in_blocks, number, raw, require_tensors, result_type_of
+from rushlight.overrides.public import Unnoticed, public_of, retried
+from rushlight.tensor import Tensor
+
+
+def conj(x: Any) -> Any:
+    """Complex conjugate of an array, tensor or number; of anything real, itself."""
+    if x.__class__ is np.ndarray or isinstance(x, np.generic):
+        return x.conj() if x.dtype.kind == "c" else np.conjugate(x) if x.dtype.kind == "W" else x
+    if isinstance(x, Tensor):
+        return conj_op(x) if x._array.dtype.kind in COMPLEX_KINDS else x
+    return x.conjugate() if isinstance(x, complex) else x
+
+
+def own_conj(t: Any) -> Any:
+    """Complex conjugate of an array that is a temporary of a formula's own, in its memory."""
+    return np.conjugate(t, out=t) if t.__class__ is np.ndarray and t.dtype.kind == "c" else conj(t)
+
+
+def _conjugated(be: Any, x: Any) -> None:
+    if x.dtype.kind == "c":
+        be.conjugate(x, out=x)
+
+
+@elementwise(promote="arith", half=None, ns=None, name="conj_physical",
+             grads={"input": lambda g: conj(g)}, complex_half="widens")  # fmt: skip
+def conj_op(be: Any, input: Array) -> Array:
+    """Complex conjugate of each element, computed.  input: (*) -> (*)"""
+    return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
+
+
+conj_op.op.into = _conjugated
+publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
+
+
+@function(method=True, out=True)
+def conj_physical(input: Any) -> Any:
+    """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
+    require_tensors("conj_physical", input=input)
+    return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
+
+
+@elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
+             grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
+def neg(input: Array) -> Array:
+    """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
+
+
+@function(method=True)
+def positive(input: Any) -> Any:
+    """`input` itself.  Raises RuntimeError for bool tensors."""
+    require_tensors("positive", input=input)
+    if raw(input).dtype == bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def by(g: Any, x: Any) -> Any:
+    """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    return g * x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else mul(g, x)
+
+
+# Addition --------------------------------------------------------------------------------------------
+
+
+@elementwise(
+    ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g}, complex_half="widens"
+)
+def add(input: Array, other: Array) -> Array:
+    """input + other, broadcast.  (*), (*) -> (*)"""
+
+
+add.op.large = add_large
+
+
+@elementwise(name="add_scaled", promote="arith", ns=None,
+             grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
+def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
+    """input + alpha * other, broadcast.  (*), (*) -> (*)"""
+    scaled = be.multiply(other, cast(alpha, other.dtype))
+    if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
+        return be.add(input, scaled, out=scaled)
+    return be.add(input, scaled)
+
+
+def _add_into(x: Any, *rest: Any) -> None:
+    other, alpha = rest
+    x += other * alpha
+
+
+add_scaled.op.into = in_blocks(add_scaled.op, _add_into)
+
+
+def check_alpha(alpha: Any, *operands: Any) -> Any:
+    """`alpha` as a number.  Raises RuntimeError where its kind is above that of the result."""
+    alpha = number(alpha)
+    category = result_type_of(*operands).category
+    if isinstance(alpha, bool):
+        if category != dtypes.BOOL:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif category <= dtypes.INTEGER and isinstance(alpha, float):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    elif category < dtypes.COMPLEX and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    elif not isinstance(alpha, (int, float, complex)):
+        raise TypeError(f"argument 'alpha' must be Number, not {type(alpha).__name__}")
+    fitted("alpha", alpha, result_type_of(*operands).numpy, True)
+    return alpha
+
+
+def _finish(name: str, result: Any, out: Any) -> Any:
+    return result if out is None else call.write_out(name, out, result)
+
+
+def _given(alpha: Any, out: Any) -> dict[str, Any]:
+    """The keywords of `add` and `sub` that were given."""
+    return {**({} if alpha == 1 else {"alpha": alpha}), **({} if out is None else {"out": out})}
+
+
+def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """input + alpha * other, broadcast.  (*), (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=0.5)
+    tensor([ 6., 12.])
+    """
+    try:
+        if alpha.__class__ is int and alpha == 1:
+            return add(input, other) if out is None else add(input, other, out=out)
+        return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
+    except Unnoticed as error:
+        return retried(public_of(add_public), error, input, other, **_given(alpha, out))
+
+
+def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input += alpha * other."""
+    if alpha.__class__ is int and alpha == 1:
+        return call.apply_inplace(add.op, (input, other), ())
+    return call.apply_inplace(add_scaled.op, (input, other), (check_alpha(alpha, input, other),))
+
+
+publish(add_public, "add", "", (), True)
+publish_inplace(add_, "add", "", ())
+
+
+# Subtraction -----------------------------------------------------------------------------------------
+
+
+def refuse_bools(operands: Any) -> None:
+    """Raise RuntimeError if any operand is bool: subtraction is not defined there."""
+    bools = [isinstance(x, (bool, np.bool_)) or getattr(x, "dtype", None) == np.bool_ for x in operands]
+    if all(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")  # fmt: skip
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")  # fmt: skip
+
+
+@elementwise(
+    ufunc="subtract",
+    promote="arith",
+    ns=None,
+    grads={"input": lambda g: g, "other": lambda g: -g},
+    complex_half="widens",
+)
+def sub(input: Array, other: Array) -> Array:
+    """input - other, broadcast.  (*), (*) -> (*)"""
+
+
+@elementwise(
+    name="rsub",
+    half=None,
+    promote="arith",
+    ns=None,
+    grads={"input": lambda g: -g, "other": lambda g: g},
+    complex_half="widens",
+)
+def subtracted(be: Any, input: Array, other: Array) -> Array:
+    """other - input, broadcast.  (*), (*) -> (*)"""
+    return np.subtract(other, input)
+
+
+sub.op.check = subtracted.op.check = refuse_bools
+
+
+def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
+    try:
+        if alpha.__class__ is int and alpha == 1:
+            return sub(input, other) if out is None else sub(input, other, out=out)
+        refuse_bools([raw(input), raw(other)])
+        return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
+    except Unnoticed as error:
+        return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
+
+
+def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input -= alpha * other."""
+    if alpha.__class__ is int and alpha == 1:
+        return call.apply_inplace(sub.op, (input, other), ())
+    refuse_bools([raw(input), raw(other)])
+    return call.apply_inplace(add_scaled.op, (input, other), (-check_alpha(alpha, input, other),))
+
+
+publish(sub_public, "sub", "", ("subtract",), True)
+publish_inplace(sub_, "sub", "", ("subtract",))
+
+
+@function(out=True)
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * input, broadcast.  (*), (*) -> (*)"""
+    require_tensors("rsub", input=input)
+    if alpha.__class__ is int and alpha == 1:
+        return subtracted(input, other)
+    refuse_bools([raw(input), raw(other)])
+    return add_scaled(other, input, -check_alpha(alpha, input, other))
+
+
+# Multiplication --------------------------------------------------------------------------------------
+
+
+@elementwise(
+    ufunc="multiply",
+    promote="arith",
+    aliases=("multiply",),
+    grads={"input": lambda g, other: by(g, conj(other)), "other": lambda g, input: by(g, conj(input))},
+    complex_half="widens",
+)
+def mul(input: Array, other: Array) -> Array:
+    """input * other, broadcast.  (*), (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
+    tensor([3., 6.])
+    """
+
+
+mul.op.scales = np.multiply
+add.op.numbers = sub.op.numbers = mul.op.numbers = True
+mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
+
+
+# Products and quotients that are added ---------------------------------------------------------------
+
+
+@elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True,
+             grads={"input": lambda g: g,
+                    "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
+                    "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
+def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+    """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    product = np.asarray(be.multiply(tensor1, tensor2))
+    return _added(be, input, product, value)
+
+
+def _scaled(x: Any, value: Any) -> Any:
+    return x if value.__class__ is int and value == 1 else by(x, value)
+
+
+def _added(be: Any, input: Any, t: Any, value: Any) -> Any:
+    """input + value * t, in the memory of `t` if that is the result's shape."""
+    if value != 1:
+        be.multiply(t, cast(value, t.dtype), out=t)
+    return be.add(input, t, out=t) if input.shape == t.shape else be.add(input, t)
+
+
+def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
+    t = a * b
+    if value != 1:
+        t *= value
+    x += t
+
+
+addcmul_op.op.into = in_blocks(addcmul_op.op, _addcmul_into)
+
+
+def _value(value: Any, *tensors: Any) -> Any:
+    """The factor as a number of the result's kind."""
+    require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
+    value, dtype = number(value), result_type_of(*tensors)
+    fitted("addcmul", value, dtype.numpy)
+    return int(value) if dtype.category <= dtypes.INTEGER else value
+
+
+@function(method=True, out=True)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+    """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    if old:
+        return in_old_order(addcmul, (input, tensor1, tensor2, *old), {"value": value})
+    return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
+
+
+def addcmul_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+    """input += value * tensor1 * tensor2."""
+    if old:
+        return in_old_order(addcmul_, (input, tensor1, tensor2, *old), {"value": value})
+    return call.apply_inplace(addcmul_op.op, (input, tensor1, tensor2), (_value(value, input, tensor1, tensor2),))
+
+
+publish_inplace(addcmul_, "addcmul", "", ())
+
+
+@elementwise(name="addcdiv", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+             grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
+                    "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
+                        _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
+def addcdiv_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+    """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
+    quotient = np.asarray(be.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
+    return _added(be, input, quotient, value)
+
+
+def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
+    t = a / b
+    if value != 1:
+        t *= value
+    x += t
+
+
+addcdiv_op.op.into = in_blocks(addcdiv_op.op, _addcdiv_into)
+
+
+def _divisible(value: Any, *tensors: Any) -> Any:
+    """The factor as a number.  Raises RuntimeError where the quotient would be one of integers."""
+    require_tensors("addcdiv", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
+    if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
+        raise RuntimeError("addcdiv(): the division of integers is not supported: convert tensor1 or tensor2 to a "
+                           "floating-point dtype, as in tensor1.float()")  # fmt: skip
+    return number(value)
+
+
+@function(method=True, out=True)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+    """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
+    if old:
+        return in_old_order(addcdiv, (input, tensor1, tensor2, *old), {"value": value})
+    return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
+
+
+def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+    """input += value * tensor1 / tensor2."""
+    if old:
+        return in_old_order(addcdiv_, (input, tensor1, tensor2, *old), {"value": value})
+    return call.apply_inplace(addcdiv_op.op, (input, tensor1, tensor2), (_divisible(value, input, tensor1, tensor2),))
+
+
+publish_inplace(addcdiv_, "addcdiv", "", ())

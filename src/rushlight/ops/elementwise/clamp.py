@@ -1,0 +1,359 @@
+"""Choices between elements: maximum, minimum, fmax, fmin, clamp, where, nan_to_num.
+
+Their gradients depend on which element was chosen alone, so that is what they keep: a byte for each element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import cast, fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
+from rushlight.ops.elementwise.shared import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers
+
+# The larger, the smaller -----------------------------------------------------------------------------
+
+BOTH, FIRST, SECOND, HALF = 0, 1, 2, 3  # who gets the gradient: both (NaN), one, or half each (equal)
+
+
+def _choice(first: Any, second: Any) -> Any:
+    """Who gets the gradient, of where the first operand is not worse than the second and the other way round; int8."""
+    code = np.asarray(second).view(np.int8)
+    np.left_shift(code, 1, out=code)
+    return np.add(code, np.asarray(first).view(np.int8), out=code)
+
+
+def share(g: Any, choice: Any, own: int) -> Any:
+    """The part of `g` for one of the two operands."""
+    full = keep(g, (choice == own) | (choice == BOTH))
+    halves = choice == HALF
+    return full + keep(g * 0.5, halves) if maybe_any(halves) else full
+
+
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
+             grads={"input": lambda g, choice: share(g, choice, FIRST),
+                    "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
+def maximum(be: Any, input: Array, other: Array) -> Array:
+    """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
+
+    Equal elements share the gradient evenly.
+
+    >>> import rushlight as torch
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([3, 5])
+    """
+    out = np.maximum(input, other)
+    return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
+
+
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
+             grads={"input": lambda g, choice: share(g, choice, FIRST),
+                    "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
+def minimum(be: Any, input: Array, other: Array) -> Array:
+    """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
+
+    Equal elements share the gradient evenly.
+    """
+    out = np.minimum(input, other)
+    return out, _choice(np.less_equal(input, other), np.greater_equal(input, other)) if recording() else None
+
+
+def _first_chosen(compared: Any, other: Any) -> Any:
+    """Where the first of two operands is taken: it compares so, or the other is NaN."""
+    if not recording():
+        return None
+    chosen = np.asarray(compared)
+    return np.logical_or(chosen, np.isnan(other)) if other.dtype.kind not in "biu" else chosen
+
+
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
+             grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
+def fmax(be: Any, input: Array, other: Array) -> Array:
+    """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
+    return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
+
+
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
+             grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
+def fmin(be: Any, input: Array, other: Array) -> Array:
+    """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
+    return np.fmin(input, other), _first_chosen(np.less_equal(input, other), other)
+
+
+# clamp -----------------------------------------------------------------------------------------------
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    """Where `x` lies in [low, high], its bounds included; either may be None."""
+    if low is None:
+        return np.asarray(np.less_equal(x, high))
+    inside = np.asarray(np.greater_equal(x, low))
+    if high is not None:
+        inside = np.logical_and(inside, np.less_equal(x, high), out=inside)
+    return inside
+
+
+def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
+    """min(max(x, low), high), NaN where any is; either bound may be None."""
+    if low is not None:
+        x = np.maximum(x, low, out=out)
+    return x if high is None else np.minimum(x, high, out=out)
+
+
+def _fitting(x: Any, *bounds: Any) -> tuple[Any, ...]:
+    """Numbers or None as bounds of an array: of one of integers in its dtype."""
+    if x.dtype.kind == "f":
+        return bounds
+    return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
+
+
+@elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
+             grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
+def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:
+    """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
+    low, high = _fitting(input, low, high)
+    return _limited(input, low, high), _inside(input, low, high) if recording() else None
+
+
+def _clamp_into(be: Any, x: Any, low: Any, high: Any) -> Any:
+    low, high = _fitting(x, low, high)
+    inside = _inside(x, low, high) if recording() else None
+    _limited(x, low, high, out=x)
+    return (inside,)
+
+
+BELOW, WITHIN, ABOVE, NOWHERE = 0, 1, 2, 3  # who gets the gradient: the lower bound, the input, the upper bound, none
+
+
+def _where_from(x: Any, low: Any, high: Any) -> Any:
+    """Who gets the gradient of a clamp between tensors: int8."""
+    if not recording():
+        return None
+    shape = np.broadcast_shapes(*(np.shape(t) for t in (x, low, high) if t is not None))
+    found = np.full(shape, NOWHERE, np.int8)
+    if low is not None and high is not None:
+        np.copyto(found, BELOW, where=np.less(x, low) & np.less(low, high))
+        np.copyto(found, ABOVE, where=np.greater(x, high) | np.less(high, low))
+    elif low is not None:
+        np.copyto(found, BELOW, where=np.less(x, low))
+    else:
+        np.copyto(found, ABOVE, where=np.greater(x, high))
+    np.copyto(found, WITHIN, where=_inside(x, low, high))
+    return found
+
+
+@elementwise(promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",),
+             grads={"input": lambda g, source: keep(g, source == WITHIN),
+                    "min": lambda g, source: keep(g, source == BELOW),
+                    "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
+def clamp_tensors(be: Any, input: Array, min: Array | None, max: Array | None) -> Array:
+    """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
+    return _limited(input, min, max), _where_from(input, min, max)
+
+
+def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The operator for these bounds, its inputs and its statics."""
+    require_tensors(name, input=input)
+    if low is None and high is None:
+        raise RuntimeError(f"torch.{name}: At least one of 'min' or 'max' must not be None")
+    for argument, bound in (("min", low), ("max", high)):
+        if bound is not None and not isinstance(bound, call.OPERANDS):
+            raise TypeError(f"{name}(): argument '{argument}' must be Number or Tensor, not {type(bound).__name__}")
+    if isinstance(low, (Tensor, ndarray)) or isinstance(high, (Tensor, ndarray)):
+        return clamp_tensors.op, (input, low, high), ()
+    return clamp_numbers.op, (input,), (number(low), number(high))
+
+
+def _promoted_input(input: Any, low: Any, high: Any) -> Any:
+    """`input` in the dtype of the result: numbers of a higher kind than an integer tensor's raise it."""
+    given = [x for x in (low, high) if x is not None]
+    wanted = dtypes.result_dtype([raw(input), *given])
+    if wanted.numpy == raw(input).dtype:
+        return input
+    from rushlight.ops.elementwise.convert import to_dtype
+
+    return to_dtype(input, wanted) if isinstance(input, Tensor) else input.astype(wanted.numpy)
+
+
+def _clamped(name: str, input: Any, low: Any, high: Any) -> Any:
+    op, inputs, statics = _bounds(name, input, low, high)
+    if statics:
+        return clamp_numbers(_promoted_input(input, *statics), *statics)
+    return op.call(*inputs)
+
+
+def _clamped_inplace(name: str, input: Any, low: Any, high: Any) -> Any:
+    op, inputs, statics = _bounds(name, input, low, high)
+    if statics:
+        wanted = dtypes.result_dtype([raw(input), *(x for x in statics if x is not None)])
+        call.check_cast(name, np.empty(0, wanted.numpy), raw(input))
+    return call.apply_inplace(op, inputs, statics)
+
+
+clamp_numbers.op.into = _clamp_into
+
+
+@function(method=True, out=True, aliases=("clip",))
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`input` limited to [min, max]; `max` wins where they cross.  input: (*) -> (*)
+
+    min, max: numbers, tensors that broadcast with `input`, or one of them None. The gradient goes to `input` where it
+    lies within the bounds or on them, else to the bound, if that is a tensor.
+
+    >>> import rushlight as torch
+    >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), -1, 1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    plain = min.__class__ in PLAIN and max.__class__ in PLAIN and (min is not None or max is not None)
+    if plain and isinstance(input, Tensor) and input._array.dtype.kind == "f":
+        return clamp_numbers(input, min, max)
+    return _clamped("clamp", input, min, max)
+
+
+@function(method=True, out=True)
+def clamp_min(input: Any, min: Any) -> Any:
+    """`input`, but at least `min`, a number or tensor.  input: (*) -> (*)"""
+    return _clamped("clamp_min", input, min, None)
+
+
+@function(method=True, out=True)
+def clamp_max(input: Any, max: Any) -> Any:
+    """`input`, but at most `max`, a number or tensor.  input: (*) -> (*)"""
+    return _clamped("clamp_max", input, None, max)
+
+
+def clamp_(input: Any, min: Any = None, max: Any = None) -> Any:
+    """Limit `input` to [min, max] in place."""
+    return _clamped_inplace("clamp", input, min, max)
+
+
+def clamp_min_(input: Any, min: Any) -> Any:
+    """Raise `input` to at least `min` in place."""
+    return _clamped_inplace("clamp_min", input, min, None)
+
+
+def clamp_max_(input: Any, max: Any) -> Any:
+    """Lower `input` to at most `max` in place."""
+    return _clamped_inplace("clamp_max", input, None, max)
+
+
+publish_inplace(clamp_, "clamp", "", ("clip",))
+publish_inplace(clamp_min_, "clamp_min", "", ())
+publish_inplace(clamp_max_, "clamp_max", "", ())
+
+
+# where -----------------------------------------------------------------------------------------------
+
+
+@elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
+             grads={"input": lambda g, condition: keep(g, condition),
+                    "other": lambda g, condition: keep(g, ~condition)}, complex_half="moves")  # fmt: skip
+def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:
+    """`input` where `condition` is true, else `other`; both of one dtype.  (*), (*), (*) -> (*)"""
+    return np.where(condition, input, other)
+
+
+def _condition(condition: Any) -> Any:
+    require_tensors("where", condition=condition)
+    kind = raw(condition).dtype
+    if kind == np.uint8:
+        return condition.bool() if isinstance(condition, Tensor) else condition.astype(bool)
+    if kind.kind != "b":
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
+    return condition
+
+
+def _as_operand(x: Any, wanted: Any, argument: str) -> Any:
+    """A number, tensor or array in the dtype `wanted`."""
+    if isinstance(x, Tensor):
+        from rushlight.ops.elementwise.convert import to_dtype
+
+        return x if x._array.dtype == wanted.numpy else to_dtype(x, wanted)
+    return cast(x, wanted.numpy) if isinstance(x, ndarray) else fitted("where", x, wanted.numpy)
+
+
+def _common_dtype(a: Any, b: Any) -> Any:
+    """The dtype in which two arrays or numbers meet."""
+    return dtypes.result_dtype([a, b])
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """`input` where `condition` is true, else `other`, broadcast; numbers are taken too.  (*) bool, (*), (*) -> (*)
+
+    With `condition` alone: the indices where it is not zero, as nonzero(as_tuple=True) gives them.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    for argument, x in (("input", input), ("other", other)):
+        if not isinstance(x, call.OPERANDS):
+            raise TypeError(f"where(): argument '{argument}' must be Tensor or Number, not {type(x).__name__}")
+    condition = _condition(condition)
+    a, b = raw(input), raw(other)
+    if a.__class__ is ndarray and a.dtype.kind == "f" and (b.__class__ is float or b.__class__ is int):
+        other = fitted("where", b, a.dtype)
+    elif a.__class__ is not ndarray or b.__class__ is not ndarray or a.dtype is not b.dtype:
+        wanted = _common_dtype(a, b)
+        input, other = _as_operand(input, wanted, "input"), _as_operand(other, wanted, "other")
+    result = where_op(condition, input, other)
+    return result if out is None else call.write_out("where", out, result)
+
+
+publish(where, "where", "", (), False)
+
+
+def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
+    """This tensor where `condition` is true, else `other`."""
+    return where(condition, self, other)
+
+
+Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[attr-defined]
+
+
+# nan_to_num ------------------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", half=None, aux=("finite",), grads={"input": lambda g, finite: keep(g, finite)})
+def nan_to_num(be: Any, input: Array, nan: float | None = None, posinf: float | None = None,
+               neginf: float | None = None) -> Array:  # fmt: skip
+    """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
+
+    input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.nan_to_num(torch.tensor([torch.nan, 1.0]), nan=-1.0)
+    tensor([-1.,  1.])
+    """
+    if input.dtype.kind in "biu":
+        return input.copy(), None
+    out = input.copy()
+    for part in (out.real, out.imag) if out.dtype.kind == "c" else (out,):
+        _replace(part, nan, posinf, neginf)
+    return out, np.isfinite(input) if recording() else None
+
+
+def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> None:
+    """Put the numbers into an array in place."""
+    limits = dtypes.finfo(dtypes.of(x.dtype))
+    infinite = np.isinf(x)
+    if infinite.any():
+        above = np.greater(x, 0)
+        np.copyto(x, x.dtype.type(limits.max if posinf is None else posinf), where=infinite & above)
+        np.copyto(x, x.dtype.type(limits.min if neginf is None else neginf), where=infinite & ~above)
+    np.copyto(x, x.dtype.type(0 if nan is None else nan), where=np.isnan(x))
+
+
+nan_to_num.op.check = tensor_first

@@ -1,0 +1,166 @@
+"""Comparisons, and questions about numbers: eq, lt, isclose, allclose, equal, isnan, isinf, isfinite, isreal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
+from rushlight.ops.elementwise.shared import nothing, raw, require_tensors, tensor_first
+
+ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
+
+
+@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="equal")
+def eq(input: Array, other: Array) -> Array:
+    """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
+
+    >>> import rushlight as torch
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+
+
+@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="not_equal", aliases=("not_equal",))
+def ne(input: Array, other: Array) -> Array:
+    """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c")
+def lt(input: Array, other: Array) -> Array:
+    """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", inplace=False, ufunc="less_equal", aliases=("less_equal",), refuse="c")
+def le(input: Array, other: Array) -> Array:
+    """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c")
+def gt(input: Array, other: Array) -> Array:
+    """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@elementwise(promote="compare", inplace=False, ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
+def ge(input: Array, other: Array) -> Array:
+    """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+def _overwriting(of: Any) -> None:
+    """Publish the in-place form of a comparison: it gives numbers, which depend on neither operand's slope."""
+
+    @elementwise(promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name, inplace=False,
+                 grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+    def overwriting(input: Array, other: Array) -> Array:
+        """The comparison, for its in-place form alone."""
+
+    publish_inplace(inplace_of(overwriting.op), of.op.name, "", (ALIASES[of.op.name],) if of.op.name in ALIASES else ())
+
+
+for _comparison in (eq, ne, lt, le, gt, ge):
+    _overwriting(_comparison)
+
+
+# Questions about each element ------------------------------------------------------------------------
+
+
+def _never(x: Any) -> Any:
+    return np.zeros(x.shape, bool)
+
+
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+def isnan(be: Any, input: Array) -> Array:
+    """Whether each element is NaN.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+def isinf(be: Any, input: Array) -> Array:
+    """Whether each element is infinite.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+def isfinite(be: Any, input: Array) -> Array:
+    """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
+    return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
+
+
+@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+def isposinf(be: Any, input: Array) -> Array:
+    """Whether each element is +infinity.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
+
+
+@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+def isneginf(be: Any, input: Array) -> Array:
+    """Whether each element is -infinity.  input: (*) -> (*) bool"""
+    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
+
+
+@elementwise(promote="arith", half=None, inplace=False, complex_half="widens")
+def isreal(be: Any, input: Array) -> Array:
+    """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
+    return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)
+
+
+# Questions about two tensors -------------------------------------------------------------------------
+
+
+def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) -> None:
+    require_tensors(name, input=input, other=other)
+    if raw(input).dtype != raw(other).dtype:
+        raise RuntimeError(f"{name}(): expected tensors of one dtype, got {input.dtype} and {other.dtype}: convert one")
+    for argument, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
+
+
+@elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose", complex_half="widens")
+def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
+    close = np.asarray(np.equal(input, other))
+    if equal_nan and input.dtype.kind in "fc":
+        close |= np.isnan(input) & np.isnan(other)
+    if rtol == 0 and atol == 0:
+        return close
+    wide = np.float64 if input.dtype.kind in "biu" else None
+    allowed = np.absolute(other, dtype=wide) if wide is None else np.abs(other.astype(wide))
+    distance = np.absolute(input - other) if wide is None else np.abs(input.astype(wide) - other.astype(wide))
+    close |= np.isfinite(distance) & (distance <= atol + rtol * allowed)
+    return close
+
+
+@function(method=True)
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether |input - other| <= atol + rtol |other|, broadcast.  (*), (*) of one dtype -> (*) bool
+
+    equal_nan: whether two NaNs are close.
+    """
+    _check_close("isclose", input, other, rtol, atol)
+    return isclose_op(input, other, rtol, atol, equal_nan)
+
+
+@function(method=True)
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close in the sense of :func:`isclose`."""
+    _check_close("allclose", input, other, rtol, atol)
+    return bool(raw(isclose_op(input, other, rtol, atol, equal_nan)).all())
+
+
+@function(method=True)
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and equal elements.
+
+    >>> import rushlight as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    require_tensors("equal", input=input, other=other)
+    return bool(raw(input).shape == raw(other).shape and raw(eq(input, other)).all())
+
+
+for _fn in (eq, ne, lt, le, gt, ge):
+    _fn.op.check = tensor_first

@@ -1,0 +1,309 @@
+"""Complex numbers: their parts as views, making them, angle, conjugation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.registry import NAMESPACES, elementwise, function, op
+from rushlight.dtypes import is_complex
+from rushlight.engine.conform import tensor_functions
+from rushlight.ops.elementwise.arith import conj, conj_physical
+from rushlight.ops.elementwise.convert import copy
+from rushlight.ops.elementwise.shared import keep, nothing, raw, require_tensors
+from rushlight.ops.shape.views import held
+from rushlight.signs import CONJ, NEG
+from rushlight.tensor import Tensor
+
+PARTS = {
+    dtypes.complex32.numpy: np.dtype(np.float16),
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+WHOLES = {part: whole for whole, part in PARTS.items()}
+
+
+# Parts -----------------------------------------------------------------------------------------------
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
+def real_part(be: Any, input: Array) -> Array:
+    """The real part, a view.  (*) complex -> (*) real"""
+    return dtypes.real_of(input)
+
+
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
+def imag_part(be: Any, input: Array) -> Array:
+    """The imaginary part, a view.  (*) complex -> (*) real"""
+    return dtypes.imag_of(input)
+
+
+@function()
+def real(input: Any) -> Any:
+    """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
+    require_tensors("real", input=input)
+    return real_part(input) if is_complex(held(input).dtype) else input
+
+
+@function()
+def imag(input: Any) -> Any:
+    """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
+    require_tensors("imag", input=input)
+    if not is_complex(held(input).dtype):
+        raise RuntimeError(f"imag is not implemented for tensors with non-complex dtypes, got {input.dtype}")
+    return imag_part(input)
+
+
+def _set_part(part: Any) -> Any:
+    def setter(self: Tensor, value: Any) -> None:
+        part(self).copy_(value) if isinstance(value, Tensor) else part(self).fill_(value)
+
+    return setter
+
+
+Tensor.real = property(real, _set_part(real), doc="The real part: a view, or this tensor where it is real.")  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[attr-defined]
+
+
+def _pairs(g: Any) -> Any:
+    """A gradient of pairs laid out so that they can be seen as complex numbers."""
+    return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
+
+
+@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(_pairs(g))})
+def view_as_real(be: Any, input: Array) -> Array:
+    """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real
+
+    Raises RuntimeError for real tensors and for conjugates that are views.
+    """
+    if not is_complex(input.dtype):
+        raise RuntimeError(f"view_as_real is only supported for complex tensors, got {dtypes.of(input.dtype)}")
+    return input[..., None].view(PARTS[input.dtype])
+
+
+@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
+def view_as_complex(be: Any, input: Array) -> Array:
+    """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float16, float32 or float64 -> (*) complex
+
+    Raises RuntimeError for other dtypes, sizes, and where the strides do not allow it.
+    """
+    if input.dtype not in WHOLES:
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor "
+                           f"of {dtypes.of(input.dtype)}")  # fmt: skip
+    if input.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
+        raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
+    step = input.itemsize
+    if input.strides[-1] != step and input.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1: use contiguous() first")
+    if any(s % (2 * step) for s, n in zip(input.strides[:-1], input.shape[:-1], strict=True) if n > 1):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension: use contiguous()")
+    return input.view(WHOLES[input.dtype])[..., 0]
+
+
+# Making complex numbers ------------------------------------------------------------------------------
+
+
+def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
+    wanted = " or ".join(taken)
+
+    def check(operands: Any) -> None:
+        a, b = operands
+        known = all(str(getattr(x, "dtype", "")) in taken for x in operands)
+        if not known or a.dtype != b.dtype:
+            got = " and ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+            raise RuntimeError(f"{name}(): expected both inputs to be {wanted} tensors alike, got {got}")
+
+    return check
+
+
+def _whole(a: Any, b: Any) -> Any:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return np.empty(shape, WHOLES[a.dtype])
+
+
+@elementwise(promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
+             grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
+def complex_op(be: Any, real: Array, imag: Array) -> Array:
+    """real + i imag, broadcast.  (*), (*) -> (*) complex"""
+    out = _whole(real, imag)
+    dtypes.real_of(out)[...], dtypes.imag_of(out)[...] = real, imag
+    return out
+
+
+@function()
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+    """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex
+
+    >>> import rushlight as torch
+    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    result = complex_op(real, imag)
+    if out is None:
+        return result
+    if isinstance(out, Tensor) and out._array.dtype != result._array.dtype:
+        raise RuntimeError(f"complex(): expected an out tensor of {result.dtype}, got {out.dtype}")
+    return call.write_out("complex", out, result)
+
+
+@elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
+def polar(be: Any, abs: Array, angle: Array) -> Array:
+    """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
+    out = _whole(abs, angle)
+    np.multiply(abs, np.cos(angle), out=out.real)
+    np.multiply(abs, np.sin(angle), out=out.imag)
+    return out
+
+
+complex_op.op.check = _same_floats("complex", ("float16", "float32", "float64"))
+polar.op.check = _same_floats("polar", ("float32", "float64"))
+
+
+@polar.grad("abs")
+def _(g: Any, angle: Any) -> Any:
+    from rushlight.ops.elementwise.unary import cos, sin
+
+    return real(g) * cos(angle) + imag(g) * sin(angle)
+
+
+@polar.grad("angle")
+def _(g: Any, out: Any) -> Any:
+    return imag(g) * real(out) - real(g) * imag(out)
+
+
+# Angle and conjugation -------------------------------------------------------------------------------
+
+
+@elementwise(promote="float", inplace=False)
+def angle(be: Any, input: Array) -> Array:
+    """The angle of complex numbers in radians; of real ones, 0 or pi, NaN for NaN.  input: (*) -> (*) real"""
+    if input.dtype.kind == "c":
+        return np.arctan2(input.imag, input.real)
+    out = np.asarray(np.where(np.less(input, 0), input.dtype.type(math.pi), input.dtype.type(0)))
+    np.copyto(out, input, where=np.isnan(input))
+    return out
+
+
+@angle.grad("input")
+def _(g: Any, input: Any) -> Any:
+    if not is_complex(held(input).dtype):
+        return nothing(g)
+    size = real(input) * real(input) + imag(input) * imag(input)
+    zero = size == 0
+    scaled = keep(g / (size + _as_number(zero)), ~zero)
+    return input * scaled * 1j
+
+
+def _as_number(mask: Any) -> Any:
+    """A mask as a factor or summand: 1 where True."""
+    return mask * 1.0
+
+
+@op(ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)})
+def conj_view(be: Any, input: Array) -> Array:
+    """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
+    return np.conjugate(input)
+
+
+@op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g})
+def neg_view(be: Any, input: Array) -> Array:
+    """The negative: of a tensor a view with its negative bit turned.  (*) -> (*)"""
+    return -input
+
+
+for _view, _bit in ((conj_view, CONJ), (neg_view, NEG)):
+    _view.op.turns, _view.op.call = _bit, call.general(_view.op)
+tensor_functions["view_as_real"], tensor_functions["view_as_complex"] = view_as_real.op, view_as_complex.op
+tensor_functions["turns"] = (conj_view.op, neg_view.op)
+real_part.op.bits = lambda bits: bits & NEG
+imag_part.op.bits = lambda bits: bits & NEG ^ (NEG if bits & CONJ else 0)
+
+
+def _unturned(bits: int) -> int:
+    """The bits of pairs.  Raises RuntimeError for those of conjugates, whose two parts are of different signs."""
+    if bits & CONJ:
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors: use view_as_real(x.resolve_conj()), "
+                           "which is no view of x")  # fmt: skip
+    return bits
+
+
+view_as_real.op.bits = _unturned
+
+
+@function(name="conj", method=True)
+def conj_public(input: Any) -> Any:
+    """The complex conjugate, a view: writing to it writes to `input`.  input: (*) -> (*); a real tensor itself.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1 + 2j])
+    >>> y = x.conj().mul_(1j)
+    >>> x, y.is_conj()
+    (tensor([2.-1.j]), True)
+    """
+    require_tensors("conj", input=input)
+    return conj_view.op.call(input) if is_complex(held(input).dtype) else input
+
+
+@function(name="_conj")
+def conj_of_complex(input: Any) -> Any:
+    """As `conj`.  Raises RuntimeError for real tensors."""
+    require_tensors("_conj", input=input)
+    if not is_complex(held(input).dtype):
+        raise RuntimeError(f"_conj: expected a complex tensor, got {input.dtype}")
+    return conj_view.op.call(input)
+
+
+@function(name="_neg_view")
+def neg_view_public(input: Any) -> Any:
+    """-input, a view: writing to it writes to `input`.  input: (*) -> (*).  Raises RuntimeError for bool tensors."""
+    require_tensors("_neg_view", input=input)
+    if held(input).dtype.kind == "b":
+        raise RuntimeError("_neg_view: bool tensors have no negative: use ~ or logical_not() there")
+    return neg_view.op.call(input)
+
+
+def bits_of(input: Any) -> int:
+    """The bits of a tensor; of the samples, inside vmap."""
+    while getattr(held(input), "interpreted", False):
+        input = held(input).tensor
+    return input._bits if isinstance(input, Tensor) else 0
+
+
+@function(method=True)
+def resolve_conj(input: Any) -> Any:
+    """`input` itself, or a copy without its conjugate bit.  (*) -> (*)"""
+    require_tensors("resolve_conj", input=input)
+    return copy(input, None) if bits_of(input) & CONJ else input
+
+
+@function(method=True)
+def resolve_neg(input: Any) -> Any:
+    """`input` itself, or a copy without its negative bit.  (*) -> (*)"""
+    require_tensors("resolve_neg", input=input)
+    return copy(input, None) if bits_of(input) & NEG else input
+
+
+@function(method=True)
+def is_conj(input: Any) -> bool:
+    """Whether the elements are the conjugates of what the memory holds: see `conj`."""
+    require_tensors("is_conj", input=input)
+    return bool(bits_of(input) & CONJ)
+
+
+@function(method=True)
+def is_neg(input: Any) -> bool:
+    """Whether the elements are the negatives of what the memory holds: the imaginary part of a conjugate."""
+    require_tensors("is_neg", input=input)
+    return bool(bits_of(input) & NEG)
+
+
+NAMESPACES[""]["_conj_physical"] = conj_physical
+__all__ = ["conj_physical"]

@@ -1,0 +1,237 @@
+"""Copies and conversions: clone, dtype casts, to, copy_, detach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.devices import device as device_class
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
+from rushlight.dispatch.options import check_device, numpy_dtype
+from rushlight.dispatch.registry import function, op
+from rushlight.engine.conform import cast_array, tensor_functions
+from rushlight.state import special
+from rushlight.tensor import Tensor, alias, wrap
+
+
+@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
+def copy(be: Any, input: Array, format: Any = None) -> Array:
+    """A copy of the elements in a memory format.  input: (*) -> (*)"""
+    if format is None or format is preserve_format:
+        if input.flags.c_contiguous:
+            return input.copy()
+        if 0 not in input.strides:
+            return np.array(input, order="K", subok=False)
+    out = empty_in_format(input, input.dtype, format)
+    out[...] = input
+    return out
+
+
+@op(ns=None, name="_to_copy", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
+def cast(be: Any, input: Array, dtype: Any) -> Array:
+    """The elements in another NumPy dtype.  input: (*) -> (*)"""
+    return converted(input, dtype) if dtype != input.dtype else input.copy()
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
+    if array.dtype.kind == "W" or dtype.kind == "W":
+        return through_complex64(array, dtype)
+    if array.dtype.kind == "V" and dtype.kind in "iu":
+        array = array.astype(np.float32)
+    if array.dtype.kind == "f" and dtype.kind == "u" and dtype.itemsize < 8:
+        array = array.astype(np.int64)
+    if dtype.kind == "c" and array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    made = cast_array(array, dtype)
+    return made.copy() if made.base is not None and array.dtype.kind == "c" else made  # the real part is a view
+
+
+def through_complex64(array: Any, dtype: Any) -> Any:
+    """As `converted`, of complex32 to another dtype or the reverse: ml_dtypes has few of these casts."""
+    if array.dtype == dtype:
+        return array.copy()
+    if dtype.kind == "W":
+        with np.errstate(over="ignore"):
+            return converted(array, COMPLEX64).astype(dtype)
+    return array.astype(dtype) if dtype.kind == "b" else converted(array.astype(COMPLEX64), dtype)
+
+
+COMPLEX64 = np.dtype(np.complex64)
+
+
+@op(ns=None, half=None, linear=True, complex_half="moves")
+def copy_into(be: Any, input: Array, src: Array) -> Array:
+    """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
+    return np.broadcast_to(converted(src, input.dtype), input.shape)
+
+
+copy_into.grad("src")(lambda g: g)
+
+
+@function(method=True)
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A copy of the tensor with a history.  input: (*) -> (*)"""
+    return copy(input, memory_format)
+
+
+@function(method=True, ns="Tensor")
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `src`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
+    if isinstance(src, call.NUMBERS):
+        src = wrap(np.asarray(src))
+    elif not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
+    try:
+        return call.apply_inplace(copy_into.op, (input, src), ())
+    except ValueError as error:
+        raise RuntimeError(f"copy_: the shape of the source {list(src.shape)} cannot be broadcast to "
+                           f"{list(input.shape)}") from error  # fmt: skip
+
+
+@function(method=True)
+def detach(input: Any) -> Any:
+    """The same memory outside the graph.  input: (*) -> (*)"""
+    if special.count and getattr(input._held, "interpreted", False):
+        return input._held.level.detached(input)
+    return alias(input)
+
+
+@function(method=True)
+def detach_(input: Tensor) -> Tensor:
+    """Take this tensor out of the graph, in place.  Raises RuntimeError for views."""
+    if input._view is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    input._edge = None
+    if input._tangents:
+        input._tangents = None
+    if special.count and getattr(input._held, "interpreted", False):
+        input._held.tensor = input._held.tensor.detach()
+    return input
+
+
+@function(method=True)
+def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
+    """`input` if its elements lie in this format, else a copy that does.  input: (*) -> (*)"""
+    array = input._held if isinstance(input, Tensor) else input
+    return input if has_format(array, memory_format) else copy(input, memory_format)
+
+
+# to ------------------------------------------------------------------------------------------------
+
+
+def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
+    """The dtype, copy and memory_format that the arguments of `to` ask for: dtype, device, other tensor or keywords."""
+    kwargs = dict(kwargs)
+    dtype, rest = None, list(args)
+    if (rest and isinstance(rest[0], (device_class, str))) or (rest and rest[0].__class__ is int):
+        check_device(rest.pop(0))
+        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+            dtype = rest.pop(0)
+    elif rest and isinstance(rest[0], Tensor):
+        dtype = rest.pop(0).dtype
+    elif rest and isinstance(rest[0], dtypes.dtype):
+        dtype = rest.pop(0)
+    elif rest and isinstance(rest[0], type):
+        dtype = dtypes.of(numpy_dtype("to", rest.pop(0)))
+    elif rest and rest[0] is None:
+        rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+            dtype = rest.pop(0)
+    for name, value in zip(("non_blocking", "copy"), rest, strict=False):
+        if not isinstance(value, bool) and value is not None:
+            raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__} for {name!r}; "
+                            "expected a dtype, a device, or a Tensor")  # fmt: skip
+        kwargs.setdefault(name, value)
+    return by_keyword(dtype, kwargs)
+
+
+def by_keyword(dtype: Any, kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
+    """The same from the keywords of `to`."""
+    kwargs.pop("non_blocking", None)
+    copy_, format_ = bool(kwargs.pop("copy", False)), kwargs.pop("memory_format", None)
+    if "other" in kwargs:
+        dtype = kwargs.pop("other").dtype
+    if kwargs.get("device") is not None:
+        check_device(kwargs["device"])
+    kwargs.pop("device", None)
+    given = kwargs.pop("dtype", None)
+    dtype = given if given is not None else dtype
+    if kwargs:
+        raise TypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    if dtype is not None and not isinstance(dtype, dtypes.dtype):
+        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if format_ is not None and not is_format(format_):
+        raise TypeError(f"to(): argument 'memory_format' must be torch.memory_format, not {type(format_).__name__}")
+    return dtype, copy_, format_
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """This tensor in another dtype, on another device or in another memory format; itself where nothing changes.
+
+    Forms: to(dtype), to(device, dtype=None), to(other); keywords copy, non_blocking, memory_format.
+    """
+    dtype, fresh, format_ = target_of(args, kwargs)
+    return to_dtype(self, dtype, fresh, format_)
+
+
+def to_dtype(self: Tensor, dtype: Any, fresh: bool = False, format_: Any = None) -> Tensor:
+    """This tensor in `dtype` and a memory format; a copy where that is asked for or something changes."""
+    result = self
+    if dtype is not None and dtype.numpy != self._held.dtype:
+        result = cast(self, dtype.numpy)
+    if format_ is not None and format_ is not preserve_format and not has_format(result._held, format_):
+        result = copy(result, format_)
+    return copy(result, None) if fresh and result is self else result
+
+
+Tensor.to = to  # type: ignore[attr-defined]
+
+
+def _shorthand(name: str, dtype: Any) -> Any:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to_dtype(self, dtype, False, memory_format)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"This tensor in {dtype}; itself where it has that dtype."
+    return method
+
+
+SHORTHANDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+              "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
+              "byte": dtypes.uint8, "bool": dtypes.bool, "chalf": dtypes.complex32, "cfloat": dtypes.complex64,
+              "cdouble": dtypes.complex128}  # fmt: skip
+for _name, _dtype in SHORTHANDS.items():
+    setattr(Tensor, _name, _shorthand(_name, _dtype))
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor in the dtype of another."""
+    return to_dtype(self, other.dtype)
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor on the CPU."""
+    return to_dtype(self, None, False, memory_format)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """This tensor on a CUDA device.  Raises AssertionError where there is none."""
+    check_device("cuda" if device is None else device)
+    return self
+
+
+for _method in (type_as, cpu, cuda):
+    setattr(Tensor, _method.__name__, _method)
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+tensor_functions["cast"] = cast
+tensor_functions["add"] = _add

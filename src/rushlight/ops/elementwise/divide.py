@@ -1,0 +1,198 @@
+"""Division: true, floored and truncated; remainders; reciprocals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, publish, publish_inplace
+from rushlight.ops.elementwise.arith import conj, own_conj
+from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
+
+
+@elementwise(
+    name="div",
+    ufunc="true_divide",
+    promote="float",
+    public="true_divide",
+    grads={
+        "input": lambda g, other: per(g, conj(other)),
+        "other": lambda g, input, other: -g * conj(input / other / other),
+    },
+)
+def true_divide(input: Array, other: Array) -> Array:
+    """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
+
+
+true_divide.op.scales = np.true_divide
+true_divide.op.inline = {"input": "g / {other}"}
+
+
+def per(g: Any, x: Any) -> Any:
+    """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
+
+
+def _exchanged(a: Any, b: Any, **settings: Any) -> Any:
+    return np.true_divide(b, a, **settings)
+
+
+@elementwise(name="rdiv", promote="float", half=None, ns=None)
+def divided(be: Any, input: Array, other: Array) -> Array:
+    """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
+    return np.true_divide(other, input)
+
+
+divided.op.scales = _exchanged
+
+
+def _divided_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
+    slope = np.true_divide(other, input)
+    if slope.__class__ is not np.ndarray or slope.dtype != g.dtype or slope.shape != g.shape:
+        return -g * conj(slope / input)
+    slope /= input
+    slope = times(g, own_conj(slope))
+    return np.negative(slope, out=slope)
+
+
+divided.grad("input", raw=_divided_raw)(lambda g, input, other: -g * conj(other / input / input))
+divided.grad("other")(lambda g, input: g / conj(input))
+
+
+def _reciprocal_raw(be: Any, g: Any, out: Any) -> Any:
+    slope = times(g, own_conj(out * out))
+    return np.negative(slope, out=slope) if slope.__class__ is np.ndarray else -slope
+
+
+@elementwise(promote="float", half=None)
+def reciprocal(be: Any, input: Array) -> Array:
+    """1 / input.  input: (*) -> (*); keeps its result for the backward."""
+    return np.true_divide(1, input).astype(input.dtype, copy=False)
+
+
+reciprocal.grad("input", raw=_reciprocal_raw)(lambda g, out: -g * conj(out * out))
+reciprocal.op.into = floating_into(reciprocal.op, lambda be, x: be.true_divide(1, x, out=x))
+
+
+# Rounded division ------------------------------------------------------------------------------------
+
+
+def refuse_zero(name: str, input: Any, other: Any) -> None:
+    """Raise RuntimeError if integers would be divided by zero."""
+    if input.dtype.kind in "iu" and not np.all(other) and 0 not in np.broadcast_shapes(input.shape, np.shape(other)):
+        raise RuntimeError(f"ZeroDivisionError: {name}() of integers by a tensor that has a zero; convert to a "
+                           "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
+
+
+@elementwise(promote="arith", ns=None, name="div_floor", refuse="bc",
+             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+def div_floor(be: Any, input: Array, other: Array) -> Array:
+    """The quotient rounded down.  (*), (*) -> (*)"""
+    refuse_zero("div", input, other)
+    return be.floor_divide(input, other)
+
+
+@elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
+             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+def div_trunc(be: Any, input: Array, other: Array) -> Array:
+    """The quotient rounded toward zero.  (*), (*) -> (*)"""
+    refuse_zero("div", input, other)
+    if input.dtype.kind in "iu":
+        return np.floor_divide(input - np.fmod(input, other), other)
+    quotient = np.asarray(be.true_divide(input, other))
+    return be.trunc(quotient, out=quotient)
+
+
+def _refused(name: str) -> Any:
+    def formula(g: Any) -> Any:
+        raise RuntimeError(f"derivative for {name} is not implemented: it is zero almost everywhere; detach() its "
+                           "arguments to say so")  # fmt: skip
+
+    return formula
+
+
+@elementwise(promote="arith", refuse="bc",
+             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")})  # fmt: skip
+def floor_divide(be: Any, input: Array, other: Array) -> Array:
+    """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
+
+    >>> import rushlight as torch
+    >>> torch.floor_divide(torch.tensor([-3, 3]), 2)
+    tensor([-2,  1])
+    """
+    refuse_zero("floor_divide", input, other)
+    return be.floor_divide(input, other)
+
+
+div_floor.op.exact = div_trunc.op.exact = floor_divide.op.exact = True
+for _op in (true_divide, div_floor, div_trunc, floor_divide):
+    _op.op.numbers = True
+ROUNDED = {None: true_divide, "floor": div_floor, "trunc": div_trunc}
+
+
+def _rounded(rounding_mode: Any) -> Any:
+    try:
+        return ROUNDED[rounding_mode]
+    except (KeyError, TypeError):
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"{rounding_mode!r}") from None  # fmt: skip
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """input / other, broadcast.  (*), (*) -> (*)
+
+    rounding_mode: None for true division (integers give the default floating-point dtype), "trunc" or "floor" for
+    quotients rounded toward zero or down.
+
+    >>> import rushlight as torch
+    >>> torch.div(torch.tensor([-7.0, 7.0]), 2, rounding_mode="trunc")
+    tensor([-3.,  3.])
+    """
+    if rounding_mode is None and out is None:
+        return true_divide(input, other)
+    result = _rounded(rounding_mode)(input, other)
+    return result if out is None else call.write_out("div", out, result)
+
+
+def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """input /= other, rounded as :func:`div` does."""
+    return call.apply_inplace(_rounded(rounding_mode).op, (input, other), ())
+
+
+publish(div, "div", "", ("divide",), True)
+publish_inplace(div_, "div", "", ("divide",))
+
+
+# Remainders ------------------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", refuse="bc",
+             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
+def remainder(be: Any, input: Array, other: Array) -> Array:
+    """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
+
+    Raises RuntimeError for integers by zero.
+
+    >>> import rushlight as torch
+    >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
+    tensor([1., 1.])
+    """
+    refuse_zero("remainder", input, other)
+    return be.remainder(input, other)
+
+
+@elementwise(promote="arith", refuse="bc",
+             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
+def fmod(be: Any, input: Array, other: Array) -> Array:
+    """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)
+
+    Raises RuntimeError for integers by zero.
+    """
+    refuse_zero("fmod", input, other)
+    return be.fmod(input, other)
+
+
+fmod.op.check = tensor_first

@@ -1,0 +1,154 @@
+"""The exponential linear units: elu, selu, celu.  They save their result, which tells the sign of the input and the slope."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
+from rushlight.dtypes import HALVES
+from rushlight.kernels.dispatch import up
+from rushlight.ops.elementwise.floats import mapped, require
+from rushlight.ops.elementwise.rectifier import outside, publish_inplace
+from rushlight.ops.elementwise.shared import in_blocks, raw
+
+F = "nn.functional"
+
+
+def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    require(x.dtype.kind == "f", "elu", x)
+    return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
+
+
+def _elu_into(x: Any, alpha: float, scale: float, input_scale: float) -> None:
+    x[...] = _elu_block(x, alpha, scale, input_scale)
+
+
+def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
+    if input_scale != 1:
+        negative *= input_scale
+    np.expm1(negative, out=negative)
+    negative *= alpha * scale
+    positive = np.maximum(x, 0)
+    negative += positive if scale == 1 else positive * x.dtype.type(scale)
+    return negative
+
+
+@op(ns=None, name="elu")
+def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
+
+
+def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = np.fmin(y, 0)  # NaN counts as positive
+    slope += alpha * scale
+    if input_scale != 1:
+        slope *= input_scale
+    if alpha * scale * input_scale != scale:
+        negative = y <= 0
+        slope *= negative
+        slope += np.multiply(~negative, scale, dtype=slope.dtype)
+    return np.multiply(slope, g, out=slope)
+
+
+@elu_op.grad("input", raw=_elu_raw)
+def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    # Finite where it is not chosen: 0 times infinity is NaN in the derivative by g. At 0, no slope of the slope.
+    below = ops.where(outside(out, 0.0, math.inf), out, 0.0)
+    falling = g * ((below + alpha * scale) * input_scale)
+    return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
+
+
+@op(ns=None, name="elu_of_input")
+def elu_of_input(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
+    return _elu(input, alpha, scale, input_scale)
+
+
+def _of_input_raw(be: Any, g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    return mapped(lambda d, x: _slope_of_input(d, x, alpha, scale, input_scale), *up(g, input))
+
+
+def _slope_of_input(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = np.fmin(x, 0)
+    slope *= input_scale
+    np.exp(slope, out=slope)
+    slope *= alpha * scale * input_scale
+    negative = x <= 0
+    slope *= negative
+    slope += np.multiply(~negative, scale, dtype=slope.dtype)
+    return np.multiply(slope, g, out=slope)
+
+
+@elu_of_input.grad("input", raw=_of_input_raw)
+def _(g: Any, input: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    below = ops.where(outside(input, 0.0, math.inf), input, 0.0)
+    falling = ops.exp(below * input_scale) * (alpha * scale * input_scale)
+    return ops.where(outside(input, -math.inf, 0.0), g * scale, g * falling)
+
+
+def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:
+    """The exponential linear units, by the sign of alpha and the size of the numbers."""
+    of_input = alpha < 0 or raw(input).dtype in HALVES
+    return ((_elu_, _elu_of_input_) if inplace else (elu_op, elu_of_input))[of_input](input, alpha, scale, input_scale)
+
+
+for _op in (elu_op.op, elu_of_input.op):
+    _op.into = in_blocks(_op, _elu_into)
+_elu_, _elu_of_input_ = inplace_of(elu_op.op), inplace_of(elu_of_input.op)
+
+
+@function(ns=F)
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """input where over 0, else alpha * (e^input - 1).  (*) -> (*)"""
+    return elu_any(input, alpha, 1.0, 1.0, inplace)
+
+
+def elu_(input: Any, alpha: float = 1.0) -> Any:
+    """In-place version of :func:`elu`."""
+    return elu(input, alpha, True)
+
+
+publish_inplace("elu_", elu_, F)
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@function(ns=F)
+def selu(input: Any, inplace: bool = False) -> Any:
+    """scale * elu(input, alpha) with constants of Klambauer et al., Self-Normalizing Networks (2017).  (*) -> (*)"""
+    return elu_any(input, SELU_ALPHA, SELU_SCALE, 1.0, inplace)
+
+
+def selu_(input: Any) -> Any:
+    """In-place version of :func:`selu`."""
+    return selu(input, True)
+
+
+@function(ns=F)
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
+    if alpha == 0:
+        raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
+    return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
+
+
+def celu_(input: Any, alpha: float = 1.0) -> Any:
+    """In-place version of :func:`celu`."""
+    return celu(input, alpha, True)
+
+
+NAMESPACES[""].update(selu=selu, celu=celu)
+publish_inplace("selu_", selu_, "", F)
+publish_inplace("celu_", celu_, "", F)

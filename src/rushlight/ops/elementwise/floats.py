@@ -1,0 +1,48 @@
+"""What operators on floating-point numbers share: refusing other dtypes, and computing 16-bit ones in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.kernels.reference.special import in_blocks
+from rushlight.ops.elementwise.convert import cast
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
+    """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
+    if not fits:
+        raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
+                                  "in input.float()")  # fmt: skip
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether numbers of an array's dtype are real floating-point ones, those of 16 bits included."""
+    return bool(dtype.kind == "f") or dtype in dtypes.HALVES
+
+
+def mapped(fn: Any, x: Any, *others: Any) -> Any:
+    """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
+    return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
+
+
+def wide(dtype: Any) -> Any:
+    """float32 for 16-bit dtypes of NumPy, else the dtype itself."""
+    return FLOAT32 if dtype.itemsize == 2 else dtype
+
+
+def widened(*operands: Any) -> Any:
+    """16-bit arrays and tensors in float32, so that what a formula makes of them neither overflows nor loses digits."""
+    return [_widened(x) for x in operands]
+
+
+def _widened(x: Any) -> Any:
+    if x is None or x.dtype.itemsize != 2:
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.astype(FLOAT32) if x.dtype in dtypes.HALVES else x
+    return cast(x, FLOAT32) if x.dtype.is_floating_point else x

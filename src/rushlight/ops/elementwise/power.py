@@ -1,0 +1,260 @@
+"""Powers and roots: pow, float_power, square, sqrt, rsqrt, hypot."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, publish_inplace
+from rushlight.ops.elementwise.arith import by, conj, own_conj
+from rushlight.ops.elementwise.convert import cast, to_dtype
+from rushlight.ops.elementwise.shared import dtype_of, floating_into, keep, nothing, over, raw, result_type_of, times
+from rushlight.ops.elementwise.unary import log
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+
+
+# Squares and roots -----------------------------------------------------------------------------------
+
+
+def _square_raw(be: Any, g: Any, input: Any) -> Any:
+    return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
+
+
+@elementwise(promote="arith", half=None)
+def square(be: Any, input: Array) -> Array:
+    """input * input.  input: (*) -> (*); bool tensors give int64.
+
+    >>> import rushlight as torch
+    >>> torch.square(torch.tensor([-3.0, 2.0]))
+    tensor([9., 4.])
+    """
+    x = input.astype(np.int64) if input.dtype == bool else input
+    return np.multiply(x, x)
+
+
+square.grad("input", raw=_square_raw)(lambda g, input: g * conj(input * 2))
+square.op.into = floating_into(square.op, lambda be, x: be.multiply(x, x, out=x))
+
+
+def _sqrt_raw(be: Any, g: Any, out: Any) -> Any:
+    return over(g, own_conj(out + out))
+
+
+@elementwise(ufunc="sqrt")
+def sqrt(input: Array) -> Array:
+    """Square root.  input: (*) -> (*), NaN below 0; keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.sqrt(torch.tensor([4.0, 9.0]))
+    tensor([2., 3.])
+    """
+
+
+sqrt.grad("input", raw=_sqrt_raw)(lambda g, out: g / conj(out + out))
+
+
+def _rsqrt_raw(be: Any, g: Any, out: Any) -> Any:
+    slope = out * out
+    slope *= out
+    slope *= slope.dtype.type(-0.5)
+    return times(g, own_conj(slope))
+
+
+@elementwise(promote="float")
+def rsqrt(be: Any, input: Array) -> Array:
+    """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
+    root = np.asarray(be.sqrt(input))
+    return np.divide(1, root, out=root)
+
+
+rsqrt.grad("input", raw=_rsqrt_raw)(lambda g, out: g * conj(out * out * out * -0.5))
+
+
+def _rsqrt_into(be: Any, x: Any) -> None:
+    be.sqrt(x, out=x)
+    be.true_divide(1, x, out=x)
+
+
+rsqrt.op.into = floating_into(rsqrt.op, _rsqrt_into)
+
+
+# pow -------------------------------------------------------------------------------------------------
+
+# Exponents for which arithmetic is faster than pow.
+QUICK: dict[Any, Any] = {
+    1: lambda x: x.copy(),
+    2: lambda x: np.multiply(x, x),
+    3: lambda x: np.multiply(x, np.multiply(x, x)),
+    0.5: np.sqrt,
+    -0.5: lambda x: np.true_divide(1, np.sqrt(x)),
+    -1: lambda x: np.true_divide(1, x),
+    -2: lambda x: np.true_divide(1, np.multiply(x, x)),
+}
+
+
+def _power(be: Any, x: Any, exponent: Any) -> Any:
+    if x.dtype.kind in "iu":
+        return _integer_power(x, exponent)
+    if exponent.__class__ is not ndarray or exponent.ndim == 0:
+        quick = QUICK.get(exponent if exponent.__class__ is not ndarray else exponent.item())
+        if quick is not None:
+            return np.asarray(quick(x)).astype(x.dtype, copy=False)
+    if x.dtype.kind == "c":
+        return np.where(exponent == 0, x.dtype.type(1), np.power(x, exponent))
+    return np.power(x, exponent)
+
+
+def _integer_power(x: Any, exponent: Any) -> Any:
+    """Integer powers: those with negative exponents are 1, -1 or 0."""
+    if x.dtype.kind == "u" or not (exponent < 0).any():
+        return np.power(x, exponent)
+    sign = np.where(exponent % 2 == 0, 1, x)
+    below = np.where(np.abs(x) == 1, sign, 0)
+    return np.where(exponent >= 0, np.power(x, np.maximum(exponent, 0)), below).astype(x.dtype)
+
+
+def _check_exponent(operands: Any) -> None:
+    base, exponent = operands
+    if isinstance(exponent, int) and exponent < 0 and getattr(base, "dtype", np.dtype(float)).kind in "iu":
+        raise RuntimeError("Integers to negative integer powers are not allowed: convert the base to a floating-point "
+                           "dtype, as in input.float()")  # fmt: skip
+    _exponent_that_fits(base, exponent)
+
+
+def _exponent_that_fits(base: Any, exponent: Any) -> None:
+    """Raise RuntimeError for an exponent that is no number of the base's dtype of few bits."""
+    dtype = getattr(base, "dtype", None)
+    if isinstance(exponent, int) or (dtype in dtypes.HALVES and isinstance(exponent, float)):
+        if dtype is not None and (dtype.kind in "iu" or dtype in dtypes.HALVES):
+            fitted("pow", exponent, dtype, True)
+
+
+def base_gradient(g: Any, input: Any, other: Any) -> Any:
+    """The gradient of input ** other with respect to `input`: 0 where the exponent is 0."""
+    if isinstance(other, (int, float, complex)):
+        if other == 0:
+            return nothing(g)
+        if other == 2:
+            return g * conj(input * 2)
+        if other == 1 and not isinstance(g, Tensor):  # a tensor's slope of 1 still depends on `input`, if with slope 0
+            return g
+        return g * conj(by(pow_op(input, other - 1), other))
+    return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
+
+
+def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
+    if other.__class__ is int and other == 2:
+        return _square_raw(be, g, input)
+    return base_gradient(g, input, other)
+
+
+def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:
+    """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
+    base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else input
+    logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
+    exponent = other.real if dtype_of(other).kind == "c" else other
+    return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
+
+
+def in_complex(x: Any, dtype: Any) -> Any:
+    """A number, array or tensor in a complex dtype, where negative numbers have logarithms."""
+    if isinstance(x, (int, float, complex)):
+        return complex(x)
+    return x if dtype_of(x).kind == "c" else cast(x, dtype)
+
+
+def log_of(x: Any) -> Any:
+    """The logarithm of a number as NumPy has it for arrays: -inf at 0 and NaN below."""
+    if isinstance(x, complex):
+        return cmath.log(x) if x else complex(-math.inf)
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
+@elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32")
+def pow_op(be: Any, input: Array, other: Array) -> Array:
+    """input ** other, broadcast.  (*), (*) -> (*)"""
+    return _power(be, input, other)
+
+
+pow_op.op.check = _check_exponent
+pow_op.grad("input", raw=_base_raw)(base_gradient)
+pow_op.grad("other")(exponent_gradient)
+
+
+@pow_op.tangent
+def _(input: Any, other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
+    # The formulas multiply by the conjugate of a slope.  Their own adjoint would be 0 * NaN where they choose 0.
+    terms = []
+    if t_input is not None:
+        terms.append(conj(base_gradient(conj(t_input), input, other)))
+    if t_other is not None:
+        terms.append(conj(exponent_gradient(conj(t_other), input, other, out)))
+    return sum(terms[1:], terms[0])
+
+
+@function(name="pow", method=True, out=True)
+def power(input: Any, exponent: Any) -> Any:
+    """input ** exponent, broadcast; either may be a number.  (*), (*) -> (*)
+
+    Raises RuntimeError for integers to negative integer powers.
+
+    >>> import rushlight as torch
+    >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    """
+    return pow_op(input, exponent)
+
+
+def pow_(input: Any, exponent: Any) -> Any:
+    """input **= exponent."""
+    return call.apply_inplace(pow_op.op, (input, exponent), ())
+
+
+publish_inplace(pow_, "pow", "", ())
+
+
+def _wide(input: Any, exponent: Any) -> Any:
+    complex_ = result_type_of(input, exponent).category == dtypes.COMPLEX
+    return dtypes.complex128 if complex_ else dtypes.float64
+
+
+def _widened(x: Any, wide: Any) -> Any:
+    return to_dtype(x, wide) if isinstance(x, Tensor) else x
+
+
+@function(method=True, out=True)
+def float_power(input: Any, exponent: Any) -> Any:
+    """input ** exponent in double precision (complex128 if either is complex), broadcast.  (*), (*) -> (*)"""
+    wide = _wide(input, exponent)
+    return pow_op(_widened(input, wide), _widened(exponent, wide))
+
+
+def float_power_(input: Any, exponent: Any) -> Any:
+    """float_power in place.  Raises RuntimeError unless the tensor is of the result's dtype."""
+    wide = _wide(input, exponent)
+    if raw(input).dtype != wide.numpy:
+        raise RuntimeError(f"the base given to float_power_ has dtype {dtypes.of(raw(input).dtype).name} but the "
+                           f"operation's result requires dtype {wide.name}")  # fmt: skip
+    return call.apply_inplace(pow_op.op, (input, _widened(exponent, wide)), ())
+
+
+publish_inplace(float_power_, "float_power", "", ())
+
+
+@elementwise(promote="arith", refuse="bic", strict=True)
+def hypot(be: Any, input: Array, other: Array) -> Array:
+    """sqrt(input^2 + other^2), broadcast, without overflow.  (*), (*) -> (*)"""
+    return be.hypot(input, other)
+
+
+hypot.grad("input")(lambda g, input, out: g * (input / out))
+hypot.grad("other")(lambda g, other, out: g * (other / out))

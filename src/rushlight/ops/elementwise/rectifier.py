@@ -1,0 +1,446 @@
+"""Activations made of straight pieces.
+
+Where the sign of the result tells which piece an element fell on, the result is what is saved: the next layer keeps it
+anyway, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import randomness
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
+from rushlight.dtypes import HALVES, finfo, of
+from rushlight.generator import default_generator
+from rushlight.kernels.dispatch import up
+from rushlight.ops.elementwise.floats import is_float, mapped, require
+from rushlight.ops.elementwise.shared import in_blocks, raw
+from rushlight.ops.random.random import source
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
+    """Publish `fn` as `name` in the namespaces given."""
+    known_as(fn, name, spaces[-1])
+    for space in spaces:
+        NAMESPACES.setdefault(space, {})[name] = fn
+    return fn
+
+
+# What the gradients are made of -----------------------------------------------------------------------
+
+
+@op(ns=None, name="threshold_backward", masks=("gate",))
+def gated(be: Any, grad: Array, gate: Array) -> Array:
+    """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
+    return be.relu_backward(grad, gate)
+
+
+gated.grad("grad")(lambda g, gate: gated(g, gate))
+
+
+@op(ns=None)
+def outside(be: Any, input: Array, low: float, high: float) -> Array:
+    """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
+    inside = np.asarray(input >= low)
+    inside &= input <= high
+    return np.logical_not(inside, out=inside)
+
+
+@op(ns=None)
+def between(be: Any, input: Array, low: float, high: float) -> Array:
+    """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
+    beyond = np.asarray(input <= low)
+    beyond |= input >= high
+    return np.logical_not(beyond, out=beyond)
+
+
+@op(ns=None)
+def relu_backward(be: Any, grad: Array, output: Array) -> Array:
+    """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
+    return be.relu_backward(grad, output)
+
+
+relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
+
+
+@op(ns=None)
+def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
+    """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
+    return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
+
+
+leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
+
+
+def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
+    """1 where `positive`, else `slope`: by arithmetic, since choosing by a mask takes NumPy ten times as long."""
+    factor = np.multiply(~positive, slope, dtype=dtype)
+    factor += positive
+    return factor
+
+
+@op(ns=None)
+def strictly(be: Any, input: Array, low: float, high: float) -> Array:
+    """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
+    inside = np.asarray(input > low)
+    inside &= input < high
+    return inside
+
+
+@op(ns=None)
+def not_under(be: Any, input: Array, level: float) -> Array:
+    """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
+    under = np.asarray(input < level)
+    return np.logical_not(under, out=under)
+
+
+def rounded(number: Any, like: Any) -> float:
+    """A number as 16 bits hold it, where `like` is of these."""
+    dtype = raw(like).dtype
+    return float(np.asarray(number).astype(dtype)) if dtype in HALVES else number
+
+
+# relu, leaky_relu and relatives -------------------------------------------------------------------------
+
+
+@elementwise(promote=None)
+def relu(be: Any, input: Array) -> Array:
+    """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype")
+    return be.maximum(input, 0)
+
+
+relu.grad("input", raw=lambda be, g, out: be.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
+relu.op.into = lambda be, x: be.maximum(x, 0, out=x)
+relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
+Tensor.relu_ = relu_  # type: ignore[attr-defined]
+
+
+@function(ns=F, name="relu")
+def functional_relu(input: Any, inplace: bool = False) -> Any:
+    """max(input, 0), written into `input` if `inplace`.  (*) -> (*)"""
+    return relu_(input) if inplace else relu(input)
+
+
+def _leaky(be: Any, x: Any, slope: float) -> Any:
+    require(x.dtype.kind == "f", "leaky_relu", x)
+    # Scaling by a slope under 1 leaves the larger of both where it should be.
+    if 0 < slope <= 1:
+        out = np.multiply(x, slope, out=np.empty_like(x))
+        return np.maximum(out, x, out=out)
+    return mapped(lambda b: b * slope_by_sign(b > 0, slope, b.dtype), x)
+
+
+@op(ns=None, name="leaky_relu",
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)})  # fmt: skip
+def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:
+    """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
+    return _leaky(be, input, negative_slope)
+
+
+@op(ns=None, name="falling_leaky_relu",
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)})  # fmt: skip
+def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:
+    """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
+    return _leaky(be, input, negative_slope)
+
+
+def _leaky_into(x: Any, slope: float) -> None:
+    x *= slope_by_sign(x > 0, slope, x.dtype)
+
+
+leaky_relu_op.op.into = in_blocks(leaky_relu_op.op, _leaky_into)
+falling_leaky_relu.op.into = in_blocks(falling_leaky_relu.op, _leaky_into)
+_leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
+
+
+@function(ns=F)
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """input where over 0, else negative_slope * input; written into `input` if `inplace`.  (*) -> (*)"""
+    if inplace:
+        return leaky_relu_(input, negative_slope)
+    return (leaky_relu_op if negative_slope >= 0 else falling_leaky_relu)(input, negative_slope)
+
+
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+    """In-place version of :func:`leaky_relu`."""
+    return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
+
+
+publish_inplace("leaky_relu_", leaky_relu_, F)
+
+
+@op(ns=None, name="prelu_kernel")
+def prelu_op(be: Any, input: Array, weight: Array) -> Array:
+    """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
+    if not np.isfinite(weight).all():
+        return np.where(input > 0, input, input * weight)
+    out = np.minimum(input, 0, out=np.empty_like(input))
+    out *= weight
+    out += np.maximum(input, 0)
+    return out
+
+
+def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:
+    g, x, w = up(g, input, weight)
+    of_weight = np.minimum(x, 0) * g if needs[1] else None
+    return (slope_by_sign(x > 0, w, g.dtype) * g if needs[0] else None), of_weight
+
+
+@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
+def _(g: Any, input: Any, weight: Any, needs: Any) -> Any:
+    below = gated(g, outside(input, 0.0, math.inf))
+    above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
+    return (above + below * weight if needs[0] else None), below * input
+
+
+@function(ns="", method=True)
+def prelu(input: Any, weight: Any) -> Any:
+    """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {type(weight).__name__}")
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    count = weight.numel()
+    if count != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if input.ndim == 0:
+            raise RuntimeError("prelu: Not allow zero-dim input tensor.")
+        if channels != count:
+            raise RuntimeError("prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
+                               f"= {count} and channel size = {channels}.")  # fmt: skip
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if weight.ndim == 1:
+        weight = weight.reshape((1,) * min(input.ndim, 1) + (count,) + (1,) * (input.ndim - 2)
+                                if input.ndim > 1 else (count,) * input.ndim)  # fmt: skip
+    return prelu_op(input, weight)
+
+
+NAMESPACES.setdefault(F, {})["prelu"] = prelu
+
+
+@op(ns=None, grads={"input": lambda g, noise: g * noise})
+def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:
+    """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
+    return input * noise
+
+
+rrelu_with_noise.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
+_rrelu_ = inplace_of(rrelu_with_noise.op)
+
+
+def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
+    """1 where `x` is over 0, else uniform in [lower, upper)."""
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    noise: Any = (generator or default_generator).numpy.random(x.shape, dtype=wide)
+    noise *= upper - lower
+    noise += lower
+    noise[x > 0] = 1
+    return noise.astype(x.dtype, copy=False)
+
+
+@function(ns="")
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+          inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
+    """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
+        raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    if randomness.innermost() is not None:
+        rng, kind = source(generator), input._array.dtype
+        drawn = randomness.fresh(lambda s: (rng.random(s) * (upper - lower) + lower).astype(kind), input._array.shape)
+        noise = NAMESPACES[""]["where"](input.detach() > 0, 1.0, drawn)
+    else:
+        noise = wrap(_slopes(input._array, lower, upper, generator))
+    return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
+
+
+def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+           generator: Any = None) -> Any:  # fmt: skip
+    """In-place version of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True, generator)
+
+
+NAMESPACES[F]["rrelu"] = rrelu
+publish_inplace("rrelu_", rrelu_, "", F)
+
+
+# Limits ------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="hardtanh",
+    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))})  # fmt: skip
+def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:
+    """input limited to [min_val, max_val].  (*) -> (*)"""
+    require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
+    return np.clip(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
+
+
+hardtanh_op.op.into = lambda be, x, low, high: np.clip(
+    x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x
+)
+_hardtanh_ = inplace_of(hardtanh_op.op)
+
+
+@function(ns=F)
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """input limited to [min_val, max_val].  (*) -> (*).  Raises ValueError unless min_val <= max_val."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and "
+                         f"max_val={max_val}")  # fmt: skip
+    return (_hardtanh_ if inplace else hardtanh_op)(input, min_val, max_val)
+
+
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """In-place version of :func:`hardtanh`."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+publish_inplace("hardtanh_", hardtanh_, F)
+
+
+@function(ns=F)
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """min(max(input, 0), 6).  (*) -> (*)"""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
+             grads={"input": lambda g, out: gated(g, strictly(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
+def hardsigmoid_op(be: Any, input: Array) -> Array:
+    """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "hardsigmoid", input)
+    return _hardsigmoid(input, np.empty_like(input))
+
+
+def _hardsigmoid(x: Any, out: Any) -> Any:
+    np.add(x, 3, out=out)
+    np.clip(out, 0, 6, out=out)
+    return np.divide(out, 6, out=out)
+
+
+hardsigmoid_op.op.into = lambda be, x: _hardsigmoid(x, x)
+_hardsigmoid_ = inplace_of(hardsigmoid_op.op)
+
+
+@function(ns=F)
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+    """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
+
+
+@elementwise(ns=None, name="hardswish", inplace=False, promote=None)
+def hardswish_op(be: Any, input: Array) -> Array:
+    """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    require(input.dtype.kind == "f", "hardswish", input)
+    return mapped(lambda x: _hardsigmoid(x, np.empty_like(x)) * x, input)
+
+
+hardswish_op.op.into = in_blocks(hardswish_op.op, lambda x: np.multiply(_hardsigmoid(x, np.empty_like(x)), x, out=x))
+
+
+def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:
+    return mapped(_hardswish_slope, *up(g, input))
+
+
+def _hardswish_slope(g: Any, x: Any) -> Any:
+    out = np.fmax(np.fmin(x, 3), -3)
+    out *= 1 / 3
+    out += 0.5
+    below = x < 3
+    out *= below & (x > -3)
+    out += ~below
+    return np.multiply(out, g, out=out)
+
+
+@hardswish_op.grad("input", raw=_hardswish_raw)
+def _(g: Any, input: Any) -> Any:
+    return gated(g * (input / 3 + 0.5), strictly(input, -3.0, 3.0)) + gated(g, not_under(input, 3.0))
+
+
+_hardswish_ = inplace_of(hardswish_op.op)
+
+
+@function(ns=F)
+def hardswish(input: Any, inplace: bool = False) -> Any:
+    """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
+    return _hardswish_(input) if inplace else hardswish_op(input)
+
+
+@op(ns=None, name="threshold",
+    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))})  # fmt: skip
+def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:
+    """input where over `threshold`, else `value`.  (*) -> (*)"""
+    require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
+    out = input.copy()
+    np.copyto(out, fitted("threshold", value, input.dtype), where=input <= fitted("threshold", threshold, input.dtype))
+    return out
+
+
+def _threshold_into(be: Any, x: Any, threshold: float, value: float) -> None:
+    np.copyto(x, fitted("threshold_", value, x.dtype), where=x <= fitted("threshold_", threshold, x.dtype))
+
+
+threshold_op.op.into = _threshold_into
+_threshold_ = inplace_of(threshold_op.op)
+
+
+@function(ns=F)
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+    """input where over `threshold`, else `value`.  (*) -> (*)"""
+    return (_threshold_ if inplace else threshold_op)(input, threshold, value)
+
+
+NAMESPACES[""]["threshold"] = threshold_op
+known_as(threshold_op, "threshold")
+publish_inplace("threshold_", _threshold_, "", F)
+
+
+@op(ns="", name="hardshrink", half=None)
+def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
+    """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
+    require(is_float(input.dtype), "hardshrink", input)
+    limit = fitted("hardshrink", lambd, input.dtype)
+    inside = np.asarray(input >= -limit)
+    inside &= input <= limit
+    return np.where(inside, input.dtype.type(0), input)
+
+
+hardshrink.grad("input")(lambda g, out, lambd: g if lambd < 0 else gated(g, outside(out, 0.0, 0.0)))
+NAMESPACES[F]["hardshrink"] = hardshrink
+
+
+@op(ns=None, name="softshrink", grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
+def softshrink_op(be: Any, input: Array, lambd: float) -> Array:
+    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
+    out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
+    return np.subtract(input, out, out=out)
+
+
+@function(ns=F, out=True)
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
+    dtype = raw(input).dtype
+    require(is_float(dtype), "softshrink", raw(input))
+    if not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    most = finfo(of(dtype)).max
+    if lambd > most:
+        raise RuntimeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {of(dtype).name}, but found to "
+                           f"be {lambd}.")  # fmt: skip
+    return softshrink_op(input, lambd)

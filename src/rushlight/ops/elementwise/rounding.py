@@ -1,0 +1,281 @@
+"""Magnitude, sign and rounding: abs, sign, sgn, floor, ceil, round, trunc, frac, copysign, nextafter, frexp, ldexp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import refuse_complex32
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
+from rushlight.dispatch.results import named
+from rushlight.dtypes import is_complex
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.convert import to_dtype
+from rushlight.ops.elementwise.power import pow_op
+from rushlight.ops.elementwise.shared import keep, nothing, raw, require_tensors, tensor_first, times
+from rushlight.tensor import Tensor
+
+# Magnitude and sign ----------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens")
+def abs(be: Any, input: Array) -> Array:
+    """Absolute value; of complex tensors, real.  input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.abs(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return np.absolute(input)
+
+
+abs.grad("input", raw=lambda be, g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
+
+
+def _sign(x: Any) -> Any:
+    """The sign of real numbers (0 for NaN), x / |x| of complex ones, 0 for 0; bools as they are."""
+    if x.dtype.kind == "W":
+        return _sign(x.astype(np.complex64))
+    if x.dtype.kind == "c":
+        size = np.asarray(np.absolute(x))
+        out = np.asarray(np.true_divide(x, size, where=size != 0, out=np.zeros(size.shape, x.dtype)))
+        return out
+    if x.dtype.kind in "iu":
+        return np.sign(x)
+    if x.dtype.kind == "b":
+        return x.copy()
+    out = np.asarray(np.greater(x, 0)).astype(x.dtype)
+    return np.subtract(out, np.less(x, 0), out=out)
+
+
+def _abs_inplace(input: Any) -> Any:
+    if isinstance(input, Tensor) and is_complex(input._array.dtype):
+        raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real")
+    return call.apply_inplace(abs.op, (input,), ())
+
+
+publish_inplace(_abs_inplace, "abs", "", ("absolute",))
+abs.op.into = lambda be, x: np.absolute(x, out=x)
+
+
+@elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
+def sign(be: Any, input: Array) -> Array:
+    """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
+    return _sign(input)
+
+
+@elementwise(promote="arith", half="float32", complex_half="widens")
+def sgn(be: Any, input: Array) -> Array:
+    """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
+    return _sign(input)
+
+
+@sgn.grad("input")
+def _(g: Any, input: Any, out: Any) -> Any:
+    kind = raw(input).dtype.kind
+    if kind == "W":
+        refuse_complex32("sgn_backward")
+    if kind != "c":
+        return nothing(g)
+    along = (g * conj(out)).real
+    return keep((g - out * along) / abs(input), input != 0)
+
+
+@elementwise(promote="arith", half=None, refuse="c")
+def signbit(be: Any, input: Array) -> Array:
+    """Whether the sign bit is set: True for -0.0 too.  input: (*) -> (*) bool"""
+    return np.signbit(input) if input.dtype.kind in "fV" else np.less(input, 0)
+
+
+# Rounding --------------------------------------------------------------------------------------------
+
+
+def _rounded(ufunc: str) -> Any:
+    fn = getattr(np, ufunc)
+
+    def forward(be: Any, x: Any) -> Any:
+        return x.copy() if x.dtype.kind in "iu" else fn(x)
+
+    return forward
+
+
+def _into(ufunc: Any) -> Any:
+    def into(be: Any, x: Any) -> None:
+        if x.dtype.kind not in "iu":
+            ufunc(x, out=x)
+
+    return into
+
+
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+def floor(be: Any, input: Array) -> Array:
+    """The largest whole number not above each element.  input: (*) -> (*)"""
+    return _floor(be, input)
+
+
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+def ceil(be: Any, input: Array) -> Array:
+    """The smallest whole number not below each element.  input: (*) -> (*)"""
+    return _ceil(be, input)
+
+
+@elementwise(promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)})
+def trunc(be: Any, input: Array) -> Array:
+    """The whole part: rounded toward zero.  input: (*) -> (*)"""
+    return _trunc(be, input)
+
+
+_floor, _ceil, _trunc = _rounded("floor"), _rounded("ceil"), _rounded("trunc")
+floor.op.into, ceil.op.into, trunc.op.into = _into(np.floor), _into(np.ceil), _into(np.trunc)
+
+
+@elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
+def frac(be: Any, input: Array) -> Array:
+    """input - trunc(input).  input: (*) -> (*)"""
+    whole = np.asarray(np.trunc(input))
+    return np.subtract(input, whole, out=whole)
+
+
+@elementwise(promote="arith", refuse="bc", ns=None, name="round", inplace=False, grads={"input": lambda g: nothing(g)})
+def round_op(be: Any, input: Array, decimals: int) -> Array:
+    """`input` rounded to `decimals` places, halves to even.  (*) -> (*)"""
+    if input.dtype.kind in "iu":
+        if decimals:
+            raise NotImplementedError("round(): decimals are supported for floating-point tensors alone, got "
+                                      f"{input.dtype} and decimals={decimals}")  # fmt: skip
+        return input.copy()
+    if not decimals:
+        return np.rint(input)
+    scale = input.dtype.type(10.0 ** np.abs(decimals))
+    out = np.asarray(input * scale if decimals > 0 else input / scale)
+    np.rint(out, out=out)
+    return np.divide(out, scale, out=out) if decimals > 0 else np.multiply(out, scale, out=out)
+
+
+@function(name="round", method=True, out=True)
+def round_(input: Any, *, decimals: int = 0) -> Any:
+    """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.7]))
+    tensor([0., 2., 3.])
+    """
+    return round_op(input, decimals)
+
+
+def _round_inplace(input: Any, *, decimals: int = 0) -> Any:
+    return call.apply_inplace(round_op.op, (input,), (decimals,))
+
+
+publish_inplace(_round_inplace, "round", "", ())
+
+
+# Parts of floating-point numbers ---------------------------------------------------------------------
+
+
+@elementwise(promote="float", half=None, refuse="c")
+def copysign(be: Any, input: Array, other: Array) -> Array:
+    """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
+    return np.copysign(input, other)
+
+
+@copysign.grad("input")
+def _(g: Any, input: Any, out: Any) -> Any:
+    return keep(g * (out / input), input != 0)
+
+
+copysign.grad("other")(lambda g: nothing(g))
+copysign.op.check = tensor_first
+
+
+def _not_derived(name: str) -> Any:
+    def formula(g: Any) -> Any:
+        raise RuntimeError(f"the derivative for {name} is not implemented: detach() its arguments where they are "
+                           "constants")  # fmt: skip
+
+    return formula
+
+
+@elementwise(promote="arith", half=None, refuse="bic", strict=True,
+             grads={"input": lambda g, input, other: keep(g, input != other),
+                    "other": lambda g: nothing(g)})  # fmt: skip
+def nextafter(be: Any, input: Array, other: Array) -> Array:
+    """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
+    return np.nextafter(input, other)
+
+
+def _same_kind(operands: Any) -> None:
+    a, b = operands
+    kinds = {x.dtype for x in (a, b) if isinstance(x, (np.ndarray, np.generic))}
+    if len(kinds) > 1:
+        raise RuntimeError(f"heaviside is not yet implemented for tensors with different dtypes, got {a.dtype} and "
+                           f"{b.dtype}: convert one of them")  # fmt: skip
+
+
+@elementwise(promote="arith", half=None, refuse="c", refusal=RuntimeError, strict=True,
+             grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
+def heaviside(be: Any, input: Array, values: Array) -> Array:
+    """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
+    return np.where(input == 0, values, (input > 0).astype(input.dtype))
+
+
+heaviside.op.check = _same_kind
+
+
+FREXP = named("frexp", "mantissa", "exponent")
+
+
+@op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
+    refuse="bic", refusal=RuntimeError)  # fmt: skip
+def frexp_op(be: Any, input: Array) -> Array:
+    """Mantissa and exponent.  (*) -> (*), (*) int32"""
+    mantissa, exponent = np.frexp(input)
+    return mantissa, exponent
+
+
+frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
+
+
+@function(method=True, out=True)
+def frexp(input: Any) -> Any:
+    """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
+    return FREXP(*frexp_op(input))
+
+
+@elementwise(promote=None, ns=None, name="ldexp", inplace=False, masks=("other",))
+def ldexp_op(be: Any, input: Array, other: Array) -> Array:
+    """input * 2^other of floating-point or complex numbers and integers, without forming the power.  (*), (*) -> (*)"""
+    power = np.clip(other, -10000, 10000).astype(np.int32)
+    if input.dtype.kind != "c":
+        return np.ldexp(input, power)
+    out = np.empty(np.broadcast_shapes(input.shape, power.shape), input.dtype)
+    out.real, out.imag = np.ldexp(input.real, power), np.ldexp(input.imag, power)
+    return out
+
+
+ldexp_op.grad("input")(lambda g, other: ldexp_op(g, other))
+
+
+@function(method=True, out=True)
+def ldexp(input: Any, other: Any) -> Any:
+    """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
+    require_tensors("ldexp", input=input, other=other)
+    if raw(other).dtype.kind not in "biu":
+        return input * pow_op(2.0, other)
+    exact = raw(input).dtype.kind not in "biu"
+    return ldexp_op(input if exact else to_dtype(input, dtypes.get_default_dtype()), other)
+
+
+def ldexp_(input: Any, other: Any) -> Any:
+    """input *= 2^other."""
+    require_tensors("ldexp_", input=input, other=other)
+    if raw(other).dtype.kind in "biu" and raw(input).dtype.kind not in "biu":
+        return call.apply_inplace(ldexp_op.op, (input, other), ())
+    return input.mul_(pow_op(2.0, other))
+
+
+publish_inplace(ldexp_, "ldexp", "", ())

@@ -1,0 +1,151 @@
+"""What gradient formulas of elementwise operators share, and in-place work in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import compute
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import op
+from rushlight.state import modes
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+BLOCK = 1 << 16
+
+
+def times(g: Any, t: Any) -> Any:
+    """g * t, where `t` is a temporary of the formula's own: as an array, its memory is used again."""
+    if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
+        return np.multiply(g, t, out=t)
+    return g * t
+
+
+def over(g: Any, t: Any) -> Any:
+    """g / t, where `t` is a temporary of the formula's own."""
+    if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
+        return np.divide(g, t, out=t)
+    return g / t
+
+
+@op(
+    ns=None, half=None, linear=True, complex_half="moves"
+)  # without a formula: zeros depend on nothing, and have no graph
+def nothing(be: Any, input: Array) -> Array:
+    """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
+    return np.zeros(input.shape, input.dtype)
+
+
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    masks=("mask",),
+    grads={"grad": lambda g, mask: keep(g, mask)},
+    complex_half="moves",
+)
+def keep(be: Any, grad: Array, mask: Array) -> Array:
+    """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""
+    if grad.dtype.kind == "f" and grad.itemsize > 2:
+        return be.relu_backward(grad, mask)
+    return np.where(mask, grad, np.zeros((), grad.dtype))
+
+
+def recording() -> bool:
+    """Whether what a forward keeps beside its result may be asked for."""
+    return modes.grad or bool(modes.levels)
+
+
+def number(x: Any) -> Any:
+    """A Python number of a number or of a tensor with one element."""
+    if isinstance(x, Tensor):
+        array = x._array
+        x = array.astype(np.float32).item() if array.dtype.kind == "V" else array.item()
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def raw(x: Any) -> Any:
+    """The array of a tensor; anything else itself."""
+    return x._array if isinstance(x, Tensor) else x
+
+
+def plain(x: Any) -> Any:
+    """The array of a tensor, to compute masks of; a tensor whose values a level hides remains a tensor."""
+    array = raw(x)
+    return x if getattr(array, "interpreted", False) else array
+
+
+def maybe_any(mask: Any) -> bool:
+    """Whether any element of a mask may be true; so it is where a level hides values."""
+    array = raw(mask)
+    return bool(getattr(array, "interpreted", False) or array.any())
+
+
+def result_type_of(*operands: Any) -> Any:
+    """The dtype in which tensors, arrays and numbers meet."""
+    return dtypes.result_dtype([raw(x) for x in operands])
+
+
+def dtype_of(x: Any) -> Any:
+    """The NumPy dtype of a tensor or array."""
+    return raw(x).dtype
+
+
+def require_tensors(name: str, **operands: Any) -> None:
+    """Raise TypeError for the first of the named operands that is not a tensor (or an array, in formulas)."""
+    for i, (argument, x) in enumerate(operands.items()):
+        if not isinstance(x, (Tensor, ndarray, np.generic)):
+            got = type(x).__name__
+            raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {got}")
+
+
+def floating_into(of: Any, fn: Any) -> Any:
+    """An `into` for operator `of` on one tensor: `fn(be, x)` changes floating-point and complex `x` in place."""
+
+    def into(be: Any, x: Any, *statics: Any) -> Any:
+        if x.dtype.kind in "fc":
+            fn(be, x, *statics)
+        else:
+            outs, _ = compute(of, [x], statics)
+            call.write(of.name, x, outs[0])
+
+    return into
+
+
+def tensor_first(operands: Any) -> None:
+    """Raise TypeError if the first of an operator's operands is a number."""
+    if not isinstance(operands[0], (ndarray, np.generic)):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
+
+
+def apart(a: Any, b: Any) -> bool:
+    """Whether two equally shaped contiguous arrays are the same memory or share none."""
+    return not np.may_share_memory(a, b) or a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
+def in_blocks(of: Any, fn: Any) -> Any:
+    """An `into` for operator `of`: `fn(x, *arrays, *numbers)` changes x in place, with temporaries of its size.
+
+    Large arrays are worked on in blocks, so that the temporaries stay in cache and cost no memory.
+    """
+    count = len(of.tensors)
+
+    def into(be: Any, x: Any, *rest: Any) -> Any:
+        arrays = [x, *(o for o in rest if isinstance(o, ndarray))]
+        numbers = rest[len(arrays) - 1 :]
+        alike = all(o.dtype == x.dtype and o.shape == x.shape for o in arrays)
+        if not alike or x.dtype.kind != "f" or not all(isinstance(n, (int, float)) for n in numbers):
+            outs, _ = compute(of, [x, *rest[: count - 1]], rest[count - 1 :])
+            call.write(of.name, x, outs[0])
+        elif x.size <= BLOCK or not all(a.flags.c_contiguous and apart(a, x) for a in arrays):
+            fn(*arrays, *numbers)
+        else:
+            flat = [a.reshape(-1) for a in arrays]
+            for start in range(0, x.size, BLOCK):
+                fn(*(a[start : start + BLOCK] for a in flat), *numbers)
+
+    return into

@@ -1,0 +1,199 @@
+"""Functions of two variables: atan2, logaddexp, xlogy, lerp, gcd, lcm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, publish_inplace
+from rushlight.ops.elementwise.arith import by, conj
+from rushlight.ops.elementwise.complex_log import complex_logaddexp
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.power import log_of
+from rushlight.ops.elementwise.shared import in_blocks, keep, number, raw, require_tensors
+from rushlight.ops.elementwise.unary import exp, exp2, log, log1p
+from rushlight.tensor import Tensor
+
+# atan2 -----------------------------------------------------------------------------------------------
+
+
+@elementwise(promote="float", half="float32", aliases=("arctan2",), refuse="c", strict=True)
+def atan2(be: Any, input: Array, other: Array) -> Array:
+    """The angle of the point (other, input) in (-pi, pi], broadcast.  (*), (*) -> (*)"""
+    return np.arctan2(input, other)
+
+
+def _slope(g: Any, leg: Any, other: Any, sign: int) -> Any:
+    """The gradient by one of two legs, `other` being the one beside it."""
+    leg, other = (x if raw(x).dtype.kind not in "biu" else cast(x, raw(g).dtype) for x in (leg, other))
+    square = leg * leg + other * other
+    return keep(g * ((other * sign) / square), square != 0)
+
+
+atan2.grad("input")(lambda g, input, other: _slope(g, input, other, 1))
+atan2.grad("other")(lambda g, input, other: _slope(g, other, input, -1))
+
+
+# Logarithms of sums ----------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", half="float32", refuse="bi", strict=True, inplace=False)
+def logaddexp(be: Any, input: Array, other: Array) -> Array:
+    """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
+    if input.dtype.kind != "c":
+        return np.logaddexp(input, other)
+    return complex_logaddexp(input, other)
+
+
+logaddexp.grad("input")(lambda g, input, other: g / conj(exp(other - input) + 1))
+logaddexp.grad("other")(lambda g, input, other: g / conj(exp(input - other) + 1))
+
+
+@elementwise(promote="arith", half="float32", refuse="bic", strict=True, inplace=False)
+def logaddexp2(be: Any, input: Array, other: Array) -> Array:
+    """log2(2^input + 2^other), broadcast, without overflow.  (*), (*) -> (*)"""
+    return np.logaddexp2(input, other)
+
+
+logaddexp2.grad("input")(lambda g, input, other: g / (exp2(other - input) + 1))
+logaddexp2.grad("other")(lambda g, input, other: g / (exp2(input - other) + 1))
+
+
+def _product_with_log(x: Any, logarithm: Any, y: Any) -> Any:
+    """x * logarithm, 0 where x is 0 and y a number."""
+    out = np.asarray(np.multiply(x, logarithm))
+    np.copyto(out, out.dtype.type(0), where=np.equal(x, 0) & ~np.isnan(y))
+    return out
+
+
+def _array(x: Any, like: Any) -> Any:
+    """A number as an array in the dtype of another operand; an array itself."""
+    return x if isinstance(x, np.ndarray) else np.asarray(x, like.dtype)
+
+
+def _some_tensor(name: str) -> Any:
+    def check(operands: Any) -> None:
+        if not any(isinstance(x, (np.ndarray, np.generic)) for x in operands):
+            raise TypeError(f"{name}(): one of 'input' and 'other' must be Tensor, got two numbers")
+
+    return check
+
+
+@elementwise(promote="float", half="float32", refuse="c")
+def xlogy(be: Any, input: Array, other: Array) -> Array:
+    """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
+    return _product_with_log(input, np.log(_array(other, input)), other)
+
+
+@xlogy.grad("input")
+def _(g: Any, input: Any, other: Any) -> Any:
+    logarithm = log_of(other) if isinstance(other, (int, float)) else log(other)
+    return keep(g * logarithm, ~((input == 0) & (other <= 0)))
+
+
+xlogy.grad("other")(lambda g, input, other: g * (input / other))
+
+
+@elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
+def xlog1py(be: Any, input: Array, other: Array) -> Array:
+    """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
+    return _product_with_log(input, np.log1p(_array(other, input)), other)
+
+
+@xlog1py.grad("input")
+def _(g: Any, input: Any, other: Any) -> Any:
+    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(other)
+    return keep(g * logarithm, ~((input == 0) & (other <= -1)))
+
+
+xlog1py.grad("other")(lambda g, input, other: g * (input / (other + 1)))
+xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py")
+
+
+# lerp ------------------------------------------------------------------------------------------------
+
+
+def _between(x: Any, end: Any, weight: Any) -> Any:
+    """x + weight * (end - x), exact at both ends.  All arrays, or `weight` a number."""
+    step: Any = np.asarray(end - x)
+    near: Any = np.abs(weight) < 0.5
+    if not isinstance(near, np.ndarray) or near.ndim == 0:
+        if near:
+            return np.add(x, np.multiply(step, weight))
+        return np.subtract(end, np.multiply(step, 1 - weight))
+    return np.where(near, x + step * weight, end - step * (1 - weight))
+
+
+@elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
+             grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
+                    "weight": lambda g, input, end: g * conj(end - input)})  # fmt: skip
+def lerp_op(be: Any, input: Array, end: Array, weight: Array) -> Array:
+    """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
+    return _between(input, end, weight)
+
+
+def _lerp_into(x: Any, end: Any, weight: Any) -> None:
+    step = end - x
+    if isinstance(weight, np.ndarray):
+        x[...] = _between(x, end, weight)
+    elif abs(weight) < 0.5:
+        step *= weight
+        x += step
+    else:
+        step *= 1 - weight
+        np.subtract(end, step, out=x)
+
+
+lerp_op.op.exact = True
+lerp_op.op.into = in_blocks(lerp_op.op, _lerp_into)
+
+
+def _weight(input: Any, end: Any, weight: Any) -> Any:
+    """The weight.  Raises RuntimeError unless all tensors are of one dtype and the weight of its kind."""
+    require_tensors("lerp", input=input, end=end)
+    have = raw(input).dtype
+    for name, x in (("end", end), ("weight", weight)):
+        if isinstance(x, (Tensor, np.ndarray)) and raw(x).dtype != have and raw(x).ndim + (name == "end"):
+            raise RuntimeError(f"lerp(): expected dtype {dtypes.of(have)} for `{name}` but got dtype "
+                               f"{dtypes.of(raw(x).dtype)}: convert one of them")  # fmt: skip
+    if isinstance(weight, complex) and have.kind != "c":
+        raise RuntimeError(f"lerp(): the weight {weight} is complex, the tensors are of {dtypes.of(have)}")
+    return weight if isinstance(weight, (Tensor, np.ndarray)) else number(weight)
+
+
+@function(method=True, out=True)
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
+    tensor([ 2.5000, 12.5000])
+    """
+    return lerp_op(input, end, _weight(input, end, weight))
+
+
+def lerp_(input: Any, end: Any, weight: Any) -> Any:
+    """Move `input` toward `end` in place."""
+    return call.apply_inplace(lerp_op.op, (input, end, _weight(input, end, weight)), ())
+
+
+publish_inplace(lerp_, "lerp", "", ())
+
+
+# Divisors --------------------------------------------------------------------------------------------
+
+
+@elementwise(promote="arith", half=None, refuse="bfc", strict=True)
+def gcd(be: Any, input: Array, other: Array) -> Array:
+    """The greatest common divisor, never negative, broadcast.  (*), (*) integer -> (*)"""
+    return np.gcd(input, other)
+
+
+@elementwise(promote="arith", half=None, refuse="bfc", strict=True)
+def lcm(be: Any, input: Array, other: Array) -> Array:
+    """The least common multiple, never negative, broadcast.  (*), (*) integer -> (*)"""
+    return np.abs(np.lcm(input, other))  # of the most negative ones it overflows

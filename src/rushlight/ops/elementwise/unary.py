@@ -1,0 +1,322 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, the logistic function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import functions as ops
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise
+from rushlight.kernels.reference import slopes
+from rushlight.ops.elementwise.arith import conj, own_conj
+from rushlight.ops.elementwise.complex_log import complex_log1p
+from rushlight.ops.elementwise.shared import floating_into, keep, over, times
+
+ndarray = np.ndarray
+LN2, LN10 = math.log(2.0), math.log(10.0)
+SMALL = 4096  # elements below which NumPy's own loops are as fast as the kernels
+
+
+def kernel(name: str) -> Any:
+    """A forward: NumPy's function for small or complex arrays, this project's kernel for large ones; takes `out`."""
+    plain = getattr(np, name)
+
+    def run(be: Any, x: Any, out: Any = None) -> Any:
+        if x.size < SMALL or x.dtype.kind == "c":
+            return plain(x, out=out)
+        return getattr(be, name)(x, out=out)
+
+    return run
+
+
+def inplace_kernel(of: Any, fn: Any) -> Any:
+    """An `into` of operator `of` from a forward that takes `out`."""
+    return floating_into(of, lambda be, x: fn(be, x, out=x))
+
+
+# Exponentials ----------------------------------------------------------------------------------------
+
+_exp = kernel("exp")
+
+
+@elementwise(half=None)
+def exp(be: Any, input: Array) -> Array:
+    """e to the power of each element.  input: (*) -> (*); keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
+    return _exp(be, input)
+
+
+exp.grad("input")(lambda g, out: g * conj(out))
+exp.op.into = inplace_kernel(exp.op, _exp)
+
+
+@elementwise(half=None)
+def exp2(be: Any, input: Array) -> Array:
+    """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
+    return be.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    """A complex array times a real number, part by part: infinities meet no zeros."""
+    out = np.empty_like(x)
+    np.multiply(x.real, factor, out=out.real)
+    np.multiply(x.imag, factor, out=out.imag)
+    return out
+
+
+exp2.grad("input")(lambda g, out: times(g, own_conj(out * LN2)))
+
+
+@elementwise(ufunc="expm1", grads={"input": lambda g, out: times(g, own_conj(out + 1))})
+def expm1(input: Array) -> Array:
+    """e^input - 1, exact near 0.  input: (*) -> (*); keeps its result for the backward."""
+
+
+# Logarithms ------------------------------------------------------------------------------------------
+
+_log = kernel("log")
+
+
+@elementwise(half=None, grads={"input": lambda g, input: g / conj(input)})
+def log(be: Any, input: Array) -> Array:
+    """Natural logarithm.  input: (*) -> (*); -inf at 0, NaN below.
+
+    >>> import rushlight as torch
+    >>> torch.log(torch.tensor([1.0, 10.0]))
+    tensor([0.0000, 2.3026])
+    """
+    return _log(be, input)
+
+
+log.op.into = inplace_kernel(log.op, _log)
+
+
+@elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))})
+def log2(input: Array) -> Array:
+    """Logarithm to base 2.  input: (*) -> (*); -inf at 0, NaN below."""
+
+
+@elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(input * LN10))})
+def log10(input: Array) -> Array:
+    """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
+
+
+@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))})
+def log1p(be: Any, input: Array) -> Array:
+    """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
+    return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
+
+
+# Trigonometric functions and their inverses ----------------------------------------------------------
+
+
+@elementwise(ufunc="sin", grads={"input": lambda g, input: times(g, own_conj(cos(input)))})
+def sin(input: Array) -> Array:
+    """Sine.  input: (*) in radians -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.sin(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8415])
+    """
+
+
+@elementwise(ufunc="cos", grads={"input": lambda g, input: times(g, own_conj(-sin(input)))})
+def cos(input: Array) -> Array:
+    """Cosine.  input: (*) in radians -> (*)"""
+
+
+@elementwise(ufunc="tan", grads={"input": lambda g, out: times(g, own_conj(out * out + 1))})
+def tan(input: Array) -> Array:
+    """Tangent.  input: (*) in radians -> (*); keeps its result for the backward."""
+
+
+def _one_minus_square(x: Any) -> Any:
+    return 1 - x * x
+
+
+@elementwise(ufunc="arcsin", aliases=("arcsin",),
+             grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
+def asin(input: Array) -> Array:
+    """Inverse sine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
+
+
+@elementwise(ufunc="arccos", aliases=("arccos",),
+             grads={"input": lambda g, input: times(g, own_conj(-ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
+def acos(input: Array) -> Array:
+    """Inverse cosine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
+
+
+@elementwise(ufunc="arctan", aliases=("arctan",),
+             grads={"input": lambda g, input: over(g, own_conj(input * input + 1))})  # fmt: skip
+def atan(input: Array) -> Array:
+    """Inverse tangent in radians.  input: (*) -> (*)"""
+
+
+# Hyperbolic functions and their inverses -------------------------------------------------------------
+
+
+@elementwise(ufunc="sinh", grads={"input": lambda g, input: times(g, own_conj(cosh(input)))})
+def sinh(input: Array) -> Array:
+    """Hyperbolic sine.  input: (*) -> (*)"""
+
+
+@elementwise(ufunc="cosh", grads={"input": lambda g, input: times(g, own_conj(sinh(input)))})
+def cosh(input: Array) -> Array:
+    """Hyperbolic cosine.  input: (*) -> (*)"""
+
+
+_tanh = kernel("tanh")
+
+
+@elementwise(half=None)
+def tanh(be: Any, input: Array) -> Array:
+    """Hyperbolic tangent.  input: (*) -> (*); keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.tanh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
+    return _tanh(be, input)
+
+
+def _tanh_raw(be: Any, g: Any, out: Any) -> Any:
+    if out.size < SMALL or out.dtype.kind == "c":
+        return times(g, own_conj(1 - out * out))
+    return be.tanh_backward(g, out)
+
+
+tanh.grad("input", raw=_tanh_raw)(lambda g, out: g * conj(1 - out * out))
+tanh.op.into = inplace_kernel(tanh.op, _tanh)
+
+
+@elementwise(ufunc="arcsinh", aliases=("arcsinh",),
+             grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(input * input + 1)))})  # fmt: skip
+def asinh(input: Array) -> Array:
+    """Inverse hyperbolic sine.  input: (*) -> (*)"""
+
+
+def _root_of_square_less_one(x: Any) -> Any:
+    return ops.sqrt(x - 1) * ops.sqrt(x + 1)
+
+
+@elementwise(ufunc="arccosh", aliases=("arccosh",),
+             grads={"input": lambda g, input: over(g, own_conj(_root_of_square_less_one(input)))})  # fmt: skip
+def acosh(input: Array) -> Array:
+    """Inverse hyperbolic cosine.  input: (*) -> (*), NaN below 1."""
+
+
+@elementwise(ufunc="arctanh", aliases=("arctanh",),
+             grads={"input": lambda g, input: over(g, own_conj(_one_minus_square(input)))})  # fmt: skip
+def atanh(input: Array) -> Array:
+    """Inverse hyperbolic tangent.  input: (*) -> (*), NaN outside [-1, 1]."""
+
+
+# The logistic function and its inverse ---------------------------------------------------------------
+
+
+def _sigmoid(be: Any, x: Any, out: Any = None) -> Any:
+    if x.size >= SMALL and x.dtype.kind != "c":
+        return be.sigmoid(x, out=out)
+    if x.dtype.itemsize == 2:
+        t = np.exp(-x.astype(np.float32))
+        t += 1
+        result = np.true_divide(1, t).astype(x.dtype)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+    # not into strided memory: there NumPy 2.4's negative writes wrong elements (see call.fits_into)
+    t = np.negative(x, out=out) if out is None or out.flags.forc else np.multiply(x, -1, out=out)
+    if t.__class__ is not ndarray:
+        return 1 / (1 + np.exp(t))
+    np.exp(t, out=t)
+    t += 1
+    return np.true_divide(1, t, out=t)
+
+
+@elementwise(half=None)
+def sigmoid(be: Any, input: Array) -> Array:
+    """1 / (1 + e^-input).  input: (*) -> (*); keeps its result for the backward.
+
+    >>> import rushlight as torch
+    >>> torch.sigmoid(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
+    return _sigmoid(be, input)
+
+
+def _sigmoid_raw(be: Any, g: Any, out: Any) -> Any:
+    if out.size < SMALL or out.dtype.kind == "c":
+        slope = 1 - out
+        slope *= out
+        return times(g, own_conj(slope))
+    return be.sigmoid_backward(g, out)
+
+
+sigmoid.grad("input", raw=_sigmoid_raw)(lambda g, out: g * conj((1 - out) * out))
+sigmoid.op.into = inplace_kernel(sigmoid.op, _sigmoid)
+
+
+@elementwise(refuse="c")
+def logit(be: Any, input: Array, eps: float | None = None) -> Array:
+    """log(input / (1 - input)).  input: (*) -> (*), NaN outside [0, 1]
+
+    eps: if given, `input` is clamped to [eps, 1 - eps] first.
+    """
+    x = input
+    if eps is not None:  # the lower bound comes first where they cross
+        low, high = input.dtype.type(eps), input.dtype.type(1 - eps)
+        x = np.clip(input, low, high) if low <= high else np.where(input < low, low, np.minimum(input, high))
+    return np.log(np.true_divide(x, 1 - x))
+
+
+@logit.grad("input")
+def _(g: Any, input: Any, eps: Any) -> Any:
+    slope = g / (input * (1 - input))
+    if eps is None:
+        return ops.where((input >= 0) & (input <= 1), slope, math.nan)
+    return keep(slope, (input >= eps) & (input <= 1 - eps))
+
+
+# Angles, sinc ----------------------------------------------------------------------------------------
+
+
+@elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (math.pi / 180)})
+def deg2rad(be: Any, input: Array) -> Array:
+    """Degrees as radians.  input: (*) -> (*)"""
+    return input * (math.pi / 180)
+
+
+@elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (180 / math.pi)})
+def rad2deg(be: Any, input: Array) -> Array:
+    """Radians as degrees.  input: (*) -> (*)"""
+    return input * (180 / math.pi)
+
+
+@elementwise(aliases=())
+def sinc(be: Any, input: Array) -> Array:
+    """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
+    t = np.asarray(input * math.pi)
+    out = np.sin(t)
+    with np.errstate(invalid="ignore"):
+        out = np.asarray(np.true_divide(out, t))
+    out[t == 0] = 1
+    return out
+
+
+@sinc.grad("input")
+def _(g: Any, input: Any) -> Any:
+    return g * conj(sinc_slope(input, 1))
+
+
+@elementwise(ns=None, inplace=False, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
+def sinc_slope(be: Any, input: Array, n: int) -> Array:
+    """The n-th derivative of sinc.  input: (*) -> (*)"""
+    return slopes.sinc_slope(input, n)

@@ -1,0 +1,1 @@
+"""Operators that read and write at indices and where masks are true."""

@@ -1,0 +1,178 @@
+"""Tables of vectors: embedding, bags of embeddings, one-hot codes.  Only the indices are saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.engine import inplace
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.shape.reshape import unsqueeze_op
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def check_table(name: str, weight: Any, indices: Any) -> None:
+    """Raise TypeError or RuntimeError unless `weight` is a matrix and `indices` are integers of 32 or 64 bits."""
+    for argument, x in (("weight", weight), ("indices", indices)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+    if weight._array.ndim != 2:
+        raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
+    if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
+        raise RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
+                           f"types: Long, Int; but got {indices.dtype} instead")  # fmt: skip
+
+
+def rows_of(name: str, weight: Any, indices: Any) -> Any:
+    """`weight[indices]`.  Raises IndexError for indices out of range."""
+    try:
+        if indices.size and indices.min() < 0:
+            raise IndexError
+        return np.take(weight, indices, axis=0)
+    except IndexError:
+        bad = indices[(indices < 0) | (indices >= len(weight))].reshape(-1)
+        raise IndexError(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
+                         f"{len(weight)})") from None  # fmt: skip
+
+
+@op(ns=None, name="embedding", half=None, masks=("indices",))
+def embedding_op(be: Any, weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
+    """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)"""
+    return rows_of("embedding", weight, indices)
+
+
+@embedding_op.grad("weight")
+def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -> Any:
+    return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
+
+
+@op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",))
+def embedding_backward(be: Any, grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
+    """The rows of `grad` added up by index, not those of `padding_idx`.  (*, D), (*) -> (count, D)
+
+    by_freq: divide by how often the index occurs.
+    """
+    if by_freq:
+        grad = grad * _per_use(indices, count)[..., None].astype(grad.dtype)
+    return be.embedding_backward(grad, indices, count, padding_idx)
+
+
+def _per_use(indices: Any, count: int) -> Any:
+    return 1 / np.bincount(indices.reshape(-1), minlength=count)[indices]
+
+
+@embedding_backward.grad("grad")
+def _(g: Any, indices: Any, padding_idx: Any, by_freq: Any) -> Any:
+    rows = embedding_op(g, indices, -1, False)
+    if padding_idx < 0 and not by_freq:
+        return rows
+    array = indices._array if isinstance(indices, Tensor) else indices
+    factor = (array != padding_idx).astype(np.float64)
+    if by_freq:
+        factor *= _per_use(array, g.shape[0])
+    return rows * factor[..., None].astype((g._array if isinstance(g, Tensor) else g).dtype)
+
+
+def refuse_sparse(name: str, sparse: bool) -> None:
+    """Raise RuntimeError for sparse=True."""
+    if sparse:
+        raise RuntimeError(f"{name}(): sparse=True is not supported: gradients are dense here. Use sparse=False.")
+
+
+def torch_embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+                    sparse: bool = False) -> Any:  # fmt: skip
+    """The rows of `weight` (V, D) at `indices` (*): (*, D).  As torch.nn.functional.embedding, weight first."""
+    refuse_sparse("embedding", sparse)
+    check_table("embedding", weight, indices)
+    return embedding_op(weight, indices, padding_idx, bool(scale_grad_by_freq))
+
+
+NAMESPACES[""]["embedding"] = torch_embedding
+known_as(torch_embedding, "embedding")
+
+
+def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
+    """`padding_idx` counted from the front, -1 for None.  Raises AssertionError if it is out of range."""
+    if padding_idx is None:
+        return -1
+    if not -count <= padding_idx < count:
+        raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected "
+                             f"[{-count}, {count - 1}]")  # fmt: skip
+    return padding_idx % count
+
+
+@function(ns=F)
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
+    """The rows of `weight` at the indices `input`.  input: (*) int, weight: (V, D) -> (*, D)
+
+    padding_idx: a row that gets no gradient. max_norm: rows used are first scaled, in place, to a norm (of order
+    norm_type) of at most this. scale_grad_by_freq: divide a row's gradient by how often it was used.
+    Raises IndexError for indices out of range, and RuntimeError for sparse=True.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
+    tensor([[2.],
+            [1.]])
+    """
+    refuse_sparse("embedding", sparse)
+    check_table("embedding", weight, input)
+    padding = wrapped_padding("embedding", padding_idx, weight._array.shape[0])
+    if max_norm is not None:
+        embedding_renorm_(weight.detach() if isinstance(weight, Tensor) else weight, input, max_norm, norm_type)
+    return embedding_op(weight, input, padding, bool(scale_grad_by_freq))
+
+
+@function()
+def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
+    """Scale the rows of `weight` at `indices` to a norm of at most `max_norm`, in place.  (V, D), (*) -> (V, D)"""
+    check_table("embedding_renorm_", weight, indices)
+    inplace.check(weight, False)
+    rows = np.unique(indices._array)
+    values = rows_of("embedding_renorm_", weight._array, rows)
+    wide = values.astype(np.float32 if values.dtype.itemsize == 2 else values.dtype, copy=False)
+    norms = np.linalg.norm(wide, ord=norm_type, axis=1)
+    long = norms > max_norm
+    if long.any():
+        scale = max_norm / (norms[long] + 1e-7)
+        weight._array[rows[long]] = (wide[long] * scale[:, None]).astype(values.dtype)
+        inplace.written(weight, "embedding_renorm_")
+    return weight
+
+
+@function(ns=F)
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """1 at each index, 0 elsewhere.  (*) int64 -> (*, num_classes) int64, by default 1 + the largest index.
+
+    Raises RuntimeError for indices that are negative or not under `num_classes`.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"one_hot(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    index = tensor._array
+    if index.dtype != np.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}.")
+    if not index.size:
+        if num_classes <= 0:
+            raise RuntimeError("one_hot: Can not infer total number of classes from empty tensor: give num_classes.")
+        return wrap(np.zeros((*index.shape, num_classes), np.int64))
+    known = everything(index)
+    if known.min() < 0:
+        raise RuntimeError(f"one_hot: Class values must be non-negative, got {known.min()}.")
+    top = int((index if num_classes == -1 else known).max())
+    if num_classes == -1:
+        num_classes = top + 1
+    elif num_classes < 1:
+        raise RuntimeError(f"one_hot: num_classes should be positive, got {num_classes}.")
+    if top >= num_classes:
+        raise RuntimeError(f"one_hot: Class values must be smaller than num_classes: got {top} and {num_classes}.")
+    if index is not known:
+        return cast(unsqueeze_op(tensor, (*index.shape, 1)) == wrap(np.arange(num_classes)), index.dtype)
+    out = np.zeros((*index.shape, num_classes), np.int64)
+    np.put_along_axis(out, index[..., None], 1, -1)
+    return wrap(out)

@@ -1,0 +1,225 @@
+"""Sums, means and maxima of bags of embeddings, without the embeddings in memory between forward and backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.ops.index.embedding import (
+    check_table,
+    embedding_backward,
+    embedding_op,
+    embedding_renorm_,
+    refuse_sparse,
+    rows_of,
+    wrapped_padding,
+)
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+@op(ns=None, name="embedding_bag", masks=("indices", "bag"))
+def bag_op(be: Any, weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool) -> Array:
+    """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
+    rows = rows_of("embedding_bag", weight, indices)
+    if scale is not None:
+        rows *= scale[:, None]
+    return be.index_add_rows(np.zeros((bags, weight.shape[1]), weight.dtype), bag, rows)
+
+
+@bag_op.grad("weight")
+def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: Any) -> Any:
+    rows = embedding_op(g, bag, -1, False)
+    if scale is not None:
+        rows = rows * ops.unsqueeze(scale, -1) if isinstance(rows, Tensor) else rows * scale[:, None]
+    return embedding_backward(rows, indices, weight_shape[0], -1, by_freq)
+
+
+@bag_op.grad("scale")
+def _(g: Any, weight: Any, indices: Any, bag: Any) -> Any:
+    rows = embedding_op(g, bag, -1, False) * embedding_op(weight, indices, -1, False)
+    return ops.sum(rows, -1)
+
+
+@op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
+def bag_max_op(be: Any, weight: Array, indices: Array, bag: Array, bags: int) -> Any:
+    """Maxima over each bag, 0 for empty ones.  (V, D), (N,), (N,) ascending -> (bags, D)
+
+    Keeps which row each maximum is of, -1 in empty bags.
+    """
+    width = weight.shape[1]
+    out, chosen = np.zeros((bags, width), weight.dtype), np.full((bags, width), -1, np.int64)
+    limits = np.searchsorted(bag, np.arange(bags + 1))
+    for b in range(bags):
+        own = indices[limits[b] : limits[b + 1]]
+        if len(own):
+            rows = rows_of("embedding_bag", weight, own)
+            at = rows.argmax(0)
+            out[b], chosen[b] = rows[at, np.arange(width)], own[at]
+    return out, chosen
+
+
+bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, weight_shape[0]))
+
+
+@op(ns=None, masks=("chosen",))
+def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
+    """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
+    out = np.zeros((count, grad.shape[1]), grad.dtype)
+    i, j = np.nonzero(chosen >= 0)
+    np.add.at(out, (chosen[i, j], j), grad[i, j])
+    return out
+
+
+put_rows.grad("grad")(lambda g, chosen: take_rows(g, chosen))
+
+
+@op(ns=None, masks=("chosen",))
+def take_rows(be: Any, input: Array, chosen: Array) -> Array:
+    """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
+    return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))
+
+
+take_rows.grad("input")(lambda g, chosen, input_shape: put_rows(g, chosen, input_shape[0]))
+
+
+class Bags:
+    """Which of the flat indices belong to which bag.  bag: (N,) ascending; keep: those not padding, None for all."""
+
+    def __init__(self, indices: Any, offsets: Any, last: bool, padding_idx: int, mode: str):
+        if indices.ndim == 2:
+            self.count = indices.shape[0]
+            starts = np.arange(self.count + 1) * indices.shape[1]
+        else:
+            self.count = len(offsets) - bool(last)
+            starts = offsets if last else np.append(offsets, indices.size)
+            if last and self.count > 0 and (padding_idx >= 0 or mode == "max"):  # the last bag has all that is left
+                starts = np.append(offsets[:-1], indices.size)
+        self.indices, self.starts = indices.reshape(-1), starts
+        self.bag = np.repeat(np.arange(self.count), np.diff(starts[: self.count + 1]))
+        if last:
+            self.indices = self.indices[: len(self.bag)]
+        self.keep = None
+        if padding_idx >= 0:
+            self.keep = np.nonzero(self.indices != padding_idx)[0]
+            self.indices, self.bag = self.indices[self.keep], self.bag[self.keep]
+
+    def means(self) -> Any:
+        """By index, 1 / the size of its bag."""
+        return 1 / np.maximum(np.bincount(self.bag, minlength=self.count), 1)[self.bag]
+
+
+def check_offsets(indices: Any, offsets: Any, last: bool) -> None:
+    """Raise ValueError, RuntimeError or TypeError unless `offsets` fits `indices`."""
+    if indices.ndim == 2:
+        if offsets is not None:
+            raise ValueError(f"embedding_bag: if input is 2D, then offsets has to be None, as input is treated is a "
+                             f"mini-batch of fixed length sequences. However, found {type(offsets)}")  # fmt: skip
+        return
+    if indices.ndim != 1:
+        raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
+    if offsets is None:
+        raise ValueError("embedding_bag: offsets has to be a 1D Tensor but got None: a 1-D input needs it")
+    if offsets.ndim != 1:
+        raise ValueError(f"embedding_bag: offsets has to be a 1D Tensor, got {offsets.ndim} dimensions")
+    check_offset_values(indices, offsets._array, last)
+
+
+def check_offset_values(indices: Any, values: Any, last: bool) -> None:
+    """Raise RuntimeError unless the first offset is 0 and the last within the indices."""
+    if last and not len(values):
+        raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1, got none")
+    if len(values) and values[0] != 0:
+        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+                           f"start from position 0. However, got {values[0]}")  # fmt: skip
+    if len(values) and values[-1] > indices.numel():
+        raise RuntimeError(f"embedding_bag: offsets[-1] can not be greater than input's length({indices.numel()}), but "
+                           f"got offsets[-1] of {values[-1]}")  # fmt: skip
+
+
+def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
+    """Raise ValueError or RuntimeError unless the per-sample weights fit the indices, the table and the mode."""
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max, got {mode!r}")
+    if scale is None:
+        return
+    if scale.shape != indices.shape:
+        raise ValueError(f"embedding_bag: If per_sample_weights ({list(scale.shape)}) is not None, then it must have "
+                         f"the same shape as the input ({list(indices.shape)})")  # fmt: skip
+    if mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                                  f"supported for mode='sum' (got mode='{mode}').")  # fmt: skip
+    if scale.dtype != weight.dtype:
+        raise RuntimeError(f"embedding_bag: per_sample_weights must have the dtype of weight, {weight.dtype}, got "
+                           f"{scale.dtype}")  # fmt: skip
+
+
+def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any) -> Any:
+    """The bags of `weight` in one of the modes."""
+    indices, bag = wrap(bags.indices), wrap(bags.bag)
+    if mode == "max":
+        if by_freq:
+            raise RuntimeError("embedding_bag: scale_grad_by_freq=True is not supported with mode='max'")
+        return bag_max_op(weight, indices, bag, bags.count)
+    if mode == "mean":
+        scale = wrap(bags.means().astype(weight._array.dtype))
+    elif scale is not None:
+        scale = scale.reshape(-1)
+        if bags.keep is not None:
+            scale = ops.index_select(scale, 0, wrap(bags.keep))
+        elif scale.shape[0] != len(bags.bag):
+            scale = scale[: len(bags.bag)]
+    return bag_op(weight, scale, indices, bag, bags.count, by_freq)
+
+
+@function(ns=F)
+@per_sample
+def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Any = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Any:  # fmt: skip
+    """Sums, means or maxima of the rows of `weight` (V, D) whose indices are in one bag -> (B, D)
+
+    input: (B, N), a bag each row; or (N,) with `offsets` (B,), where each bag begins (and, with include_last_offset,
+    one more, where the last ends). per_sample_weights: factors of the rows, like `input`, for mode "sum".
+    padding_idx: an index that counts for nothing. Others as `embedding`. Raises ValueError for what does not fit.
+    """
+    if isinstance(weight, Tensor) and isinstance(input, Tensor) and weight.dtype.category <= 1 and \
+            input.dtype.is_floating_point:  # fmt: skip
+        caller.warn("embedding_bag: got (weight, input), the order of long ago; expected (input, weight), where `input` "
+                    "are the indices")  # fmt: skip
+        input, weight = weight, input
+    refuse_sparse("embedding_bag", sparse)
+    check_table("embedding_bag", weight, input)
+    check_offsets(input, offsets, include_last_offset)
+    check_scale(per_sample_weights, input, weight, mode)
+    padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
+    if max_norm is not None:
+        embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    bags = Bags(input._array, None if offsets is None else offsets._array, include_last_offset, padding, mode)
+    return reduced(weight, bags, mode, bool(scale_grad_by_freq), per_sample_weights)
+
+
+def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
+                        sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
+                        padding_idx: int | None = None) -> Any:  # fmt: skip
+    """(result, bag of each index, size of each bag, offsets); mode 0 sum, 1 mean, 2 max."""
+    refuse_sparse("embedding_bag", sparse)
+    check_table("embedding_bag", weight, indices)
+    padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
+    way = ("sum", "mean", "max")[mode]
+    bags = Bags(indices._array, offsets._array, include_last_offset, padding, way)
+    result = reduced(weight, bags, way, bool(scale_grad_by_freq), per_sample_weights)
+    sizes = np.bincount(bags.bag, minlength=bags.count)
+    return result, wrap(bags.bag), wrap(sizes), offsets
+
+
+NAMESPACES[""]["embedding_bag"] = torch_embedding_bag
+known_as(torch_embedding_bag, "embedding_bag")

@@ -1,0 +1,246 @@
+"""Whole slices at indices of one dimension: index_select, index_add, index_copy, index_fill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import cast as as_array
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.index.raw_indices import accumulate_at, check_bounds
+from rushlight.ops.index.scatter import number
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import reshape_op
+from rushlight.ops.shape.views import raw
+from rushlight.tensor import Tensor
+
+
+def place(index: Any, dim: int) -> tuple[Any, ...]:
+    """The NumPy index of `index` along `dim`."""
+    return (*[slice(None)] * dim, index)
+
+
+@op(ns=None, name="index_select", half=None, linear=True, masks=("index",), complex_half="moves")
+def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
+    """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
+    return input.take(index, dim)
+
+
+index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_adjoint(g, index, input_shape, dim))
+
+
+@op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens")
+def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+    """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    accumulate_at(out, place(index, dim), input)
+    return out
+
+
+index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, index, dim))
+
+
+def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
+    scaled = source if alpha == 1 else np.asarray(source * as_array(alpha, out.dtype)).astype(out.dtype, copy=False)
+    accumulate_at(out, place(index, dim), scaled)
+
+
+@op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens")
+def index_add_op(be: Any, input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
+    """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
+    out = input.copy()
+    _add_into(be, out, index, source, dim, alpha)
+    return out
+
+
+index_add_op.op.into = _add_into
+index_add_op.grad("input")(lambda g: g)
+
+
+@index_add_op.grad("source")
+def _(g: Any, index: Any, dim: Any, alpha: Any) -> Any:
+    part = index_select_op(g, index, dim)
+    return part if alpha == 1 else part * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
+
+
+def _copy_into(be: Any, out: Any, index: Any, source: Any, dim: int) -> None:
+    out[place(index, dim)] = source
+
+
+@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves")
+def index_copy_op(be: Any, input: Array, index: Array, source: Array, dim: int) -> Array:
+    """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
+    out = input.copy()
+    out[place(index, dim)] = source
+    return out
+
+
+index_copy_op.op.into = _copy_into
+index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
+index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
+
+
+@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves")
+def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int) -> Array:
+    """`input` with slices at `index` filled with `value`.  (*), (N), () -> (*)"""
+    out = input.copy()
+    out[place(index, dim)] = value
+    return out
+
+
+index_fill_op.op.into = _copy_into
+index_fill_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
+index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.unique(raw(index)), dim), None, False))
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def checked(name: str, input: Any, dim: Any, index: Any) -> tuple[Any, Any, int]:
+    """input and index with a dimension each, and the dimension counted from the front."""
+    i = raw(index)
+    if not isinstance(i, np.ndarray):
+        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
+    x = raw(input)
+    dim = wrap_dim(dim, x.ndim)
+    if i.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(i.shape)}")
+    if i.dtype not in (np.int64, np.int32):
+        kind: Any = IndexError if name.startswith("index_fill") else RuntimeError
+        raise kind(f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of(i.dtype)}")
+    return reshape_op(input, (1,)) if x.ndim == 0 else input, index if i.ndim else reshape_op(index, (1,)), dim
+
+
+@function(method=True)
+@moving("index_select")
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
+
+    Raises IndexError for indices out of range.
+    """
+    whole, at, dim = checked("index_select", input, dim, index)
+    check_bounds(raw(at), raw(whole).shape[dim], "index_select", dim, IndexError)
+    found = index_select_op(whole, at, dim)
+    return found if raw(input).ndim else reshape_op(found, ())
+
+
+def source_for(name: str, x: Any, index: Any, source: Any, dim: int) -> Any:
+    """A source of slices, checked: of the input's dtype and of its shape besides `dim`, where it has the index's size."""
+    if not isinstance(raw(source), np.ndarray):
+        raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {type(source).__name__}")
+    s, i = raw(source), raw(index)
+    if s.dtype != x.dtype:
+        raise RuntimeError(f"{name}(): self ({dtypes.of(x.dtype)}) and source ({dtypes.of(s.dtype)}) must have the same "
+                           "dtype")  # fmt: skip
+    if not name.startswith("index_copy") and s.ndim != x.ndim:
+        raise RuntimeError(f"{name}(): source has {s.ndim} dimensions, expected {x.ndim}: those of input")
+    if s.ndim == 0:
+        source = reshape_op(source, (1,))
+    have, shape = s.shape or (1,), x.shape or (1,)
+    want = (*shape[:dim], i.shape[0], *shape[dim + 1 :])
+    if have != want:
+        unlike = len(have) != len(want) or have[dim] != i.shape[0]
+        kind: Any = IndexError if unlike and name.startswith("index_copy") else RuntimeError
+        raise kind(f"{name}(): source has shape {list(have)}, expected {list(want)}: that of input, and at dimension "
+                   f"{dim} the number of indices")  # fmt: skip
+    return source
+
+
+def prepared(name: str, input: Any, dim: Any, index: Any, source: Any) -> tuple[Any, Any, int]:
+    """The index, source and dimension of an operator that writes slices, checked."""
+    whole, at, dim = checked(name, input, dim, index)
+    if source is not None:
+        source = source_for(name, raw(input), at, source, dim)
+    check_bounds(raw(at), raw(whole).shape[dim], name, dim, IndexError)
+    return at, source, dim
+
+
+def slices(run: Any, o: Any, name: str, input: Any, dim: Any, index: Any, source: Any, *statics: Any) -> Any:
+    """Carry out operator `o` on `input` at slices; 0-d tensors count as vectors of one element."""
+    at, source, d = prepared(name, input, dim, index, source)
+    target = input if raw(input).ndim else reshape_op(input, (1,))
+    found = run(o, (target, at, source), (d, *statics))
+    if run is call.apply_inplace:
+        return input
+    return found if raw(input).ndim else reshape_op(found, ())
+
+
+@function(method=True, out=True)
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
+    check_alpha(input, alpha)
+    return slices(call.apply, index_add_op.op, "index_add", input, dim, index, source, alpha)
+
+
+@function(method=True)
+def index_add_(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """In-place version of :func:`index_add`."""
+    check_alpha(input, alpha)
+    return slices(call.apply_inplace, index_add_op.op, "index_add_", input, dim, index, source, alpha)
+
+
+def check_alpha(input: Any, alpha: Any) -> None:
+    """Raise RuntimeError for a fraction as the factor of integers."""
+    if isinstance(alpha, (float, complex)) and raw(input).dtype.kind in "biu":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    fitted("index_add", alpha, raw(input).dtype, True)
+
+
+@function(method=True, out=True)
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
+    return slices(call.apply, index_copy_op.op, "index_copy", input, dim, index, source)
+
+
+@function(method=True)
+def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Any:
+    """In-place version of :func:`index_copy`."""
+    return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
+
+
+def fill_slices(run: Any, name: str, input: Any, dim: Any, index: Any, value: Any) -> Any:
+    """Carry out index_fill: the value is a number or a 0-d tensor."""
+    if not number(value) and raw(value).ndim:
+        raise RuntimeError(f"{name}(): only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{raw(value).ndim} dimension(s).")  # fmt: skip
+    value = constant(name, value, input)
+    at, _, d = prepared(name, input, dim, index, None)
+    target = input if raw(input).ndim else reshape_op(input, (1,))
+    found = run(index_fill_op.op, (target, at, value), (d,))
+    if run is call.apply_inplace:
+        return input
+    return found if raw(input).ndim else reshape_op(found, ())
+
+
+def constant(name: str, value: Any, like: Any) -> Any:
+    """A number or 0-d tensor in the dtype of `like`.  Raises RuntimeError for one that the dtype cannot hold."""
+    from rushlight.ops.elementwise.convert import cast
+
+    dtype = raw(like).dtype
+    if number(value):
+        return fitted(name, value, dtype, True)
+    array = raw(value)
+    if array.dtype == dtype:
+        return value
+    if not array.ndim and not getattr(array, "interpreted", False):
+        fitted(name, array[()], dtype, True)
+    return cast(value, dtype)
+
+
+@function(method=True, out=True)
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""
+    return fill_slices(call.apply, "index_fill", input, dim, index, value)
+
+
+@function(method=True)
+def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Any:
+    """In-place version of :func:`index_fill`."""
+    return fill_slices(call.apply_inplace, "index_fill_", input, dim, index, value)

@@ -1,0 +1,214 @@
+"""`tensor[index]` and `tensor[index] = value`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.call import check_single_writes
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.fast_views import at_once, made_view
+from rushlight.dtypes import is_complex, real_of
+from rushlight.engine import inplace
+from rushlight.ops.elementwise.convert import copy_
+from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
+from rushlight.ops.shape.views import held
+from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
+from rushlight.state import modes, special
+from rushlight.tensor import Tensor, wrap
+
+ALL = slice(None)
+ndarray = np.ndarray
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """The part of a tensor that `index` names.
+
+    ints, slices, None and Ellipsis give a view; tensors, lists and masks a copy (see `index`).
+    """
+    kind = index.__class__
+    if at_once(self) and (kind is int or (kind is slice and index.step is None) or (kind is tuple and plain(index))):
+        key = index if kind is tuple else (index,)
+        if Ellipsis not in key:
+            key = (*key, Ellipsis)
+        try:
+            result = self._held[key]
+        except IndexError:
+            pass  # the errors are raised below
+        else:
+            op = select_op if kind is int or (kind is tuple and key[-2:-1] and key[-2].__class__ is int) else slice_op
+            return made_view(op.op, self, result, (key,))
+    parts = index if kind is tuple else (index,)
+    basic = basic_index(parts, held(self).shape)
+    if basic is None:
+        from rushlight.ops.index.indexing_advanced import getitem_advanced
+
+        if met(index):
+            return Tensor.__getitem__(self, index)
+        return getitem_advanced(self, index)
+    found, single = basic
+    return select_op(self, found) if single else slice_op(self, found)
+
+
+def plain(parts: tuple[Any, ...]) -> bool:
+    """Whether a tuple holds only ints, slices without a step, None, and at most one Ellipsis."""
+    ellipses = 0
+    for p in parts:
+        kind = p.__class__
+        if kind is int or p is None or (kind is slice and p.step is None):
+            continue
+        if p is not Ellipsis or ellipses:
+            return False
+        ellipses = 1
+    return bool(parts)
+
+
+def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """(NumPy index with an Ellipsis, whether its last part is an int), or None if `parts` holds more than basic ones.
+
+    Raises IndexError for ints out of range and too many parts, ValueError for steps that are not positive.
+    """
+    found: list[Any] = []
+    ndim, d, seen, single = len(shape), 0, False, False
+    for position, p in enumerate(parts):
+        kind = p.__class__
+        if kind is slice:
+            found.append(p if p == ALL else checked_slice(p))
+            d, single = d + 1, False
+        elif p is None:
+            found.append(p)
+        elif p is Ellipsis:
+            if not seen:
+                found.append(p)
+                d = ndim - sum(takes(q) for q in parts[position + 1 :])
+            elif len(parts) != 2:
+                found.append(ALL)
+            seen, single = True, False
+        else:
+            i = p if kind is int else as_int(p)
+            if i is None:
+                return None
+            if d >= ndim:
+                too_many(parts, shape)
+            if not -shape[d] <= i < shape[d]:
+                raise IndexError(f"index {i} is out of bounds for dimension {d} with size {shape[d]}")
+            found.append(i)
+            d, single = d + 1, True
+    if d > ndim:
+        too_many(parts, shape)
+    if not seen:
+        found.append(Ellipsis)
+    return tuple(found), single
+
+
+def too_many(parts: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    """Raise the error for an index with more parts than dimensions."""
+    if not shape and len(parts) == 1:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                         "convert a 0-dim tensor to a number")  # fmt: skip
+    raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+
+
+def takes(part: Any) -> int:
+    """How many dimensions a part of a basic index takes."""
+    return 0 if part is None or part is Ellipsis else 1
+
+
+def as_int(part: Any) -> Any:
+    """An index part as an int, or None where it is a mask (bool or uint8), a list or a tensor of indices."""
+    if isinstance(part, Tensor):
+        array = part._array
+        return int(array) if array.ndim == 0 and array.dtype.kind in "iu" and array.dtype != np.uint8 else None
+    if isinstance(part, (bool, np.bool_, np.ndarray)) or not hasattr(part, "__index__"):
+        return None
+    return part.__index__()
+
+
+def checked_slice(part: Any) -> Any:
+    """A slice with Python ints as bounds.  Raises ValueError for steps that are not positive."""
+    start, stop, step = (bound(b) for b in (part.start, part.stop, part.step))
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero")
+    return slice(start, stop, step)
+
+
+def bound(value: Any) -> Any:
+    """A bound of a slice as an int or None."""
+    if value is None or value.__class__ is int:
+        return value
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Copy `value`, broadcast and cast, into the part of a tensor that `index` names."""
+    parts = index if index.__class__ is tuple else (index,)
+    basic = basic_index(parts, self._held.shape)
+    if basic is None:
+        from rushlight.ops.index.indexing_advanced import setitem_advanced
+
+        if met(index, value):
+            Tensor.__setitem__(self, index, value)
+        else:
+            setitem_advanced(self, index, value)
+        return
+    found, _ = basic
+    try:
+        source = value_array(self, value)
+    except Unnoticed as error:
+        retried(of_method("__setitem__"), error, self, index, value)
+        return
+    tracked = modes.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    if not (tracked or modes.levels or special.observing or self._bits):
+        inplace.check(self, False)
+        part = self._array[found]
+        check_single_writes("__setitem__", part)
+        part[...] = fitting(source, part.shape)
+        inplace.written(self, "setitem")
+        return
+    part = self if index is Ellipsis else slice_op(self, found)
+    copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
+
+
+def value_array(self: Tensor, value: Any) -> Any:
+    """The value to assign as an array; numbers in the dtype of the tensor."""
+    if isinstance(value, Tensor):
+        array = value._array
+        if is_complex(array.dtype) and not is_complex(self._held.dtype) and self._held.dtype.kind != "b":
+            return real_of(array)
+        return array
+    if isinstance(value, np.ndarray):
+        return value
+    if not isinstance(value, (int, float, complex, np.generic)):
+        raise unfit(value)(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
+    return fitted("__setitem__", value, self._held.dtype)
+
+
+def lead_ones(have: tuple[int, ...], want: tuple[int, ...]) -> int:
+    """How many leading dimensions of size 1 a value has beyond those of the place it goes to."""
+    extra = 0
+    while len(have) - extra > len(want) and have[extra] == 1:
+        extra += 1
+    return extra
+
+
+def fitting(array: Any, shape: tuple[int, ...]) -> Any:
+    """`array` without leading ones that are too many.  Raises RuntimeError where it does not broadcast to `shape`."""
+    have = array.shape[lead_ones(array.shape, shape) :]
+    lead = len(shape) - len(have)
+    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(array.shape)} cannot be broadcast to indexing "
+                           f"result of shape {list(shape)}")  # fmt: skip
+    return array if have == array.shape else array.reshape(have)
+
+
+def trimmed(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """As `fitting`, for a tensor."""
+    have = fitting(value._held, shape).shape
+    return value if have == value._held.shape else reshape_op(value, have)
+
+
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign]

@@ -1,0 +1,348 @@
+"""Indexing with tensors, lists and masks: `index`, `index_put`, and how an index is taken apart for them.
+
+An index is carried out in two steps, as PyTorch does: first its ints, slices, None and Ellipsis, which give a view, then
+the tensors among it, in the places that are left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array, Arrays
+from rushlight.dispatch.registry import function, op
+from rushlight.engine.conform import cast_array
+from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
+from rushlight.ops.index.raw_indices import accumulate_at
+from rushlight.ops.shape.reshape import slice_op
+from rushlight.ops.shape.views import raw
+from rushlight.state import special
+from rushlight.tensor import Tensor, wrap
+
+Slots = tuple[Any, ...]  # for each part of a NumPy index: None for all of a dimension, else which of the indices
+
+
+def index_of(slots: Slots, indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The NumPy index."""
+    return tuple([ALL if k is None else indices[k] for k in slots])
+
+
+def reading(array: Any, slots: Slots, indices: tuple[Any, ...]) -> Any:
+    """array[index], with PyTorch's errors."""
+    try:
+        if len(indices) == 1 and indices[0].dtype.kind != "b":
+            return array.take(indices[0], slots.index(0))
+        # In C order, also where the indices lie between other dimensions: NumPy then puts them in front.
+        return np.asarray(array[index_of(slots, indices)], order="C")
+    except IndexError as error:
+        raise explained(error, array.shape, slots, indices) from None
+
+
+def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, ...]) -> IndexError:
+    """The error for an index that does not fit, in terms of tensors."""
+    d = 0
+    for k in slots:
+        part = None if k is None else indices[k]
+        if part is None:
+            d += 1
+        elif part.dtype.kind == "b":
+            if part.shape != shape[d : d + part.ndim]:
+                return IndexError(f"The shape of the mask {list(part.shape)} at index {d} does not match the shape of the "
+                                  f"indexed tensor {list(shape)} at index {d}")  # fmt: skip
+            d += part.ndim
+        else:
+            bad = part[(part < -shape[d]) | (part >= shape[d])] if part.size else part
+            if bad.size:
+                return IndexError(
+                    f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {d} with size {shape[d]}"
+                )
+            d += 1
+    return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
+
+
+@op(ns=None, name="index", half=None, linear=True, complex_half="moves")
+def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
+    """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
+    return reading(input, slots, indices)
+
+
+index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, indices, input_shape, slots))
+
+
+@op(ns=None, half=None, linear=True, complex_half="widens")
+def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
+    """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    add_at(out, slots, indices, input)
+    return out
+
+
+index_zeros.grad("input")(lambda g, indices, slots: index_op(g, indices, slots))
+
+
+def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> None:
+    """out[index] += values; a mask alone has no repeats."""
+    index = index_of(slots, indices)
+    if len(indices) == 1 and indices[0].dtype.kind == "b":
+        out[index] += values
+    else:
+        accumulate_at(out, index, values)
+
+
+@op(ns=None, name="index_put", half=None, complex_half="widens")
+def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
+    """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
+    out = input.copy()
+    write_at(be, out, values, indices, slots, accumulate)
+    return out
+
+
+def write_at(be: Any, out: Any, values: Any, indices: tuple[Any, ...], slots: Slots, accumulate: bool) -> None:
+    """out[index] = values, or += with repeats adding up."""
+    try:
+        if accumulate:
+            add_at(out, slots, indices, values)
+        else:
+            out[index_of(slots, indices)] = values
+    except IndexError as error:
+        raise explained(error, out.shape, slots, indices) from None
+    except ValueError as error:
+        raise RuntimeError(
+            f"index_put: shape mismatch: values of shape {list(values.shape)} do not fit: {error}"
+        ) from None
+
+
+index_put_op.op.into = write_at
+
+
+@index_put_op.grad("input")
+def _(g: Any, indices: Any, slots: Any, accumulate: Any) -> Any:
+    zero = np.zeros((), raw(g).dtype)
+    return g if accumulate else index_put_op(g, zero, indices, slots, False)
+
+
+index_put_op.grad("values")(lambda g, indices, slots: index_op(g, indices, slots))
+
+
+# Taking an index apart -----------------------------------------------------------------------------
+
+
+def as_index(part: Any) -> Any:
+    """A part of an index as a tensor of integers or a mask.  Raises TypeError for what is no number."""
+    given = part
+    if isinstance(part, (bool, np.bool_)):
+        return wrap(np.asarray(bool(part)))
+    if not isinstance(part, Tensor):
+        array = np.asarray(unwrapped(part))
+        part = wrap(array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array)
+    kind = part._array.dtype.kind
+    if kind in "US":
+        raise TypeError(f"indices are ints, slices, ..., None, bools, or tensors and lists of these, got {given!r:.40}")
+    if kind not in "biu":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if part._array.dtype == np.uint8:
+        caller.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
+        return wrap(part._array.astype(np.bool_))
+    return part
+
+
+def unwrapped(part: Any) -> Any:
+    """A list with the tensors in it as arrays."""
+    if isinstance(part, (list, tuple)):
+        return [unwrapped(p) for p in part]
+    return part._array if isinstance(part, Tensor) else part
+
+
+def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[Any, ...], list[Any], Slots]:
+    """The basic index, the tensors, and the places of these after the basic index was taken."""
+    basic: list[Any] = []
+    indices: list[Any] = []
+    slots: list[Any] = []
+    used = 0
+    known = [p if is_basic(p) else as_index(p) for p in parts]
+    total = sum(width(p) for p in known)
+    if total > len(shape):
+        too_many(parts, shape)
+    for p in known:
+        if p is Ellipsis:
+            n = len(shape) - total
+            basic += [ALL] * n
+            slots += [None] * n
+            used += n
+            total += n  # a second Ellipsis stands for nothing
+        elif p is None:
+            basic.append(None)
+            slots.append(None)
+        elif isinstance(p, slice):
+            basic.append(checked_slice(p))
+            slots.append(None)
+            used += 1
+        elif isinstance(p, Tensor) and as_int(p) is None:
+            if p._array.ndim == 0:  # True or False: a dimension of size 1, kept or emptied
+                basic.append(None)
+                p = wrap(p._array.reshape(1))
+            else:
+                n = width(p)
+                basic += [ALL] * n
+                used += n
+            slots.append(len(indices))
+            indices.append(p)
+        else:
+            i = as_int(p)
+            if not -shape[used] <= i < shape[used]:
+                raise IndexError(f"index {i} is out of bounds for dimension {used} with size {shape[used]}")
+            basic.append(i)
+            used += 1
+    return (*basic, Ellipsis), indices, tuple(slots)
+
+
+def is_basic(part: Any) -> bool:
+    """Whether a part of an index is an int, a slice, None or Ellipsis."""
+    return part is None or part is Ellipsis or isinstance(part, slice) or as_int(part) is not None
+
+
+def width(part: Any) -> int:
+    """How many dimensions a part of an index takes."""
+    if isinstance(part, Tensor) and part._array.dtype.kind == "b":
+        return int(part._array.ndim)
+    return takes(part)
+
+
+SEQUENCE_DEPRECATED = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated: its elements are the indices of several "
+    "dimensions here. Use x[tuple(seq)] for that, or x[torch.tensor(seq)] for one index."
+)
+
+
+def parts_of(index: Any) -> tuple[Any, ...]:
+    """The parts of an index.  A sequence that is no tuple is one part, unless one of its elements is more than a number:
+    then, as in old NumPy, its elements are the parts; one of 32 elements and more is one part always."""
+    if isinstance(index, tuple):
+        return index
+    if is_sequence(index) and len(index) < 32 and any(is_part(p) for p in index):
+        caller.warn(SEQUENCE_DEPRECATED)
+        return tuple(index)
+    return (index,)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether `x` is a sequence, and no tensor or array."""
+    return not isinstance(x, (Tensor, np.ndarray, str, dict)) and hasattr(x, "__len__") and hasattr(x, "__getitem__")
+
+
+def is_part(x: Any) -> bool:
+    """Whether an element of a sequence stands for an index of its own rather than for one number."""
+    return x is None or x is Ellipsis or isinstance(x, (slice, Tensor, np.ndarray)) or is_sequence(x)
+
+
+def basic_part(self: Any, basic: tuple[Any, ...]) -> Any:
+    """The view that the basic part of an index gives; the tensor itself if it names all of it."""
+    return self if all(p == ALL or p is Ellipsis for p in basic if p is not None) and None not in basic else \
+        slice_op(self, basic)  # fmt: skip
+
+
+def getitem_advanced(self: Any, whole: Any) -> Any:
+    """`self[whole]` where tensors, lists or masks are among the parts of the index."""
+    parts = parts_of(whole)
+    if len(parts) == 1 and not special.count and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
+        index = parts[0]._array
+        if index.ndim and index.dtype != np.uint8 and index.dtype.kind in "biu" and self._array.ndim:
+            return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
+    basic, indices, slots = advanced_index(parts, raw(self).shape)
+    part = basic_part(self, basic)
+    return index_op(part, indices, trailing(slots)) if indices else part
+
+
+ONE = (0,)
+
+
+def made(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Any) -> Tensor:
+    """The tensor on `array`, which is what `op` makes of the inputs `flat` in the usual modes, with its history."""
+    t = wrap(array)
+    if op.formulas and not flat[0]._inference:
+        call.record(op, flat, statics, (t,), ())
+    return t
+
+
+def trailing(slots: Slots) -> Slots:
+    """Slots without the Nones at the end, which say nothing."""
+    n = len(slots)
+    while n and slots[n - 1] is None:
+        n -= 1
+    return slots[:n]
+
+
+def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
+    """`self[whole] = value` where tensors, lists or masks are among the parts of the index."""
+    basic, indices, slots = advanced_index(parts_of(whole), self._array.shape)
+    target = basic_part(self, basic)
+    if not isinstance(value, Tensor):
+        value = wrap(value_array(self, value))
+    slots = trailing(slots)
+    shape = result_shape(target._array.shape, slots, indices)
+    value = trimmed(value, shape)
+    if value._array.dtype != self._array.dtype:
+        value = to_dtype(value, self._array.dtype)
+    call.apply_inplace(index_put_op.op, (target, value, indices), (slots, False))
+
+
+def to_dtype(value: Tensor, dtype: Any) -> Any:
+    """The value in the dtype of the tensor that it is stored in; a constant directly."""
+    from rushlight.ops.elementwise.convert import cast
+
+    return cast(value, dtype) if value.requires_grad else wrap(cast_array(value._array, dtype))
+
+
+def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tuple[int, ...]:
+    """The shape of what an index names, without reading it."""
+    probe = np.broadcast_to(np.zeros((), np.bool_), shape)
+    return tuple(reading(probe, slots, tuple([i._array for i in indices])).shape)
+
+
+def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
+    """The arguments of index_put: a tuple of tensors or Nones, as tensors and slots."""
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not {type(indices).__name__}"
+        )
+    parts = [None if p is None else as_index(p) for p in indices]
+    if sum(1 if p is None else max(width(p), 0) for p in parts) > raw(input).ndim:
+        too_many(tuple(parts), raw(input).shape)
+    found = [p for p in parts if p is not None]
+    slots, k = [], 0
+    for p in parts:
+        slots.append(None if p is None else k)
+        k += p is not None
+    return found, trailing(tuple(slots))
+
+
+def check_put(name: str, input: Any, values: Any) -> None:
+    """Raise unless `values` may be put into `input`."""
+    for each, x in (("input", input), ("values", values)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {type(x).__name__}")
+    if input._array.dtype != values._array.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
+                           f"destination and {values.dtype} for the source.")  # fmt: skip
+
+
+@function(method=True)
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+    """`input` with `values`, broadcast, at the places that the tuple of index tensors names; with `accumulate` added.
+
+    (*), [(*), ...], (*) -> (*)
+    """
+    check_put("index_put", input, values)
+    found, slots = put_indices("index_put", input, indices)
+    return index_put_op(input, values, found, slots, accumulate)
+
+
+@function(method=True)
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+    """In-place version of :func:`index_put`."""
+    check_put("index_put_", input, values)
+    found, slots = put_indices("index_put_", input, indices)
+    return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

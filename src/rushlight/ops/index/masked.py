@@ -1,0 +1,245 @@
+"""Reading and writing where a mask is true: masked_fill, masked_select, masked_scatter, nonzero, argwhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call, dims
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything, of_one_shape
+from rushlight.ops.index.index_select import constant
+from rushlight.ops.index.scatter import number
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.views import raw
+from rushlight.tensor import Tensor, wrap
+
+
+def _filled(be: Any, input: Any, mask: Any, value: Any) -> Any:
+    shape = dims.common_shape(input.shape, mask.shape)
+    out = np.empty(shape, input.dtype) if shape != input.shape else input.copy()
+    if shape != input.shape:
+        out[...] = input
+    np.copyto(out, value, where=mask)
+    return out
+
+
+def _fill_into(be: Any, out: Any, mask: Any, value: Any) -> None:
+    np.copyto(out, value, where=mask)
+
+
+@op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves")
+def masked_fill_op(be: Any, input: Array, mask: Array, value: Any) -> Array:
+    """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
+    return _filled(be, input, mask, value)
+
+
+masked_fill_op.op.into = _fill_into
+masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
+
+
+@op(ns=None, name="masked_fill_tensor", half=None, linear=True, masks=("mask",), complex_half="moves")
+def masked_fill_tensor(be: Any, input: Array, mask: Array, value: Array) -> Array:
+    """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
+    return _filled(be, input, mask, value)
+
+
+masked_fill_tensor.op.into = _fill_into
+masked_fill_tensor.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
+masked_fill_tensor.grad("value")(lambda g, mask: sum_op(masked_select_op(g, expanded(mask, g)), None, False))
+
+
+def expanded(mask: Any, like: Any) -> Any:
+    """The mask in the shape of `like`."""
+    return mask if raw(mask).shape == raw(like).shape else broadcast(mask, raw(like).shape)
+
+
+@op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",), complex_half="moves")
+def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
+    """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
+    return input[mask]
+
+
+masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, input_shape))
+
+
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    masks=("mask",),
+    grads={"input": lambda g, mask: masked_select_op(g, mask)},
+    complex_half="moves",
+)
+def masked_put(be: Any, input: Array, mask: Array, size: Any) -> Array:
+    """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    out[mask] = input
+    return out
+
+
+def _scatter_into(be: Any, out: Any, source: Any, mask: Any) -> None:
+    count = int(np.count_nonzero(mask))
+    out[mask] = source.reshape(-1)[:count]
+
+
+@op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",))
+def masked_scatter_op(be: Any, input: Array, source: Array, mask: Array) -> Array:
+    """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
+    out = input.copy()
+    _scatter_into(be, out, source, mask)
+    return out
+
+
+masked_scatter_op.op.into = _scatter_into
+masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
+masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
+
+
+@op(ns=None, half=None, linear=True, complex_half="moves")
+def first_of(be: Any, input: Array, size: Any) -> Array:
+    """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
+    out = np.zeros(size, input.dtype)
+    out.reshape(-1)[: input.size] = input
+    return out
+
+
+first_of.grad("input")(lambda g, input_shape: _first(g, input_shape))
+
+
+def _first(g: Any, shape: Any) -> Any:
+    from rushlight.ops.shape.reshape import slice_op
+
+    return slice_op(reshape_op(g, (raw(g).size,)), (slice(shape[0]), ...))
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def check_mask(name: str, mask: Any) -> None:
+    """Raise unless `mask` is a tensor of bool."""
+    if not isinstance(raw(mask), np.ndarray):
+        raise TypeError(f"{name}(): argument 'mask' (position 2) must be Tensor, not {type(mask).__name__}")
+    if raw(mask).dtype != np.bool_:
+        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {dtypes.of(raw(mask).dtype)}")
+
+
+def common_shape(name: str, input: Any, mask: Any) -> tuple[int, ...]:
+    """The shape to which input and mask broadcast.  Raises RuntimeError if there is none."""
+    shape = dims.common_shape(raw(input).shape, raw(mask).shape)
+    if shape is None:
+        raise RuntimeError(f"{name}(): input of shape {list(raw(input).shape)} and mask of shape {list(raw(mask).shape)} do "
+                           "not broadcast")  # fmt: skip
+    return shape  # type: ignore[no-any-return]
+
+
+def fill(run: Any, name: str, input: Any, mask: Any, value: Any) -> Any:
+    """Check the arguments of masked_fill and have `run` carry it out."""
+    check_mask(name, mask)
+    common_shape(name, input, mask)
+    if number(value):
+        return run(masked_fill_op.op, (input, mask), (constant(name, value, input)[()],))
+    if raw(value).ndim:
+        raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {raw(value).ndim} "
+                           "dimension(s).")  # fmt: skip
+    return run(masked_fill_tensor.op, (input, mask, constant(name, value, input)), ())
+
+
+@function(method=True, out=True)
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """`input` with `value`, a number or 0-d tensor, where `mask` is true; both broadcast.  (*), (*) -> (*)"""
+    return fill(call.apply, "masked_fill", input, mask, value)
+
+
+@function(method=True)
+def masked_fill_(input: Tensor, mask: Any, value: Any) -> Any:
+    """In-place version of :func:`masked_fill`; the mask is broadcast to the tensor."""
+    check_into("masked_fill_", input, mask)
+    return fill(call.apply_inplace, "masked_fill_", input, mask, value)
+
+
+def check_into(name: str, input: Any, mask: Any) -> None:
+    """Raise RuntimeError unless the mask broadcasts to the shape of the tensor that is changed."""
+    check_mask(name, mask)
+    shape = common_shape(name, input, mask)
+    if shape != raw(input).shape:
+        raise RuntimeError(f"{name}(): output with shape {list(raw(input).shape)} doesn't match the broadcast shape "
+                           f"{list(shape)}")  # fmt: skip
+
+
+@function(method=True)
+@moving("masked_select")
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
+    check_mask("masked_select", mask)
+    shape = common_shape("masked_select", input, mask)
+    return masked_select_op(*[x if raw(x).shape == shape else broadcast(x, shape) for x in (input, mask)])
+
+
+def scattered(run: Any, name: str, input: Any, mask: Any, source: Any) -> Any:
+    """Check the arguments of masked_scatter and have `run` carry it out."""
+    check_mask(name, mask)
+    x, s = raw(input), raw(source)
+    shape = common_shape(name, input, mask)
+    if x.dtype != s.dtype:
+        raise RuntimeError(f"{name}: expected self and source to have same dtypes but got {dtypes.of(x.dtype)} and "
+                           f"{dtypes.of(s.dtype)}")  # fmt: skip
+    input, mask = (t if raw(t).shape == shape else broadcast(t, shape) for t in (input, mask))
+    known = everything(raw(mask))
+    ones = int(np.max(np.count_nonzero(known.reshape(*known.shape[: known.ndim - len(shape)], -1), -1), initial=0))
+    if ones > s.size:
+        raise RuntimeError(f"{name}: Number of elements of source ({s.size}) < number of ones in mask ({ones})")
+    return run(masked_scatter_op.op, (input, source, mask), ())
+
+
+@function(method=True, out=True)
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """`input` with the elements of `source`, in order, where `mask` is true; input and mask broadcast."""
+    return scattered(call.apply, "masked_scatter", input, mask, source)
+
+
+@function(method=True)
+def masked_scatter_(input: Tensor, mask: Any, source: Any) -> Any:
+    """In-place version of :func:`masked_scatter`."""
+    check_into("masked_scatter_", input, mask)
+    return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)
+
+
+@function(method=True, out=True)
+def argwhere(input: Any) -> Any:
+    """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
+    array = of_one_shape("nonzero", raw(input))
+    return wrap(np.stack(truth(array).nonzero(), 1) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
+
+
+def truth(array: Any) -> Any:
+    """Whether elements are not zero, for dtypes that NumPy does not know, too."""
+    return array != 0 if array.dtype.kind == "V" else array
+
+
+@function(method=True, out=True)
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
+    if not as_tuple:
+        return argwhere(input)
+    array = of_one_shape("nonzero", raw(input))
+    # NumPy's are columns of one array, which each of them would keep.
+    found = truth(array.reshape(1) if array.ndim == 0 else array).nonzero()
+    return tuple([wrap(np.ascontiguousarray(i)) for i in found])
+
+
+@function(method=True, out=True)
+@per_sample
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """As nonzero, but always `size` rows: the first ones, or filled up with `fill_value`.  (*) -> (size, ndim) int64"""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")
+    found = argwhere(input)._array[:size]
+    rest = np.full((size - len(found), raw(input).ndim), fill_value, np.int64)
+    return wrap(np.concatenate([found, rest]))

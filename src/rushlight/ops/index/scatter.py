@@ -1,0 +1,253 @@
+"""Reading and writing along a dimension at indices: gather, scatter, scatter_add, take_along_dim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import common_shape, wrap_dim
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything
+from rushlight.ops.index.raw_indices import add_along, check_bounds, gather_along, put_along, wrapped
+from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.views import raw
+from rushlight.tensor import Tensor, wrap
+
+
+@op(ns=None, name="gather", half=None, linear=True, masks=("index",))
+def gather_op(be: Any, input: Array, index: Array, dim: int) -> Array:
+    """The elements at `index` along `dim`.  (*), (*) -> shape of index"""
+    return gather_along(input, index, dim)
+
+
+gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, index, input_shape, dim))
+
+
+@op(ns=None, half=None, linear=True, masks=("index",))
+def gather_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+    """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    add_along(out, index, dim, input)
+    return out
+
+
+gather_adjoint.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
+
+
+def cut_to(src: Any, shape: tuple[int, ...]) -> Any:
+    """The first elements of `src` in each dimension, as many as `shape` says."""
+    if src.shape == shape or not src.ndim:
+        return src.reshape(shape) if src.shape != shape else src
+    return src[tuple([slice(n) for n in shape])]
+
+
+def _padded(g: Any, shape: Any) -> Any:
+    """The gradient of a source of which only the first elements were used: zeros for the rest."""
+    have = raw(g).shape
+    if have == tuple(shape):
+        return g
+    if len(have) != len(shape):
+        return reshape_op(g, shape)
+    from rushlight.ops.shape.reshape import slice_scatter_zeros
+
+    return slice_scatter_zeros(g, tuple(shape), (*[slice(n) for n in have], ...))
+
+
+def _scatter_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
+    put_along(out, index, dim, cut_to(src, index.shape))
+
+
+@op(ns=None, name="scatter", half=None, masks=("index",))
+def scatter_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
+    """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
+    out = input.copy()
+    _scatter_into(be, out, index, src, dim)
+    return out
+
+
+scatter_op.op.into = _scatter_into
+scatter_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
+scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
+
+
+@op(ns=None, name="scatter_value", half=None, masks=("index",))
+def scatter_value_op(be: Any, input: Array, index: Array, dim: int, value: Any) -> Array:
+    """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
+    out = input.copy()
+    put_along(out, index, dim, value)
+    return out
+
+
+scatter_value_op.op.into = lambda be, out, index, dim, value: put_along(out, index, dim, value)
+scatter_value_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
+
+
+def _add_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
+    add_along(out, index, dim, cut_to(src, index.shape))
+
+
+@op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",))
+def scatter_add_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
+    """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
+    out = input.copy(order="C")
+    _add_into(be, out, index, src, dim)
+    return out
+
+
+scatter_add_op.op.into = _add_into
+scatter_add_op.grad("input")(lambda g: g)
+scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def checked_index(name: str, input: Any, dim: Any, index: Any, src: Any = None) -> Any:
+    """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
+    if not isinstance(raw(index), np.ndarray):
+        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
+    x, i = raw(input), raw(index)
+    dim = wrap_dim(dim, x.ndim)
+    if i.size and i.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {dtypes.of(i.dtype)}")
+    if not i.size:
+        return dim
+    if (i.ndim or 1) != (x.ndim or 1):
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as input tensor: {name}() got "
+                           f"{i.ndim} and {x.ndim}")  # fmt: skip
+    if src is not None:
+        check_source(name, i, raw(src), dim)
+    for d, n in enumerate(i.shape):
+        if d != dim and x.ndim and n > x.shape[d]:
+            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(i.shape)} to be no larger than "
+                               f"self {list(x.shape)} apart from dimension {dim} ({name})")  # fmt: skip
+    check_bounds(i, x.shape[dim] if x.ndim else 1, name, dim)
+    return dim
+
+
+def check_source(name: str, index: Any, src: Any, dim: int) -> None:
+    """Raise RuntimeError unless `src` is as large as `index`."""
+    if (index.ndim or 1) != (src.ndim or 1):
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as src tensor: {name}() got "
+                           f"{index.ndim} and {src.ndim}")  # fmt: skip
+    if any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
+        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than src {list(src.shape)} apart from "
+                           f"dimension {dim} ({name})")  # fmt: skip
+
+
+def same_dtypes(name: str, input: Any, src: Any) -> None:
+    """Raise RuntimeError unless both are of one dtype."""
+    if raw(input).dtype != raw(src).dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {dtypes.of(raw(input).dtype)} and "
+                           f"{dtypes.of(raw(src).dtype)}")  # fmt: skip
+
+
+@function(method=True)
+@moving("gather", same_dtype=True)
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index
+
+    Raises RuntimeError for indices out of range.
+    """
+    dim = checked_index("gather", input, dim, index)
+    return gather_op(input, index, dim)
+
+
+def number(value: Any) -> bool:
+    """Whether `value` is a Python or NumPy number."""
+    return isinstance(value, (int, float, complex, np.generic))
+
+
+def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any) -> Any:
+    """Choose the operator for the arguments of scatter and have `run` carry it out."""
+    if src is None:
+        src = value
+    if src is None:
+        raise TypeError(f"{name}() missing required argument: src or value")
+    constant = number(src)
+    dim = checked_index(name, input, dim, index, None if constant else src)
+    if not constant:
+        same_dtypes(name, input, src)
+    if constant:
+        src = fitted(name, src, raw(input).dtype, True)[()]
+    if reduce is None:
+        return run(scatter_value_op.op, (input, index), (dim, src)) if constant else \
+            run(scatter_op.op, (input, index, src), (dim,))  # fmt: skip
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError(f"{name}(): reduce argument must be either add or multiply, got {reduce!r}")
+    if constant:
+        src = np.full(raw(index).shape, src, raw(input).dtype)
+    if reduce == "add":
+        return run(scatter_add_op.op, (input, index, src), (dim,))
+    from rushlight.ops.index.scatter_reduce import scatter_reduce_op
+
+    return run(scatter_reduce_op.op, (input, index, src), (dim, "prod", True))
+
+
+@function(method=True, out=True)
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
+
+    reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
+    """
+    return scatter_call(call.apply, "scatter", input, dim, index, src, value, reduce)
+
+
+@function(method=True)
+def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    """In-place version of :func:`scatter`."""
+    return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)
+
+
+def scatter_add_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any) -> Any:
+    """Check the arguments of scatter_add and have `run` carry it out."""
+    if not isinstance(raw(src), np.ndarray):
+        raise TypeError(f"{name}(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
+    dim = checked_index(name, input, dim, index, src)
+    same_dtypes(name, input, src)
+    return run(scatter_add_op.op, (input, index, src), (dim,))
+
+
+@function(method=True, out=True)
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
+    return scatter_add_call(call.apply, "scatter_add", input, dim, index, src)
+
+
+@function(method=True)
+def scatter_add_(input: Tensor, dim: int, index: Any, src: Any) -> Any:
+    """In-place version of :func:`scatter_add`."""
+    return scatter_add_call(call.apply_inplace, "scatter_add_", input, dim, index, src)
+
+
+@function(method=True, out=True)
+def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+    """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
+    if raw(indices).dtype != np.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(raw(indices).dtype)}"
+        )
+    if dim is None:
+        return take_along_dim(reshape_op(input, (raw(input).size,)), reshape_op(indices, (raw(indices).size,)), 0)
+    x, i = raw(input).shape, raw(indices).shape
+    if len(x) != len(i):
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                           f"{len(x)} dimensions for input, and {len(i)} dimensions for indices")  # fmt: skip
+    dim = wrap_dim(dim, len(x))
+    known = wrapped(everything(raw(indices)), x[dim], "take_along_dim")
+    if getattr(raw(indices), "interpreted", False):
+        indices = indices + (indices < 0) * x[dim]
+    elif known is not raw(indices):
+        indices = wrap(known)
+    common = common_shape((*x[:dim], 1, *x[dim + 1 :]), (*i[:dim], 1, *i[dim + 1 :]))
+    if common is None:
+        raise RuntimeError(f"take_along_dim(): input of shape {list(x)} and indices of shape {list(i)} do not broadcast "
+                           f"besides dimension {dim}")  # fmt: skip
+    return gather(broadcast(input, (*common[:dim], x[dim], *common[dim + 1 :])), dim,
+                  broadcast(indices, (*common[:dim], i[dim], *common[dim + 1 :])))  # fmt: skip

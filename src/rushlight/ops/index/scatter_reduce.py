@@ -1,0 +1,202 @@
+"""Scatter with sums, products, means, and extremes: scatter_reduce, index_reduce."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.index.index_select import prepared
+from rushlight.ops.index.masked import masked_fill_op
+from rushlight.ops.index.raw_indices import add_along, element_index, gather_along, put_along
+from rushlight.ops.index.scatter import _padded as padded
+from rushlight.ops.index.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
+from rushlight.ops.shape.views import raw
+from rushlight.tensor import Tensor
+
+KINDS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def neutral(kind: str, dtype: Any) -> Any:
+    """The value that changes nothing in a reduction."""
+    if kind in ("sum", "mean", "prod"):
+        return dtype.type(kind == "prod")
+    if dtype.kind == "b":
+        return kind == "amin"
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min if kind == "amax" else limits.max
+    return dtype.type(-np.inf if kind == "amax" else np.inf)
+
+
+def reduce_into(out: Any, index: Any, src: Any, dim: int, kind: str, include_self: bool) -> None:
+    """Reduce `src` into `out` at `index` along `dim`, in place."""
+    if not index.size:
+        return
+    src = cut_to(src, index.shape)
+    if not include_self:
+        put_along(out, index, dim, neutral(kind, out.dtype))
+    if kind in ("sum", "mean"):
+        add_along(out, index, dim, src)
+        if kind == "mean":
+            average(out, index, dim, include_self)
+        return
+    ufunc = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[kind]
+    whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
+    ufunc.at(whole.reshape(-1), element_index(out.shape, index, dim).reshape(-1), src.reshape(-1))
+    if whole is not out:
+        out[...] = whole
+
+
+def counts(shape: Any, index: Any, dim: int, include_self: bool, dtype: Any = np.int64) -> Any:
+    """How many values meet at each place, 1 where none."""
+    n = np.full(shape, int(include_self), dtype)
+    add_along(n, index, dim, np.ones(index.shape, dtype))
+    return np.maximum(n, np.ones((), dtype))
+
+
+def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
+    """Divide sums by how many values met, integers towards minus infinity."""
+    n = counts(out.shape, index, dim, include_self)
+    if out.dtype.kind in "iu":
+        np.floor_divide(out, n.astype(out.dtype), out=out)
+    else:
+        out[...] = out / n.astype(out.real.dtype)
+
+
+@op(ns=None, name="scatter_reduce", masks=("index",))
+def scatter_reduce_op(
+    be: Any, input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool
+) -> Array:
+    """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
+    out = input.copy()
+    reduce_into(out, index, src, dim, reduce, include_self)
+    return out
+
+
+def _reduced_into(be: Any, out: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool) -> None:
+    reduce_into(out, index, src, dim, reduce, include_self)
+
+
+scatter_reduce_op.op.into = _reduced_into
+
+
+@scatter_reduce_op.grad("input", "src")
+def _(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, reduce: Any, include_self: Any, needs: Any) -> Any:
+    used = src if raw(src).shape == raw(index).shape else slice_op(src, (*[slice(n) for n in raw(index).shape], ...))
+    if not raw(index).size:
+        return g, np.zeros(raw(src).shape, raw(src).dtype)
+    if reduce in ("sum", "mean"):
+        n = counts(raw(g).shape, raw(index), dim, include_self, raw(g).real.dtype) if reduce == "mean" else None
+        each = g if n is None else g / n
+        to_input, to_src = each, gather_op(each, index, dim)
+    elif reduce == "prod":
+        to_input, to_src = product_grads(g, input, index, used, dim, include_self)
+    else:
+        to_input, to_src = extreme_grads(g, input, index, used, out, dim, include_self)
+    if not include_self:
+        # places that nothing was scattered to keep the input's value
+        to_input = scatter_value_op(g, index, dim, 0)
+    return to_input, padded(to_src, raw(src).shape)
+
+
+def extreme_grads(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, include_self: Any) -> Any:
+    """Gradients of amax and amin: equal extremes share."""
+    at = gather_along(raw(out), raw(index), dim)
+    from_src = raw(src) == at
+    dtype = raw(g).dtype
+    from_input = raw(input) == raw(out) if include_self else np.zeros(raw(out).shape, np.bool_)
+    n = from_input.astype(dtype)
+    add_along(n, raw(index), dim, from_src.astype(dtype))
+    each = g / np.maximum(n, np.ones((), dtype))
+    return each * from_input.astype(dtype), gather_op(each, index, dim) * from_src.astype(dtype)
+
+
+def product_grads(g: Any, input: Any, index: Any, src: Any, dim: Any, include_self: Any) -> Any:
+    """Gradients of prod: the product of the others, exact also where some of them are zero."""
+    i, dtype = raw(index), raw(g).dtype
+    start = input if include_self else scatter_value_op(input, index, dim, 1)
+    zero_in, zero_src = raw(start) == 0, raw(src) == 0
+    full_in, full_src = masked_fill_op(start, zero_in, 1), masked_fill_op(src, zero_src, 1)
+    rest = g * conj(scatter_reduce_op(full_in, index, full_src, dim, "prod", True))
+    to_input, to_src = rest / conj(full_in), gather_op(rest, index, dim) / conj(full_src)
+    if not zero_in.any() and not zero_src.any():
+        return to_input, to_src
+    zeros = zero_in.astype(np.int64)
+    add_along(zeros, i, dim, zero_src.astype(np.int64))
+    none_in, none_src = masked_fill_op(start, ~zero_in, 0), masked_fill_op(src, ~zero_src, 0)
+    total = scatter_add_op(none_in, index, none_src, dim)
+    at = gather_along(zeros, i, dim)
+    return (
+        to_input * conj(zero_factor(zeros, zero_in, total, none_in, dtype)),
+        to_src * conj(zero_factor(at, zero_src, gather_op(total, index, dim), none_src, dtype)),
+    )
+
+
+def zero_factor(zeros: Any, zero: Any, total: Any, own: Any, dtype: Any) -> Any:
+    """The product of the zeros among the others: 1 where there are none, and zero as an expression that has the right
+    derivative where there is one; `total` is the sum of all zeros, `own` the element if it is one."""
+    alone = (zeros - zero == 0).astype(dtype)
+    other = (zeros - zero == 1).astype(dtype)
+    return alone + (total - own) * other
+
+
+def check_kind(name: str, reduce: Any, kinds: tuple[str, ...]) -> None:
+    """Raise RuntimeError for a reduction that does not exist."""
+    if reduce not in kinds:
+        raise RuntimeError(f"{name}(): reduce argument must be one of {', '.join(kinds)}, got {reduce!r}")
+
+
+def scatter_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, reduce: str,
+                        include_self: bool) -> Any:  # fmt: skip
+    """Check the arguments of scatter_reduce and have `run` carry it out."""
+    check_kind(name, reduce, KINDS)
+    dim = checked_index(name, input, dim, index, src)
+    same_dtypes(name, input, src)
+    return run(scatter_reduce_op.op, (input, index, src), (dim, reduce, include_self))
+
+
+@function(method=True, out=True)
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """`input` with `src` reduced at `index` along `dim`: "sum", "prod", "mean", "amax" or "amin".
+
+    Without `include_self` what is there does not count, where something arrives.  (*), (*), (*) -> (*)
+    """
+    return scatter_reduce_call(call.apply, "scatter_reduce", input, dim, index, src, reduce, include_self)
+
+
+@function(method=True)
+def scatter_reduce_(input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """In-place version of :func:`scatter_reduce`."""
+    return scatter_reduce_call(call.apply_inplace, "scatter_reduce_", input, dim, index, src, reduce, include_self)
+
+
+def index_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, source: Any, reduce: str,
+                      include_self: bool) -> Any:  # fmt: skip
+    """Check the arguments of index_reduce and have `run` carry it out, as scatter_reduce with an expanded index."""
+    check_kind(name, reduce, ("prod", "mean", "amax", "amin"))
+    at, source, d = prepared(name, input, dim, index, source)
+    target = input if raw(input).ndim else reshape_op(input, (1,))
+    shape = raw(source).shape
+    spread = broadcast(reshape_op(at, (-1, *[1] * (len(shape) - d - 1))) if len(shape) - d > 1 else at, shape)
+    found = run(scatter_reduce_op.op, (target, spread, source), (d, reduce, include_self))
+    if run is call.apply_inplace:
+        return input
+    return found if raw(input).ndim else reshape_op(found, ())
+
+
+@function(method=True, out=True)
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """`input` with the slices of `source` reduced at `index` of dimension `dim`: "prod", "mean", "amax" or "amin"."""
+    return index_reduce_call(call.apply, "index_reduce", input, dim, index, source, reduce, include_self)
+
+
+@function(method=True)
+def index_reduce_(input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """In-place version of :func:`index_reduce`."""
+    return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)

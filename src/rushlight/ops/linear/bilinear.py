@@ -1,0 +1,78 @@
+"""The bilinear layer's function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.kernels.dispatch import up
+
+F = "nn.functional"
+
+
+@op(ns=None, name="trilinear", refuse="bc")
+def bilinear_op(be: Any, input1: Array, input2: Array, weight: Array) -> Array:
+    """sum over i, j of input1[n, i] * weight[o, i, j] * input2[n, j], output by output.  -> (N, O)"""
+    out = np.empty((len(input1), len(weight)), input1.dtype)
+    for o, w in enumerate(weight):
+        np.einsum("nj,nj->n", be.matmul(input1, w), input2, out=out[:, o])
+    return out
+
+
+def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
+    g, x, y, weight = up(g, input1, input2, weight)
+    grads: list[Any] = [None, None, None]
+    if needs[0]:
+        grads[0] = np.zeros((len(g), weight.shape[1]), g.dtype)
+    if needs[1]:
+        grads[1] = np.zeros((len(g), weight.shape[2]), g.dtype)
+    if needs[2]:
+        grads[2] = np.empty((g.shape[1], x.shape[1], y.shape[1]), g.dtype)
+    for o in range(g.shape[1]):
+        w: Any = None if weight is None else weight[o]
+        scaled: Any = g[:, o : o + 1] * x if needs[1] or needs[2] else None
+        if needs[0]:
+            grads[0] += be.matmul(g[:, o : o + 1] * y, w.T)
+        if needs[1]:
+            grads[1] += be.matmul(scaled, w)
+        if needs[2]:
+            grads[2][o] = be.matmul(scaled.T, y)
+    return grads
+
+
+@bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw,
+                  uses={"input1": "input2 weight", "input2": "input1 weight", "weight": "input1 input2"})  # fmt: skip
+def _(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
+    return (ops.einsum("no,oij,nj->ni", g, weight, input2) if needs[0] else None,
+            ops.einsum("no,oij,ni->nj", g, weight, input1) if needs[1] else None,
+            ops.einsum("no,ni,nj->oij", g, input1, input2) if needs[2] else None)  # fmt: skip
+
+
+def check_sizes(input1: Any, input2: Any, weight: Any, bias: Any) -> None:
+    """Raise RuntimeError where shapes do not fit."""
+    shapes = f"input1 {list(input1.shape)}, input2 {list(input2.shape)}, weight {list(weight.shape)}"
+    if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {shapes}")
+    if weight.ndim != 3 or input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
+        raise RuntimeError(f"bilinear(): expected weight (out, {input1.shape[-1]}, {input2.shape[-1]}), got {shapes}")
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
+        raise RuntimeError(f"bilinear(): expected bias ({weight.shape[0]},), got {list(bias.shape)} with {shapes}")
+
+
+@function(ns="")
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """input1 weight input2 + bias.  (*, I), (*, J), (O, I, J), (O,) -> (*, O)"""
+    check_sizes(input1, input2, weight, bias)
+    lead = tuple(input1.shape[:-1])
+    n = math.prod(lead)
+    out = bilinear_op(input1.reshape(n, input1.shape[-1]), input2.reshape(n, input2.shape[-1]), weight)
+    out = out.reshape(*lead, weight.shape[0])
+    return out if bias is None else out + bias
+
+
+NAMESPACES.setdefault(F, {})["bilinear"] = bilinear

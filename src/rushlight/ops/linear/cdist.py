@@ -1,0 +1,170 @@
+"""cdist: distances between all pairs of rows of two matrices, in blocks that bound the memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.kernels.dispatch import up
+from rushlight.ops.linear.distance import counted
+from rushlight.ops.shape.reshape import broadcast
+from rushlight.ops.shape.views import raw, unsqueeze
+
+BLOCK = 1 << 18  # elements of differences held at a time
+MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+def differences(x1: Any, x2: Any) -> Any:
+    """Blocks (batch index, rows, x1[b, rows, None] - x2[b, None]) of at most about BLOCK elements."""
+    step = max(BLOCK // max(x2.shape[-2] * x2.shape[-1], 1), 1)
+    for b in np.ndindex(*x1.shape[:-2]):
+        for start in range(0, x1.shape[-2], step):
+            rows = slice(start, min(start + step, x1.shape[-2]))
+            yield b, rows, x1[b][rows, None, :] - x2[b][None, :, :]
+
+
+def norms(d: Any, p: float) -> Any:
+    """The p-norm of the last dimension."""
+    size = np.abs(d, out=d)
+    if p == 0:
+        return counted(size)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        return np.sqrt(np.einsum("...k,...k->...", size, size))
+    if p == math.inf:
+        return size.max(-1)
+    return (size**p).sum(-1) ** (1 / p)
+
+
+def euclidean(be: Any, x1: Any, x2: Any) -> Any:
+    """Euclidean distances by one matrix product: |a|^2 + |b|^2 - 2 a.b"""
+    out = be.matmul(x1, x2.swapaxes(-1, -2))
+    out *= -2
+    out += np.einsum("...k,...k->...", x1, x1)[..., :, None]
+    out += np.einsum("...k,...k->...", x2, x2)[..., None, :]
+    np.maximum(out, 0, out=out)
+    return np.sqrt(out, out=out)
+
+
+@op(ns=None, name="cdist")
+def cdist_op(be: Any, x1: Array, x2: Array, p: float, product: bool) -> Array:
+    """Distances of all pairs of rows.  (*, P, M), (*, R, M) -> (*, P, R)"""
+    if x1.shape[-1] == 0 or 0 in x1.shape or 0 in x2.shape:
+        return np.zeros((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
+    if product:
+        return euclidean(be, x1, x2)
+    out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
+    for b, rows, d in differences(x1, x2):
+        out[b][rows] = norms(d, p)
+    return out
+
+
+def slopes(d: Any, dist: Any, p: float) -> Any:
+    """The derivative of the p-norms `dist` of the rows of `d` by their elements; 0 where there is none."""
+    if p == 0:
+        return np.zeros_like(d)
+    if p == 1:
+        return np.sign(d)
+    if p == math.inf:
+        return np.sign(d) * (np.abs(d) == dist[..., None])
+    safe = np.where(dist == 0, 1, dist)[..., None]
+    if p == 2:
+        return d / safe
+    size = np.abs(d)
+    zero = size == 0
+    size[zero] = 1
+    found = np.sign(d) * (size / safe) ** (p - 1)
+    found[zero | (dist == 0)[..., None]] = 0
+    return found
+
+
+def cdist_grads(be: Any, g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any:
+    """Both gradients, in blocks; where distances came of a product, by products with the weights g / distance."""
+    g, x1, x2, out = up(g, x1, x2, out)
+    if p == 2 and product:
+        w = np.divide(g, out, out=np.zeros(out.shape, out.dtype), where=out != 0)
+        return (w.sum(-1, keepdims=True) * x1 - be.matmul(w, x2),
+                w.sum(-2)[..., None] * x2 - be.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip
+    g1, g2 = np.zeros_like(x1), np.zeros_like(x2)
+    for b, rows, d in differences(x1, x2):
+        part = slopes(d, out[b][rows], p)
+        part *= g[b][rows][..., None]
+        g1[b][rows] += part.sum(1)
+        g2[b] -= part.sum(0)
+    return g1, g2
+
+
+@cdist_op.grad("x1", "x2", raw=cdist_grads)
+def _(g: Any, x1: Any, x2: Any, p: Any) -> Any:
+    # for second order: through the differences themselves
+    d = unsqueeze(x1, -2) - unsqueeze(x2, -3)
+    slope = smooth_slopes(d, p) * unsqueeze(g, -1)
+    return slope.sum(-2), -slope.sum(-3)
+
+
+def smooth_slopes(d: Any, p: float) -> Any:
+    """As `slopes`, from operators."""
+    space = NAMESPACES[""]
+    sign = space["sign"](d)
+    if p == 0:
+        return sign * 0
+    if p == 1:
+        return sign
+    if p == 2:  # curved across the difference too, where it has coordinates of 0
+        total = (d * d).sum(-1, keepdim=True)
+        none = raw(total) == 0
+        dist = total.masked_fill(space["from_numpy"](none), 1).sqrt()
+        return d / dist * (~none).astype(raw(d).dtype)
+    size = space["abs"](d)
+    if p == math.inf:
+        return sign * raw(size == space["amax"](size, -1, True)).astype(raw(d).dtype)
+    zero = raw(d) == 0
+    size = size.masked_fill(space["from_numpy"](zero), 1)
+    powers = (size**p) * (~zero).astype(raw(d).dtype)
+    total = powers.sum(-1, keepdim=True)
+    none = space["from_numpy"](raw(total) == 0)
+    dist = total.masked_fill(none, 1) ** (1 / p)
+    return sign * (size / dist) ** (p - 1) * (~zero).astype(raw(d).dtype)
+
+
+@function()
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any:
+    """The p-norm distances of all pairs of rows, batches broadcast.  (*, P, M), (*, R, M) -> (*, P, R)
+
+    compute_mode: whether Euclidean distances go by a matrix product, faster and less exact: with more than 25 rows
+    ("use_mm_for_euclid_dist_if_necessary"), always ("use_mm_...") or never ("donot_use_mm_...").
+    """
+    a, b = raw(x1), raw(x2)
+    for name, x in (("X1", a), ("X2", b)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if x.dtype.kind not in "fV":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {dtypes.of(x.dtype)}")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"cdist: X1 and X2 must have the same dtype, got {dtypes.of(a.dtype)} and {dtypes.of(b.dtype)}"
+        )
+    if a.shape[-1] != b.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: {b.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode is None:
+        compute_mode = MODES[0]
+    if compute_mode not in MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    lead = common_shape(a.shape[:-2], b.shape[:-2])
+    if lead is None:
+        raise RuntimeError(
+            f"cdist: the batch dimensions of shapes {list(a.shape)} and {list(b.shape)} do not broadcast"
+        )
+    x1, x2 = (x if raw(x).shape[:-2] == lead else broadcast(x, (*lead, *raw(x).shape[-2:])) for x in (x1, x2))
+    many = a.shape[-2] > 25 or b.shape[-2] > 25
+    product = p == 2 and (compute_mode == MODES[1] or (compute_mode == MODES[0] and many))
+    return cdist_op(x1, x2, float(p), product)

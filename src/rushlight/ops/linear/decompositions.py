@@ -1,0 +1,619 @@
+"""Linear algebra: inverses, solves and decompositions on NumPy's LAPACK, with their gradients.
+
+Legend: * batch dimensions, M rows, N columns, K = min(M, N). X^H is the conjugate transpose. Sources of the gradients:
+Giles, An extended collection of matrix derivative results (2008); Wan and Zhang, arXiv:1909.02659 (complex SVD and QR).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.results import named
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.shape.reshape import permute_op
+from rushlight.tensor import Tensor, wrap
+
+NS = "linalg"
+
+
+def mT(x: Any) -> Any:
+    """The last two dimensions swapped."""
+    n = len(x.shape)
+    return permute_op(x, (*range(n - 2), n - 1, n - 2))
+
+
+def mH(x: Any) -> Any:
+    """The conjugate transpose of the last two dimensions."""
+    return conj(mT(x))
+
+
+def like(values: Any, x: Any) -> Any:
+    """A constant beside x: an array beside arrays, a tensor beside tensors, in its dtype."""
+    if isinstance(x, Tensor):
+        return wrap(np.asarray(values, x._array.dtype))
+    return np.asarray(values, x.dtype)
+
+
+def real_part(x: Any) -> Any:
+    """The real part; of anything real, itself."""
+    dtype = x._array.dtype if isinstance(x, Tensor) else x.dtype
+    return x.real if dtype.kind == "c" else x
+
+
+def is_complex(x: Any) -> bool:
+    """Whether x is complex."""
+    return bool((x._array.dtype if isinstance(x, Tensor) else x.dtype).kind in dtypes.COMPLEX_KINDS)
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of the last two dimensions.  (*, K, K) -> (*, K)"""
+    k = x.shape[-1]
+    return (x * like(np.eye(k), x)).sum(-1)
+
+
+def as_diagonal(v: Any) -> Any:
+    """Diagonal matrices.  (*, K) -> (*, K, K)"""
+    return v[..., None] * like(np.eye(v.shape[-1]), v)
+
+
+def lower(x: Any, k: int = 0) -> Any:
+    """The lower triangle."""
+    return x * like(np.tri(x.shape[-2], x.shape[-1], k), x)
+
+
+@functools.cache
+def _type(name: str, fields: tuple[str, ...]) -> Any:
+    return named(name, *fields)
+
+
+def pack(name: str, fields: tuple[str, ...], values: Any) -> Any:
+    """A result with named fields."""
+    return _type(name, fields)(*values)
+
+
+# Checks ----------------------------------------------------------------------------------------------
+
+
+def matrix(name: str, A: Any, square: bool = False) -> Any:
+    """A checked: a float or complex tensor of matrices."""
+    if not isinstance(A, Tensor):
+        raise TypeError(f"linalg.{name}(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}")
+    if A.ndim < 2:
+        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
+    if square and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {A.shape[-2]} by "
+                           f"{A.shape[-1]} matrices")  # fmt: skip
+    floating(name, A)
+    return A
+
+
+def floating(name: str, A: Any) -> None:
+    """Raise RuntimeError unless A is of a dtype that LAPACK knows."""
+    if A.dtype.category < dtypes.FLOAT or A.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
+        raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input (float32, float64, "
+                           f"complex64, complex128). Got {A.dtype}")  # fmt: skip
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that the operation is not defined for."""
+
+
+def first_bad(bad: Any) -> str:
+    """Which matrix of a batch failed."""
+    return "" if bad.ndim == 0 else f" (Batch element {int(np.flatnonzero(bad)[0])})"
+
+
+# Inverse and solve -----------------------------------------------------------------------------------
+
+
+def guarded_solve(A: Any, B: Any) -> Any:
+    """A^-1 B; of singular matrices, infinities."""
+    try:
+        return np.linalg.solve(A, B)
+    except np.linalg.LinAlgError:
+        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+        A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
+        out = np.full(B.shape, np.inf, B.dtype)
+        for i in np.ndindex(*batch):
+            try:
+                out[i] = np.linalg.solve(A[i], B[i])
+            except np.linalg.LinAlgError:
+                pass
+        return out
+
+
+@op(ns=None)
+def solve_op(be: Any, A: Array, B: Array) -> Array:
+    """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
+    return guarded_solve(A, B)
+
+
+@solve_op.grad("A", "B", uses={"A": "A out", "B": "A"})
+def _(g: Any, A: Any, out: Any) -> Any:
+    gB = solve_op(mH(A), g)
+    return None if out is None else -(gB @ mH(out)), gB
+
+
+def singular(A: Any) -> Any:
+    """Which matrices are exactly singular, by their LU decomposition.  (*, N, N) -> (*)"""
+    with np.errstate(all="ignore"):
+        sign = np.linalg.slogdet(everything(A))[0]
+    return sign == 0
+
+
+@op(ns=None, name="singular_order")
+def singular_op(be: Any, A: Array) -> Array:
+    """For each matrix 0, or which of its pivots is the first to be zero, from 1.  (*, N, N) -> (*) int32"""
+    from rushlight.ops.linear.lu import first_zero_pivot
+
+    bad = singular(A)
+    info = np.zeros(A.shape[:-2], np.int32)
+    if bad.any():
+        info[bad] = first_zero_pivot(A[bad])
+    return info
+
+
+def refuse_singular(name: str, A: Any) -> None:
+    """Raise LinAlgError if a matrix is singular."""
+    bad = singular(A._array)
+    if bad.any():
+        raise LinAlgError(f"linalg.{name}:{first_bad(bad)} The solver failed because the input matrix is singular.")
+
+
+@function(ns=NS, out=True)
+def inv(A: Any) -> Any:
+    """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
+    matrix("inv", A, True)
+    refuse_singular("inv", A)
+    return inverse(A)
+
+
+@op(ns=None)
+def inverse(be: Any, A: Array) -> Array:
+    """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
+    return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+
+
+@inverse.grad("A")
+def _(g: Any, out: Any) -> Any:
+    return -(mH(out) @ g @ mH(out))
+
+
+function(name="inverse", method=True, out=True)(inv)
+
+
+@function(ns=NS, out=True)
+def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+    """The inverse, and for each matrix 0 or a number that says it is singular."""
+    matrix("inv_ex", A, True)
+    if check_errors:
+        refuse_singular("inv_ex", A)
+    return pack("linalg_inv_ex", ("inverse", "info"), (inverse(A), singular_op(A.detach())))
+
+
+def is_vector(A: Any, B: Any) -> bool:
+    """Whether B is a batch of vectors."""
+    return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+@function(ns=NS, out=True)
+def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+    """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
+    check_solve("solve", A, B, left)
+    refuse_singular("solve", A)
+    return solved(A, B, left)
+
+
+def solved(A: Any, B: Any, left: bool) -> Any:
+    """The solution for checked operands."""
+    if is_vector(A, B):
+        return solve_op(A, B.unsqueeze(-1)).squeeze(-1)
+    return solve_op(A, B) if left else mT(solve_op(mT(A), mT(B)))
+
+
+def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
+    """Raise RuntimeError for operands that do not fit."""
+    matrix(name, A, True)
+    if not isinstance(B, Tensor):
+        raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {type(B).__name__}")
+    if A.dtype != B.dtype:
+        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of "
+                           f"type {B.dtype} instead")  # fmt: skip
+    vector = is_vector(A, B)
+    if vector and not left:
+        raise RuntimeError(f"linalg.{name}: Vector broadcasting of the left hand side is not supported for left=False")
+    rows = B.shape[-1] if vector or not left else B.shape[-2]
+    if rows != A.shape[-1]:
+        raise RuntimeError(f"linalg.{name}: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {list(B.shape)})")  # fmt: skip
+
+
+@function(ns=NS, out=True)
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    """The solution, and for each matrix 0 or a number that says it is singular."""
+    check_solve("solve_ex", A, B, left)
+    if check_errors:
+        refuse_singular("solve_ex", A)
+    return pack("linalg_solve_ex", ("result", "info"), (solved(A, B, left), singular_op(A.detach())))
+
+
+@function(ns=NS, out=True)
+def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """X with A X = B (or X A = B) for triangular A, whose other triangle is not looked at."""
+    matrix("solve_triangular", A, True)
+    matrix("solve_triangular", B)
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({list(A.shape)} and {list(B.shape)})")  # fmt: skip
+    n = A.shape[-1]
+    triangle = (np.tri(n) if not upper else np.tri(n).T) - (np.eye(n) if unitriangular else 0)
+    A = A * like(triangle, A)
+    if unitriangular:
+        A = A + like(np.eye(n), A)
+    return solve_op(A, B) if left else mT(solve_op(mT(A), mT(B)))
+
+
+@function(out=True)
+def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> Any:  # fmt: skip
+    """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
+    x = solve_triangular(mT(A) if transpose else A, input, upper=upper != transpose, unitriangular=unitriangular)
+    return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
+
+
+Tensor.triangular_solve = triangular_solve  # type: ignore[attr-defined]
+
+
+# Cholesky --------------------------------------------------------------------------------------------
+
+
+@op(ns=None)
+def cholesky_op(be: Any, A: Array, upper: bool) -> Array:
+    """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
+    if upper:
+        A = np.conj(np.swapaxes(A, -1, -2))
+    out = np.empty(A.shape, A.dtype)
+    for i in np.ndindex(*A.shape[:-2]):
+        try:
+            out[i] = np.linalg.cholesky(A[i])
+        except np.linalg.LinAlgError:
+            out[i] = np.nan
+    return np.conj(np.swapaxes(out, -1, -2)) if upper else out
+
+
+@cholesky_op.grad("A")
+def _(g: Any, out: Any, upper: bool) -> Any:
+    L, gL = (mH(out), mH(g)) if upper else (out, g)
+    back = inverse(L)
+    phi = mH(L) @ gL
+    return mH(back) @ ((lower(phi) + mH(lower(phi, -1))) * 0.5) @ back
+
+
+@cholesky_op.tangent
+def _(t_A: Any, out: Any, upper: bool) -> Any:
+    """A tangent is as Hermitian as A: of one that is not, the triangle below the diagonal counts in the basis of L."""
+    L = mH(out) if upper else out
+    back = inverse(L)
+    phi = lower(back @ t_A @ mH(back))
+    tL = L @ (phi - 0.5 * as_diagonal(diagonal(phi)))
+    return mH(tL) if upper else tL
+
+
+def positive(A: Any) -> Any:
+    """For each matrix 0, or the order of the leading minor that is not positive definite.  (*, N, N) -> (*) int32"""
+    info = np.zeros(A.shape[:-2], np.int32)
+    for i in np.ndindex(*A.shape[:-2]):
+        try:
+            np.linalg.cholesky(A[i])
+        except np.linalg.LinAlgError:
+            info[i] = next((k for k in range(1, A.shape[-1] + 1) if not _minor(A[i][:k, :k])), A.shape[-1])
+    return info
+
+
+@op(ns=None, name="positive_order")
+def positive_op(be: Any, A: Array) -> Array:
+    """As `positive`, as an operator."""
+    return positive(A)
+
+
+def _minor(A: Any) -> bool:
+    try:
+        np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+@function(ns=NS, out=True)
+def cholesky(A: Any, *, upper: bool = False) -> Any:
+    """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
+    matrix("cholesky", A, True)
+    info = positive(everything(A._array))
+    if info.any():
+        raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
+                          f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
+                          "positive-definite).")  # fmt: skip
+    return cholesky_op(A, upper)
+
+
+@function(ns=NS, out=True)
+def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+    """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
+    matrix("cholesky_ex", A, True)
+    if check_errors:
+        cholesky(A)
+    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), positive_op(A.detach())))
+
+
+@function(name="cholesky", method=True, out=True)
+def cholesky_torch(input: Any, upper: bool = False) -> Any:
+    """L with input = L L^H (or U^H U)."""
+    return cholesky(input, upper=upper)
+
+
+@op(ns=None, grads={"input": lambda g: g})
+def factor_op(be: Any, input: Array, upper: bool) -> Array:
+    """The triangle of a factor.  Its derivatives are those by all elements, as if the other triangle were looked at."""
+    return np.triu(input) if upper else np.tril(input)
+
+
+factor_op.op.jvp = (lambda t_input: t_input), ("t_input",)
+
+
+@function(method=True, out=True)
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+    """The inverse of L L^H (or U^H U), given the factor.  (*, N, N) -> (*, N, N)"""
+    matrix("cholesky_inverse", input, True)
+    return cholesky_inverse_op(factor_op(input, upper), upper)
+
+
+@op(ns=None)
+def cholesky_inverse_op(be: Any, input: Array, upper: bool) -> Array:
+    """The inverse of L L^H (or U^H U), of a factor that is triangular."""
+    back = inverse(mH(input) if upper else input)
+    return mH(back) @ back
+
+
+@cholesky_inverse_op.grad("input")
+def _(g: Any, input: Any, out: Any, upper: bool) -> Any:
+    common = out @ (g + mH(g)) @ out
+    return -(input @ common) if upper else -(common @ input)
+
+
+@cholesky_inverse_op.tangent
+def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
+    change = mH(t_input) @ input if upper else t_input @ mH(input)
+    return -(out @ (change + mH(change)) @ out)
+
+
+@function(method=True, out=True)
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+    """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
+    matrix("cholesky_solve", input2, True)
+    matrix("cholesky_solve", input)
+    factor = factor_op(input2, upper)
+    factor = mH(factor) if upper else factor
+    return solve_op(mH(factor), solve_op(factor, input))
+
+
+# QR --------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, outputs=("Q", "R"))
+def qr_op(be: Any, A: Array, mode: str) -> Any:
+    """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
+    qr_of: Any = np.linalg.qr
+    return tuple(qr_of(A, mode))
+
+
+@qr_op.grad("A")
+def _(g_Q: Any, g_R: Any, Q: Any, R: Any, mode: str) -> Any:
+    if mode == "complete" and Q.shape[-2] > R.shape[-1]:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    M = R @ mH(g_R) - mH(g_Q) @ Q
+    low = lower(M, -1)
+    middle = low + mH(low) + as_diagonal(real_part(diagonal(M)))
+    return mH(solve_op(R, mH(g_Q + Q @ middle)))
+
+
+@function(ns=NS, out=True)
+def qr(A: Any, mode: str = "reduced") -> Any:
+    """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
+    matrix("qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")  # fmt: skip
+    m, n = A.shape[-2:]
+    if m < n:
+        Q, left = qr_op(A[..., :m], "complete" if mode == "complete" else "reduced")
+        R = wide(Q, left, A[..., m:])
+    else:
+        Q, R = qr_op(A, "complete" if mode == "complete" else "reduced")
+    if mode == "r":
+        if A.requires_grad:
+            R = no_gradient(R)
+        Q = wrap(np.empty(0, A._array.dtype))
+    return pack("linalg_qr", ("Q", "R"), (Q, R))
+
+
+def wide(Q: Any, left: Any, rest: Any) -> Any:
+    """R of a wide matrix: its square part decomposed, the rest multiplied by Q^H."""
+    from rushlight.ops.shape.join import cat
+
+    return cat([left, mH(Q) @ rest], -1)
+
+
+@op(ns=None)
+def no_gradient(be: Any, input: Array) -> Array:
+    """A copy whose gradient is refused: R alone does not determine the gradient of QR."""
+    return input.copy()
+
+
+@no_gradient.grad("input")
+def _(g: Any) -> Any:
+    raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                       "linalg.qr(A, mode='reduced') if you are going to require gradients through linalg.qr.")  # fmt: skip
+
+
+@function(name="qr", method=True, out=True)
+def qr_torch(input: Any, some: bool = True) -> Any:
+    """Q and R with input = Q R: reduced if `some`."""
+    Q, R = qr(input, "reduced" if some else "complete")
+    return pack("qr", ("Q", "R"), (Q, R))
+
+
+# SVD -------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, outputs=("U", "S", "Vh"))
+def svd_op(be: Any, A: Array, full_matrices: bool) -> Any:
+    """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
+    return tuple(np.linalg.svd(A, full_matrices))
+
+
+@svd_op.grad("A")
+def _(g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
+    m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
+    if full_matrices:
+        U, g_U, Vh, g_Vh = U[..., :k], g_U[..., :k], Vh[..., :k, :], g_Vh[..., :k, :]
+    V, g_V = mH(Vh), mH(g_Vh)
+    eye = np.eye(k)
+    S2 = S * S
+    E = S2[..., None, :] - S2[..., :, None] + like(eye, S2)
+    UgU, VgV = skew(mH(U) @ g_U), skew(mH(V) @ g_V)
+    inside = (UgU * S[..., None, :] + S[..., :, None] * VgV) / E * like(1 - eye, E)
+    inside = inside + as_diagonal(g_S)
+    if is_complex(U):
+        inside = inside + as_diagonal(diagonal(UgU) / (2 * S))
+    gA = U @ inside @ Vh
+    if m > k:
+        gA = gA + ((g_U / S[..., None, :]) - U @ (mH(U) @ (g_U / S[..., None, :]))) @ Vh
+    if n > k:
+        part = mH(g_V / S[..., None, :])
+        gA = gA + U @ (part - (part @ V) @ Vh)
+    return gA
+
+
+def skew(X: Any) -> Any:
+    """X - X^H."""
+    return X - mH(X)
+
+
+@function(ns=NS, out=True)
+def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+    """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
+    matrix("svd", A)
+    if driver is not None:
+        raise RuntimeError(
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+    U, S, Vh = svd_op(A, full_matrices and A.shape[-1] != A.shape[-2])
+    return pack("linalg_svd", ("U", "S", "Vh"), (U, S, Vh))
+
+
+@function(name="svd", method=True, out=True)
+def svd_torch(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
+    """U, S, V with input = U diag(S) V^H."""
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        S = svdvals(input)
+        zeros = [wrap(np.zeros((*input.shape[:-2], s, s), input._array.dtype)) for s in (m, n)]
+        return pack("svd", ("U", "S", "V"), (zeros[0], S, zeros[1]))
+    U, S, Vh = svd(input, not some)
+    return pack("svd", ("U", "S", "V"), (U, S, mH(Vh)))
+
+
+@function(ns=NS, out=True)
+def svdvals(A: Any, *, driver: str | None = None) -> Any:
+    """The singular values, descending.  A: (*, M, N) -> (*, K)"""
+    matrix("svdvals", A)
+    return svd_op(A, False)[1]
+
+
+# Eigenvalues -----------------------------------------------------------------------------------------
+
+
+@op(ns=None, outputs=("L", "V"))
+def eigh_op(be: Any, A: Array, UPLO: str) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
+    eigh_of: Any = np.linalg.eigh
+    return tuple(eigh_of(A, UPLO))
+
+
+@eigh_op.grad("A")
+def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
+    eye = np.eye(L.shape[-1])
+    E = L[..., None, :] - L[..., :, None] + like(eye, L)
+    # A is Hermitian, so of the gradient the Hermitian part counts.
+    inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E) + as_diagonal(g_L)
+    return V @ inside @ mH(V)
+
+
+@eigh_op.tangent
+def _(t_A: Any, L: Any, V: Any) -> Any:
+    eye = np.eye(L.shape[-1])
+    E = L[..., None, :] - L[..., :, None] + like(eye, L)
+    turned = mH(V) @ t_A @ V
+    return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
+
+
+@function(ns=NS, out=True)
+def eigh(A: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
+    matrix("eigh", A, True)
+    check_uplo("eigh", UPLO)
+    L, V = eigh_op(A, UPLO.upper())
+    return pack("linalg_eigh", ("eigenvalues", "eigenvectors"), (L, V))
+
+
+def check_uplo(name: str, UPLO: str) -> None:
+    """Raise RuntimeError unless UPLO names a triangle."""
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+
+
+@function(ns=NS, out=True)
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+    """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
+    return eigh(A, UPLO)[0]
+
+
+@op(ns=None, outputs=("L", "V"))
+def eig_op(be: Any, A: Array) -> Any:
+    """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
+    L, V = np.linalg.eig(A)
+    kind = np.complex64 if A.dtype.itemsize in (4,) or A.dtype == np.complex64 else np.complex128
+    return L.astype(kind), V.astype(kind)
+
+
+@eig_op.grad("A")
+def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
+    eye = np.eye(L.shape[-1])
+    E = conj(L[..., None, :] - L[..., :, None]) + like(eye, L)
+    VhgV = mH(V) @ g_V
+    centred = VhgV - (mH(V) @ V) * real_part(diagonal(VhgV))[..., None, :]
+    inside = centred * (like(1 - eye, E) / E) + as_diagonal(g_L)
+    return solve_op(mH(V), inside @ mH(V))
+
+
+@function(ns=NS, out=True)
+def eig(A: Any) -> Any:
+    """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
+    matrix("eig", A, True)
+    if not np.isfinite(everything(A._array)).all():
+        raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
+    L, V = eig_op(A)
+    return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))
+
+
+@function(ns=NS, out=True)
+def eigvals(A: Any) -> Any:
+    """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
+    return eig(A)[0]

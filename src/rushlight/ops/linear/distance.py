@@ -1,0 +1,150 @@
+"""Distances and similarities of vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.named import linalg
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.kernels.dispatch import up
+from rushlight.ops.elementwise.floats import widened
+from rushlight.tensor import Tensor
+
+F = "nn.functional"
+
+
+def unit(x: Any, dim: int, eps: float) -> tuple[Any, Any, Any]:
+    """x / max(norm, eps) along `dim`, that divisor, and 1 where it depends on x, else 0."""
+    square = ops.sum(x * x, dim, True)
+    norm = ops.sqrt(ops.clamp_min(square, eps * eps))
+    return x / norm, norm, square > eps * eps
+
+
+@op(ns=None, name="cosine_similarity", promote="arith", refuse="bi", refusal=RuntimeError)
+def cosine_op(be: Any, x1: Array, x2: Array, dim: int, eps: float) -> Array:
+    """Sums of x1 * x2 along `dim` over the product of the norms, each at least eps.  (*), (*) -> (*)"""
+    product = np.add.reduce(x1 * x2.conj(), axis=dim)
+    norms = [np.maximum(np.sqrt(np.add.reduce((x * x.conj()).real, axis=dim)), eps) for x in (x1, x2)]
+    return product / (norms[0] * norms[1])
+
+
+@cosine_op.grad("x1", "x2")
+def _(g: Any, x1: Any, x2: Any, dim: Any, eps: Any, needs: Any) -> Any:
+    g, x1, x2 = widened(g, x1, x2)
+    h1, n1, free1 = unit(x1, dim, eps)
+    h2, n2, free2 = unit(x2, dim, eps)
+    c, g = ops.sum(h1 * h2, dim, True), ops.unsqueeze(g, dim)
+    of_x1 = g * (h2 - h1 * (c * free1)) / n1 if needs[0] else None
+    return of_x1, g * (h1 - h2 * (c * free2)) / n2 if needs[1] else None
+
+
+@function(ns="")
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
+    for name, x in (("x1", x1), ("x2", x2)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {type(x).__name__}")
+    if x1._array.shape != x2._array.shape:
+        x1, x2 = ops.broadcast_tensors(x1, x2)
+    dim = wrap_dim(dim, x1._array.ndim)
+    if not x1._array.ndim:
+        return cosine_op(x1.reshape(1), x2.reshape(1), 0, eps)
+    return cosine_op(x1, x2, dim, eps)
+
+
+@function(ns="")
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """The norm of order `p` of x1 - x2 + eps along the last dimension.  (*, D), (*, D) -> (*)"""
+    return linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+# All pairs of rows ------------------------------------------------------------------------------------------------
+
+
+def norm_of(d: Any, p: float) -> Any:
+    """Norms of order `p` of the rows of an array, which it overwrites.  (N, M) -> (N,)"""
+    np.absolute(d, out=d)
+    if p == math.inf:
+        return np.maximum.reduce(d, axis=-1, initial=0)
+    if p == 0:
+        return counted(d)
+    if p == 2:
+        return np.sqrt(np.einsum("nm,nm->n", d, d))
+    return np.add.reduce(d if p == 1 else d**p, axis=-1) ** (1 / p)
+
+
+def counted(d: Any) -> Any:
+    """How many elements of each row of an array, which it overwrites, are not 0; NaN where one is.  (*, M) -> (*)"""
+    return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
+
+
+def slope_of(d: Any, norm: Any, p: float) -> Any:
+    """The gradient of the norm of order `p` by the rows `d`, 0 where the norm is.  (N, M), (N,) -> (N, M)"""
+    if p == 0:
+        return d * 0
+    if p == 1:
+        return ops.sign(d)
+    norm = ops.unsqueeze(norm, -1)
+    if p == math.inf:
+        return ops.sign(d) * (ops.abs(d) == norm)
+    safe = ops.where(norm == 0, ops.ones_like(norm), norm)
+    if p == 2:
+        return d / safe
+    zero = ops.where(d == 0, ops.ones_like(d), d)  # 0 to a negative power would be infinite
+    return ops.sign(d) * (ops.abs(zero) / safe) ** (p - 1)
+
+
+@op(ns=None, name="pdist")
+def pdist_op(be: Any, input: Array, p: float) -> Array:
+    """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
+    n = len(input)
+    parts = [norm_of(input[i] - input[i + 1 :], p) for i in range(n - 1)]
+    return np.concatenate(parts) if parts else np.empty(0, input.dtype)
+
+
+def _pdist_raw(be: Any, g: Any, input: Any, out: Any, p: float) -> Any:
+    g, x, norm = up(g, input, out)
+    total, start = np.zeros_like(x), 0
+    for i in range(len(x) - 1):
+        end = start + len(x) - 1 - i
+        part = slope_of(x[i] - x[i + 1 :], norm[start:end], p)
+        part = part * g[start:end, None]
+        total[i] += part.sum(0)
+        total[i + 1 :] -= part
+        start = end
+    return total
+
+
+@pdist_op.grad("input", raw=_pdist_raw)
+def _(g: Any, input: Any, out: Any, p: Any) -> Any:
+    g, input, out = widened(g, input, out)
+    rows, columns = np.triu_indices(input.shape[0], 1)
+    i, j = ops.from_numpy(rows), ops.from_numpy(columns)
+    part = slope_of(ops.index_select(input, 0, i) - ops.index_select(input, 0, j), out, p) * ops.unsqueeze(g, -1)
+    zero = ops.zeros_like(input)
+    return ops.index_add(ops.index_add(zero, 0, i, part), 0, j, -part)
+
+
+@function(ns="")
+def pdist(input: Any, p: float = 2) -> Any:
+    """Distances of order `p` of every pair of rows i < j.  (N, M) -> (N * (N - 1) / 2,)
+
+    Raises RuntimeError for other numbers of dimensions and a negative `p`.
+    """
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got {input.dtype}")
+    if p < 0:
+        raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
+    return pdist_op(input, float(p))
+
+
+for _name in ("cosine_similarity", "pairwise_distance", "pdist"):
+    NAMESPACES[F][_name] = NAMESPACES[""][_name]

@@ -1,0 +1,256 @@
+"""einsum: sums of products named by subscripts, two operands at a time as one matrix product each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.linear.matmul import same_dtype
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.diagonal import diagonal
+from rushlight.ops.shape.views import permute, raw
+
+Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
+LARGE = 1 << 14  # elements of a product from which on two steps are worth it
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def arranged(array: Any, labels: Labels, groups: list[list[Any]]) -> Any:
+    """Dimensions in the order of the groups; each group but the first becomes one dimension."""
+    order = [labels.index(name) for group in groups for name in group]
+    moved = array.transpose(order)
+    lead = moved.shape[: len(groups[0])]
+    sizes = [math.prod(array.shape[labels.index(name)] for name in group) for group in groups[1:]]
+    return moved.reshape(*lead, *sizes)
+
+
+def same_size(a: Any, la: Labels, b: Any, lb: Labels, summed: list[Any]) -> tuple[Any, Any]:
+    """Both operands where a summed dimension is 1 in one of them: it stands for all, so the other is summed first."""
+    for name in summed:
+        i, j = la.index(name), lb.index(name)
+        if a.shape[i] == 1 and b.shape[j] != 1:
+            b = b.sum(j, keepdims=True, dtype=b.dtype)
+        elif b.shape[j] == 1 and a.shape[i] != 1:
+            a = a.sum(i, keepdims=True, dtype=a.dtype)
+    return a, b
+
+
+def widened(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both factors with a second summand of zero where there is one: NumPy leaves products of one summand to plain loops,
+    which take many times as long as BLAS does for two. Gradients of layers for each sample are such products."""
+    if left.shape[-1] != 1 or left.dtype.kind != "f" or left.size * right.shape[-1] < LARGE or left.dtype.itemsize < 4:
+        return left, right
+    return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
+
+
+@op(ns=None, name="einsum", linear=True)
+def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
+    """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
+
+    One matrix product, batched over the labels that all three have.
+    """
+    batch = [n for n in lo if n in la and n in lb]
+    rows, columns = [n for n in lo if n not in lb], [n for n in lo if n not in la]
+    summed = [n for n in la if n not in lo]
+    a, b = same_size(input, la, other, lb, summed)
+    left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
+    out = be.matmul(*widened(left, right)) if summed else np.multiply(left, right)
+    sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
+    out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
+    have = batch + rows + columns
+    return out if have == list(lo) else out.transpose([have.index(n) for n in lo])
+
+
+contract.grad("input")(lambda g, other, la, lb, lo: contract(g, conj(other), lo, lb, la))
+contract.grad("other")(lambda g, input, la, lb, lo: contract(g, conj(input), lo, la, lb))
+
+
+# Reading the equation ------------------------------------------------------------------------------
+
+
+def subscripts(term: str, equation: str) -> list[Any]:
+    """The labels of one term, Ellipsis among them."""
+    found: list[Any] = []
+    i = 0
+    while i < len(term):
+        if term[i] == ".":
+            if term[i : i + 3] != "..." or Ellipsis in found:
+                raise RuntimeError(f"einsum(): found '.' in {term!r} of {equation!r} that is not part of any ellipsis, or "
+                                   "more than one ellipsis")  # fmt: skip
+            found.append(Ellipsis)
+            i += 3
+        elif term[i] in LETTERS:
+            found.append(term[i])
+            i += 1
+        elif term[i] == " ":
+            i += 1
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at {term[i]!r} in the equation {equation!r}: subscripts "
+                               "must be in [a-zA-Z]")  # fmt: skip
+    return found
+
+
+def parse(equation: str) -> tuple[list[list[Any]], Any]:
+    """The labels of each operand, and of the output or None if it is implied."""
+    left, arrow, right = equation.partition("->")
+    return [subscripts(term, equation) for term in left.split(",")], subscripts(right, equation) if arrow else None
+
+
+def from_lists(args: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], Any]:
+    """Operands and labels of the form einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    pairs = len(args) // 2
+    output = args[-1] if len(args) % 2 else None
+    terms = [letters(args[2 * i + 1]) for i in range(pairs)]
+    return [args[2 * i] for i in range(pairs)], terms, None if output is None else letters(output)
+
+
+def letters(sublist: Any) -> list[Any]:
+    """A list of ints as labels."""
+    found: list[Any] = []
+    for n in sublist:
+        if n is not Ellipsis and not 0 <= n < len(LETTERS):
+            raise RuntimeError(f"einsum(): subscript {n} is out of range: expected [0, {len(LETTERS)})")
+        found.append(n if n is Ellipsis else LETTERS[n])
+    return found
+
+
+def spelled(operands: list[Any], terms: list[list[Any]]) -> tuple[list[Labels], int]:
+    """Labels for every dimension, the dimensions of an ellipsis as negative ints; and how many such there are."""
+    if len(operands) != len(terms):
+        raise RuntimeError(f"einsum(): more operands were provided than specified in the equation, or fewer: "
+                           f"{len(operands)} against {len(terms)}")  # fmt: skip
+    found, most = [], 0
+    for i, (x, term) in enumerate(zip(operands, terms, strict=True)):
+        ndim, named = raw(x).ndim, len([n for n in term if n is not Ellipsis])
+        if named > ndim or (Ellipsis not in term and named != ndim):
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
+                               f"dimensions ({ndim}) for operand {i}")  # fmt: skip
+        extra = ndim - named
+        most = max(most, extra) if Ellipsis in term else most
+        found.append(tuple(m for n in term for m in (range(-extra, 0) if n is Ellipsis else (n,))))
+    return found, most
+
+
+def output_labels(terms: list[Labels], output: Any, extra: int) -> Labels:
+    """The labels of the output: as given, or the ellipsis and then, sorted, the labels that occur once."""
+    every = [n for term in terms for n in term]
+    if output is None:
+        return (*range(-extra, 0), *sorted(n for n in set(every) if isinstance(n, str) and every.count(n) == 1))
+    named = [n for n in output if n is not Ellipsis]
+    for n in named:
+        if named.count(n) > 1:
+            raise RuntimeError(f"einsum(): output subscript {n} appears more than once in the output")
+        if n not in every:
+            raise RuntimeError(f"einsum(): output subscript {n} does not appear in the equation for any input operand")
+    return tuple(m for n in output for m in (range(-extra, 0) if n is Ellipsis else (n,)))
+
+
+# Carrying it out -----------------------------------------------------------------------------------
+
+
+def without_repeats(x: Any, labels: Labels) -> tuple[Any, Labels]:
+    """The diagonal over dimensions of the same label."""
+    while len(set(labels)) != len(labels):
+        name = next(n for n in labels if labels.count(n) > 1)
+        i = labels.index(name)
+        j = labels.index(name, i + 1)
+        if raw(x).shape[i] != raw(x).shape[j]:
+            raise RuntimeError(f"einsum(): subscript {name} is repeated for an operand but the sizes don't match, "
+                               f"{raw(x).shape[j]} != {raw(x).shape[i]}")  # fmt: skip
+        x = diagonal(x, 0, i, j)
+        labels = (*[n for k, n in enumerate(labels) if k not in (i, j)], name)
+    return x, labels
+
+
+def check_sizes(operands: list[Any], terms: list[Labels]) -> dict[Any, int]:
+    """The size of each label.  Raises RuntimeError where operands disagree (1 goes with any)."""
+    sizes: dict[Any, int] = {}
+    for i, (x, labels) in enumerate(zip(operands, terms, strict=True)):
+        for name, n in zip(labels, raw(x).shape, strict=True):
+            if sizes.setdefault(name, n) == 1:
+                sizes[name] = n
+            elif n not in (1, sizes[name]):
+                raise RuntimeError(f"einsum(): operands do not broadcast: subscript {name} has size {n} for operand {i} "
+                                   f"which does not broadcast with previously seen size {sizes[name]}")  # fmt: skip
+    return sizes
+
+
+def summed_out(x: Any, labels: Labels, keep: set[Any]) -> tuple[Any, Labels]:
+    """The operand summed over the labels that nobody else needs."""
+    gone = tuple(i for i, n in enumerate(labels) if n not in keep)
+    return (sum_op(x, gone, False), tuple(n for n in labels if n in keep)) if gone else (x, labels)
+
+
+def cheapest(terms: list[Labels], lo: Labels, sizes: dict[Any, int]) -> tuple[int, int]:
+    """The pair of operands whose contraction needs the fewest multiplications, then the smallest result."""
+    if len(terms) == 2:
+        return 0, 1
+
+    def cost(pair: tuple[int, int]) -> tuple[int, int]:
+        i, j = pair
+        both = set(terms[i]) | set(terms[j])
+        rest = set(lo).union(*[t for k, t in enumerate(terms) if k not in pair])
+        return math.prod(sizes[n] for n in both), math.prod(sizes[n] for n in both & rest)
+
+    return min(itertools.combinations(range(len(terms)), 2), key=cost)
+
+
+def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
+    """Contract operands pair by pair until one is left, and put its dimensions in order."""
+    sizes = check_sizes(operands, terms)
+    if raw(operands[0]).dtype.kind in "bui":
+        every = [name for term in terms for name in term]
+        if any(every.count(name) == 1 for name in set(every) - set(lo)):  # sums of integers count in int64
+            operands = [cast(x, np.dtype(np.int64)) for x in operands]
+    while len(operands) > 1:
+        i, j = cheapest(terms, lo, sizes)
+        b, lb = operands.pop(j), terms.pop(j)
+        a, la = operands.pop(i), terms.pop(i)
+        keep = set(lo).union(*terms)
+        a, la = summed_out(a, la, keep | set(lb))
+        b, lb = summed_out(b, lb, keep | set(la))
+        made = tuple(n for n in dict.fromkeys((*la, *lb)) if n in keep)
+        if not terms and set(made) == set(lo):
+            made = lo
+        operands.insert(i, contract(a, b, la, lb, made))
+        terms.insert(i, made)
+    x, labels = summed_out(operands[0], terms[0], set(lo))
+    return x if labels == lo else permute(x, tuple(labels.index(n) for n in lo))
+
+
+@function()
+def einsum(*args: Any) -> Any:
+    """Sums of products of operands, dimensions named by letters: einsum("bij,bjk->bik", a, b).
+
+    Without "->" the output has the letters that occur once, in order; "..." stands for dimensions that broadcast. Also as
+    einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    >>> import rushlight as torch
+    >>> torch.einsum("ij,ij->i", torch.ones(2, 3), torch.ones(2, 3))
+    tensor([3., 3.])
+    """
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and "
+                         "its subscripts list")  # fmt: skip
+    if isinstance(args[0], str):
+        operands = list(args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:])
+        terms, output = parse(args[0])
+    else:
+        operands, terms, output = from_lists(args)
+    if not operands:
+        raise ValueError("einsum(): must provide at least one operand")
+    for i, x in enumerate(operands):
+        if not isinstance(raw(x), np.ndarray):
+            raise TypeError(f"einsum(): operand {i} must be Tensor, not {type(x).__name__}")
+        same_dtype("einsum", operands[0], x, ("operand 0", f"operand {i}"))
+    spelled_out, extra = spelled(operands, terms)
+    lo = output_labels(spelled_out, output, extra)
+    pairs = [without_repeats(x, labels) for x, labels in zip(operands, spelled_out, strict=True)]
+    return evaluate([x for x, _ in pairs], [labels for _, labels in pairs], lo)

@@ -1,0 +1,244 @@
+"""Discrete Fourier transforms: three linear operators and their adjoints; the public functions choose sizes and scales.
+
+Legend: n the length of a transformed dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.shape.padding import pad_op
+from rushlight.tensor import Tensor, wrap
+
+NS = "fft"
+
+
+@op(ns=None, linear=True)
+def c2c_op(be: Any, input: Array, dims: Any, scale: float, forward: bool) -> Array:
+    """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
+    y = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
+    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+
+
+c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not forward))
+
+
+@op(ns=None, linear=True)
+def r2c_op(be: Any, input: Array, dims: Any, scale: float) -> Array:
+    """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
+    y = np.fft.rfftn(input, axes=dims)
+    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+
+
+@r2c_op.grad("input")
+def _(g: Any, input_shape: Any, dims: Any, scale: float) -> Any:
+    last = dims[-1]
+    pads = [(0, 0)] * len(input_shape)
+    pads[last] = (0, input_shape[last] - g.shape[last])
+    return c2c_op(pad_op(g, tuple(pads), 0), dims, scale, False).real
+
+
+@op(ns=None, linear=True)
+def c2r_op(be: Any, input: Array, dims: Any, scale: float, n: int) -> Array:
+    """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
+    if len(dims) > 1:
+        input = np.fft.ifftn(input, axes=dims[:-1], norm="forward")
+    y = np.fft.irfft(input, n, axis=dims[-1], norm="forward")
+    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+
+
+@c2r_op.grad("input")
+def _(g: Any, input_shape: Any, dims: Any, scale: float, n: int) -> Any:
+    y = r2c_op(g, dims, scale)
+    half = y.shape[dims[-1]]
+    # Every column of the half but the first, and the last of an even length, stands for two of the whole.
+    twice = np.full(half, 2.0)
+    twice[0] = 1
+    if n % 2 == 0:
+        twice[-1] = 1
+    shape = [1] * len(y.shape)
+    shape[dims[-1]] = half
+    weights = twice.reshape(shape).astype(_real_of(y))
+    return y * (wrap(weights) if isinstance(y, Tensor) else weights)
+
+
+def _real_of(y: Any) -> Any:
+    dtype = y._array.dtype if isinstance(y, Tensor) else y.dtype
+    return np.float32 if dtype.itemsize == 8 else np.float64
+
+
+# Arguments -------------------------------------------------------------------------------------------
+
+
+def to_float(name: str, x: Any, complex_too: bool) -> Any:
+    """Integers as the default float; reals as complex if asked.  Raises TypeError/RuntimeError for what cannot be."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    if x.dtype.category < dtypes.FLOAT:
+        x = x.to(dtypes.get_default_dtype())
+    if x.dtype.itemsize == 2:
+        raise RuntimeError(f"fft_{name}: unsupported dtype {x.dtype}: convert to float32")
+    return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x
+
+
+def one_dim(name: str, x: Any, dim: int) -> int:
+    """The dimension of a one-dimensional transform, not negative."""
+    ndim = x.ndim
+    if not -ndim <= dim < max(ndim, 1) or ndim == 0:
+        raise IndexError(f"fft_{name}: Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+                         f"{dim})")  # fmt: skip
+    return int(dim % ndim)
+
+
+def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
+    """Dimensions and sizes of a transform of several dimensions."""
+    ndim = x.ndim
+    s = (s,) if isinstance(s, int) else s
+    if dim is not None:
+        given = (dim,) if isinstance(dim, int) else tuple(dim)
+        dims = tuple(one_dim(name, x, d) for d in given)
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"fft_{name}: FFT dims must be unique, got {given}")
+    elif s is not None:
+        if len(s) > ndim:
+            raise RuntimeError(
+                f"fft_{name}: Got shape with {len(s)} values but input tensor only has {ndim} dimensions."
+            )
+        dims = tuple(range(ndim - len(s), ndim))
+    else:
+        dims = tuple(range(ndim))
+    if s is not None and len(s) != len(dims):
+        raise RuntimeError(f"fft_{name}: When given, dim and shape arguments must have the same length, got {len(dims)} and "
+                           f"{len(s)}")  # fmt: skip
+    sizes = [x.shape[d] if s is None or s[i] == -1 else int(s[i]) for i, d in enumerate(dims)]
+    if any(n < 1 for n in sizes):
+        raise RuntimeError(f"fft_{name}: Invalid number of data points ({min(sizes)}) specified")
+    return dims, sizes
+
+
+def resized(x: Any, dims: Any, sizes: Any) -> Any:
+    """The input cut or filled with zeros to `sizes` in `dims`."""
+    pads = [(0, 0)] * x.ndim
+    for d, n in zip(dims, sizes, strict=True):
+        pads[d] = (0, n - x.shape[d])
+    return pad_op(x, tuple(pads), 0) if any(map(any, pads)) else x
+
+
+def scale_of(name: str, norm: Any, sizes: Any, forward: bool) -> float:
+    """The factor that a normalisation gives a transform."""
+    n = math.prod(sizes)
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise RuntimeError(f'fft_{name}: Invalid normalization mode: "{norm}"; expected backward, forward or ortho')
+    if norm == "ortho":
+        return 1 / math.sqrt(n)
+    return 1.0 if (norm in (None, "backward")) == forward else 1 / n
+
+
+def c2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+    """A complex transform."""
+    x = to_float(name, x, True)
+    dims, sizes = many_dims(name, x, s, dim)
+    if not dims:
+        return x.clone()
+    return c2c_op(resized(x, dims, sizes), dims, scale_of(name, norm, sizes, forward), forward)
+
+
+def r2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+    """A transform of real numbers to a half."""
+    x = to_float(name, x, False)
+    if x.dtype.is_complex:
+        raise RuntimeError(f"fft_{name} expects a real input tensor, but got {x.dtype}")
+    dims, sizes = many_dims(name, x, s, dim)
+    if not dims:
+        raise RuntimeError(f"fft_{name} must transform at least one axis")
+    y = r2c_op(resized(x, dims, sizes), dims, scale_of(name, norm, sizes, forward))
+    return y if forward else conj(y)
+
+
+def c2r(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+    """A transform of a half to real numbers."""
+    x = to_float(name, x, True)
+    last_given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
+    dims, sizes = many_dims(name, x, s, dim)
+    if not dims:
+        raise RuntimeError(f"fft_{name} must transform at least one axis")
+    n = sizes[-1] if last_given else 2 * (x.shape[dims[-1]] - 1)
+    if n < 1:
+        raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
+    whole = [*sizes[:-1], n]
+    x = resized(conj(x) if forward else x, dims, [*sizes[:-1], n // 2 + 1])
+    return c2r_op(x, dims, scale_of(name, norm, whole, forward), n)
+
+
+# The public functions --------------------------------------------------------------------------------
+
+KINDS = {"fft": (c2c, True), "ifft": (c2c, False), "rfft": (r2c, True), "irfft": (c2r, False), "hfft": (c2r, True),
+         "ihfft": (r2c, False)}  # fmt: skip
+WHAT = {"fft": "transform", "ifft": "inverse transform", "rfft": "transform of real numbers, of which half is kept",
+        "irfft": "inverse of rfft", "hfft": "real transform of half of a Hermitian signal", "ihfft": "inverse of hfft"}  # fmt: skip
+
+
+def _publish(name: str) -> None:
+    kind, forward = KINDS[name]
+
+    def one(input: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+        return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
+
+    def two(input: Any, s: Any = None, dim: Any = (-2, -1), norm: Any = None) -> Any:
+        return kind(f"{name}2", input, s, dim, norm, forward)
+
+    def several(input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Any:
+        return kind(f"{name}n", input, s, dim, norm, forward)
+
+    for fn, suffix, where in (
+        (one, "", "one dimension"),
+        (two, "2", "two dimensions"),
+        (several, "n", "several dimensions"),
+    ):
+        fn.__name__ = fn.__qualname__ = name + suffix
+        fn.__doc__ = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
+        function(ns=NS, out=True)(fn)
+
+
+for _name in KINDS:
+    _publish(_name)
+
+
+@function(ns=NS)
+def fftshift(input: Any, dim: Any = None) -> Any:
+    """Frequencies reordered so that zero is in the middle."""
+    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    return input.roll([input.shape[d] // 2 for d in dims], list(dims))
+
+
+@function(ns=NS)
+def ifftshift(input: Any, dim: Any = None) -> Any:
+    """The inverse of fftshift."""
+    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
+
+
+def _frequencies(values: Any, dtype: Any, requires_grad: bool) -> Any:
+    t = wrap(values.astype((dtype or dtypes.get_default_dtype()).numpy))
+    return t.requires_grad_(requires_grad)
+
+
+@function(ns=NS, out=True)
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+            requires_grad: bool = False) -> Any:  # fmt: skip
+    """The frequencies of fft of length n and sample spacing d: (n)"""
+    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
+
+
+@function(ns=NS, out=True)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Any:  # fmt: skip
+    """The frequencies of rfft of length n and sample spacing d: (n // 2 + 1)"""
+    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)

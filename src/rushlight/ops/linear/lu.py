@@ -1,0 +1,320 @@
+"""LU factorizations and what solves with them.
+
+Gradients of the packed factor: W. Roth et al., as for all triangular factors: of A = P L U,
+dA = P L (tril(X, -1) + triu(X)) U with X = L^-1 P^T dA U^-1; wide and tall matrices by blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import raw
+from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, solve_op
+from rushlight.tensor import wrap
+
+NS = "linalg"
+
+
+def factored(A: Any) -> tuple[Any, Any]:
+    """The factor with L below the diagonal and U from it on, and the rows exchanged, counted from one, as LAPACK does."""
+    LU = np.array(A, order="C")
+    m, n = LU.shape[-2:]
+    flat = LU.reshape(math.prod(LU.shape[:-2]), m, n)
+    batch, k = np.arange(len(flat)), min(m, n)
+    pivots = np.empty((len(flat), k), np.int32)
+    for j in range(k if LU.size else 0):
+        column = flat[:, j:, j]
+        p = j + (np.abs(column.real) + np.abs(column.imag)).argmax(-1)  # the size that LAPACK goes by
+        pivots[:, j] = p + 1
+        swapped = flat[batch, p].copy()
+        flat[batch, p] = flat[:, j]
+        flat[:, j] = swapped
+        pivot = flat[:, j, j, None]
+        column = flat[:, j + 1 :, j]
+        np.divide(column, pivot, out=column, where=pivot != 0)
+        flat[:, j + 1 :, j + 1 :] -= column[:, :, None] * flat[:, None, j, j + 1 :]
+    if not LU.size:
+        pivots[...] = np.arange(1, k + 1)
+    return LU, pivots.reshape(*A.shape[:-2], k)
+
+
+def first_zero_pivot(A: Any) -> Any:
+    """Which diagonal element of U is the first to be zero, from 1; the order where rounding hides it.  (*, N, N) -> (*)"""
+    zero = np.diagonal(factored(A)[0], axis1=-2, axis2=-1) == 0
+    return np.where(zero.any(-1), zero.argmax(-1) + 1, A.shape[-1]).astype(np.int32)
+
+
+def permutation(pivots: Any, m: int) -> Any:
+    """The matrices P of A = P L U, of exchanges one after another.  (*, K) -> (*, M, M) bool"""
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
+    order = np.broadcast_to(np.arange(m), (len(flat), m)).copy()
+    rows = np.arange(len(flat))
+    for j in range(flat.shape[1]):
+        p = flat[:, j] - 1
+        former = order[rows, j].copy()
+        order[rows, j] = order[rows, p]
+        order[rows, p] = former
+    return (np.arange(m)[:, None] == order[:, None, :]).reshape(*pivots.shape[:-1], m, m)
+
+
+def permutation_like(pivots: Any, x: Any) -> Any:
+    """P, in the dtype and kind of `x`."""
+    return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
+
+
+@op(ns=None, name="lu_permutation", half=None)
+def permutation_op(be: Any, input: Array, m: int) -> Array:
+    """As `permutation`.  (*, K) -> (*, M, M) bool"""
+    return permutation(input, m)
+
+
+@op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,))
+def lu_op(be: Any, A: Array) -> Any:
+    """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
+    LU, pivots = factored(A)
+    diagonal = np.diagonal(LU, 0, -2, -1)
+    zero = diagonal == 0
+    return LU, pivots, np.where(zero.any(-1), zero.argmax(-1) + 1 if zero.shape[-1] else 0, 0).astype(np.int32)
+
+
+@lu_op.grad("A")
+def _(g: Any, LU: Any, pivots: Any) -> Any:
+    m, n = raw(LU).shape[-2:]
+    k = min(m, n)
+    square, g1 = LU[..., :k, :k], g[..., :k, :k]
+    L, U = lower(square, -1) + like(np.eye(k), square), upper(square)
+    gL, gU = lower(g1, -1), upper(g1)
+    below = mT(solve_op(conj_of(U), mT(g[..., k:, :]))) if m > n else None  # of the rows below: gL2 U^-H
+    beside = solve_op(mH(L), g[..., k:]) if n > m else None
+    inner_L, inner_U = mH(L) @ gL, gU @ mH(U)
+    if beside is not None:
+        inner_L = inner_L - g[..., k:] @ mH(LU[..., k:])
+    if below is not None:
+        inner_U = inner_U - mH(LU[..., k:, :]) @ g[..., k:, :]
+    inner = lower(inner_L, -1) + upper(inner_U)
+    found = mT(solve_op(conj_of(U), mT(solve_op(mH(L), inner))))
+    if beside is not None:
+        found = named.cat([found, beside], -1)
+    if below is not None:
+        found = named.cat([found, below], -2)
+    return permutation_like(pivots, found) @ found
+
+
+def upper(x: Any, k: int = 0) -> Any:
+    """The upper triangle."""
+    return x - lower(x, k - 1)
+
+
+def conj_of(x: Any) -> Any:
+    """The complex conjugate."""
+    return mT(mH(x))
+
+
+def check_pivot(name: str, pivot: bool) -> None:
+    """Raise RuntimeError unless rows are exchanged."""
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU: pass pivot=True")
+
+
+@function(ns=NS, out=True)
+def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+    """The packed LU factor, the exchanges, and for each matrix 0 or a number that says it is singular.
+
+    A: (*, M, N) -> LU (*, M, N), pivots (*, min(M, N)) int32, info (*) int32.
+    """
+    matrix("lu_factor_ex", A)
+    check_pivot("linalg.lu_factor", pivot)
+    found = lu_op(A)
+    if check_errors:
+        check_info("linalg.lu_factor_ex", found[2])
+    return pack("linalg_lu_factor_ex", ("LU", "pivots", "info"), found)
+
+
+def check_info(name: str, info: Any) -> None:
+    """Raise RuntimeError where a diagonal element of U is zero."""
+    known = everything(info._array)
+    bad = known[known > 0].ravel()
+    if bad.size:
+        i = int(bad[0])
+        raise RuntimeError(f"torch.{name}: U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
+                           "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+                           "linalg.lu_factor_ex(A, pivot)")  # fmt: skip
+
+
+@function(ns=NS, out=True)
+def lu_factor(A: Any, *, pivot: bool = True) -> Any:
+    """The packed LU factor and the exchanges of rows.  A: (*, M, N).  Raises RuntimeError where U is singular.
+
+    For linalg.lu_solve; linalg.lu gives P, L and U apart.
+    """
+    matrix("lu_factor", A)
+    check_pivot("linalg.lu_factor", pivot)
+    LU, pivots, info = lu_op(A)
+    check_info("linalg.lu_factor", info)
+    return pack("linalg_lu_factor", ("LU", "pivots"), (LU, pivots))
+
+
+def parts(LU: Any) -> tuple[Any, Any]:
+    """L and U of a packed factor."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L = lower(LU[..., :k], -1)
+    return L + like(np.eye(m, k), L), upper(LU[..., :k, :])
+
+
+@function(ns=NS, out=True)
+def lu(A: Any, *, pivot: bool = True) -> Any:
+    """P, L and U with A = P L U.  A: (*, M, N) -> (*, M, M), (*, M, K), (*, K, N), K = min(M, N)"""
+    matrix("lu", A)
+    check_pivot("linalg.lu", pivot)
+    LU, pivots, _ = lu_op(A)
+    P = permutation_like(pivots, A)
+    return pack("linalg_lu", ("P", "L", "U"), (P, *parts(LU)))
+
+
+@function(out=True)
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+    """P, L and U of what lu_factor gave; empty tensors for what is not asked for."""
+    if LU_pivots.dtype.numpy != np.int32 and unpack_pivots:
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
+                           "function is intended to be used with the output produced by torch.linalg.lu_factor")  # fmt: skip
+    empty = wrap(np.empty(0, LU_data._array.dtype))
+    L, U = parts(LU_data) if unpack_data else (empty, empty)
+    P = empty
+    if unpack_pivots:
+        P = permutation_like(LU_pivots, LU_data)
+    return pack("lu_unpack", ("P", "L", "U"), (P, L, U))
+
+
+@function(ns=NS, out=True)
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+    """X with A X = B (X A = B if not left, A^H in place of A if adjoint), given the LU factor of A.
+
+    LU: (*, N, N), pivots: (*, N), B: (*, N, M) or (*, M, N) -> as B.
+    """
+    matrix("lu_solve", LU, True)
+    check_lu_solve(LU, pivots, B, left)
+    if not left:
+        return mH(lu_solve(LU, pivots, mH(B), left=True, adjoint=not adjoint))
+    L, U = parts(LU)
+    P = permutation_like(pivots, LU)
+    if adjoint:
+        return P @ solve_op(mH(L), solve_op(mH(U), B))
+    return solve_op(U, solve_op(L, mT(P) @ B))
+
+
+def check_lu_solve(LU: Any, pivots: Any, B: Any, left: bool) -> None:
+    """Raise RuntimeError for operands that do not fit."""
+    matrix("lu_solve", B)
+    if LU.dtype != B.dtype:
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {LU.dtype} and B "
+                           f"of type {B.dtype} instead")  # fmt: skip
+    if pivots.dtype.numpy != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if LU.shape[-1] != pivots.shape[-1] or tuple(LU.shape[:-2]) != tuple(pivots.shape[:-1]):
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix, got "
+                           f"{list(pivots.shape)} for LU of shape {list(LU.shape)}")  # fmt: skip
+    if B.shape[-2 if left else -1] != LU.shape[-1]:
+        raise RuntimeError(f"linalg.lu_solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+                           f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
+
+
+@function(name="lu_solve", method=True, out=True)
+def lu_solve_torch(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """X with A X = b, given the LU factor of A.  Deprecated: use linalg.lu_solve, whose arguments are in another order."""
+    return lu_solve(LU_data, LU_pivots, b)
+
+
+@function(name="lu", method=True)
+def lu_torch(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated."""
+    matrix("lu", A)
+    check_pivot("lu", pivot)
+    LU, pivots, info = lu_op(A)
+    if get_infos:
+        return pack("_lu_with_info", ("LU", "pivots", "info"), (LU, pivots, info))
+    check_info("lu", info)
+    return LU, pivots
+
+
+# QR by reflections -----------------------------------------------------------------------------------------------
+
+
+@op(ns=None, outputs=("a", "tau"))
+def geqrf_op(be: Any, input: Array) -> Any:
+    """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
+    m, n = input.shape[-2:]
+    a = np.empty(input.shape, input.dtype)
+    tau = np.empty((*input.shape[:-2], min(m, n)), input.dtype)
+    for i in np.ndindex(*input.shape[:-2]):
+        h, tau[i] = np.linalg.qr(input[i], mode="raw") if input[i].size else (input[i].T, 0)
+        a[i] = h.T
+    return a, tau
+
+
+@function(method=True)
+def geqrf(input: Any, *, out: Any = None) -> Any:
+    """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
+    from rushlight.dispatch.call import write_out
+
+    matrix("geqrf", input)
+    if input.requires_grad:
+        raise NotImplementedError(
+            "the derivative for 'geqrf' is not implemented: use linalg.qr(), or detach() the matrix"
+        )
+    found = pack("geqrf", ("a", "tau"), geqrf_op(input))
+    return found if out is None else write_out("geqrf", out, found)
+
+
+@function(method=True, out=True)
+def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+    """Q C (C Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
+
+    input, the reflections: (*, MN, K); input2, their factors tau: (*, K); input3, C: (*, M, N).
+    """
+    tau, other = input2, input3
+    check_ormqr(input, tau, other, left)
+    m = input.shape[-2]
+    forward = left == transpose  # whether the first reflection is applied first
+    found = other if tau.shape[-1] else other.clone()
+    for i in range(tau.shape[-1]) if forward else reversed(range(tau.shape[-1])):
+        column = input[..., i] * like(np.arange(m) > i, input) + like(np.arange(m) == i, input)
+        v, factor = column[..., None], tau[..., i][..., None, None]
+        factor = conj_of(factor) if transpose else factor
+        found = found - (factor * (v @ (mH(v) @ found)) if left else factor * ((found @ v) @ mH(v)))
+    return found
+
+
+def check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
+    """Raise RuntimeError for operands that do not fit."""
+    floating("ormqr", input)
+    if input.ndim < 2 or other.ndim < 2:
+        raise RuntimeError("torch.ormqr: input and other must have at least 2 dimensions, got "
+                           f"{input.ndim} and {other.ndim}.")  # fmt: skip
+    side = -2 if left else -1
+    if other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got "
+                           f"{list(other.shape)} and {list(tau.shape)}")  # fmt: skip
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2], got {list(other.shape)} and "
+                           f"{list(input.shape)}")  # fmt: skip
+    if tau.shape[-1] > input.shape[-1]:
+        raise RuntimeError("torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1], got "
+                           f"{list(tau.shape)} and {list(input.shape)}")  # fmt: skip
+    if input.ndim - tau.ndim != 1 or tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
+        raise RuntimeError("torch.ormqr: Expected tau to have one dimension less than input, and the same batches, but got "
+                           f"tau {list(tau.shape)} and input {list(input.shape)}")  # fmt: skip
+    if input.ndim != other.ndim or tuple(input.shape[:-2]) != tuple(other.shape[:-2]):
+        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions and batches as input, but got "
+                           f"other {list(other.shape)} and input {list(input.shape)}")  # fmt: skip
+    if not input.dtype == tau.dtype == other.dtype:
+        raise RuntimeError("torch.ormqr: Expected input, tau and other to have the same dtype, but they are "
+                           f"{input.dtype}, {tau.dtype} and {other.dtype}")  # fmt: skip

@@ -1,0 +1,368 @@
+"""Matrix products: mm, bmm, matmul, linear, and their relatives that add and scale."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call, rebuilt
+from rushlight.dispatch.compute import HALVES
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.old_orders import in_old_order
+from rushlight.dispatch.registry import function, op, publish
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.shape.reshape import permute_op, reshape_op, reshaped, transpose_op
+from rushlight.ops.shape.views import held
+from rushlight.overrides.public import left_to
+from rushlight.tensor import Tensor
+
+ndarray = np.ndarray
+
+
+def adj(x: Any) -> Any:
+    """The conjugate transpose of the last two dimensions, of an array or tensor."""
+    if x.__class__ is ndarray:
+        x = x.swapaxes(-1, -2)
+        return x.conj() if x.dtype.kind == "c" else x
+    n = x._array.ndim
+    return conj(transpose_op(x, n - 2, n - 1))
+
+
+@op(ns=None, name="mm", half=None, linear=True, grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+                                             "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
+def mm_op(be: Any, input: Array, mat2: Array) -> Array:
+    """Matrix product.  (M, K), (K, N) -> (M, N)"""
+    return be.matmul(input, mat2)
+
+
+@op(ns=None, name="bmm", half=None, linear=True, grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+                                              "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
+def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
+    """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
+    return be.matmul(input, mat2)
+
+
+def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
+    """a @ b for an input of `shape`: where that is one matrix for a whole batch, the sum over the batch.
+
+    The products of all are made first where they are smaller than copies of the factors would be.
+    """
+    s, t = held(a).shape, held(b).shape
+    if len(shape) != 2 or s[:-2] != t[:-2] or math.prod(s[:-1]) * t[-1] <= math.prod(s) + math.prod(t):
+        return matmul_op(a, b)
+    batch = len(s) - 2
+    left = permute_op(a, (batch, *range(batch), batch + 1))
+    return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
+
+
+@op(ns=None, name="mv", linear=True, grads={"input": lambda g, vec: outer_op(g, conj(vec)),
+                                             "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
+def mv_op(be: Any, input: Array, vec: Array) -> Array:
+    """Matrix times vector.  (M, K), (K) -> (M)"""
+    return be.matmul(input, vec)
+
+
+@op(ns=None, name="dot", linear=True, grads={"input": lambda g, other: g * conj(other),
+                                              "other": lambda g, input: g * conj(input)})  # fmt: skip
+def dot_op(be: Any, input: Array, other: Array) -> Array:
+    """The sum of products.  (K), (K) -> ()"""
+    return np.asarray(be.matmul(input, other))
+
+
+@op(ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
+                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens")  # fmt: skip
+def outer_op(be: Any, input: Array, vec2: Array) -> Array:
+    """All products.  (M), (N) -> (M, N)"""
+    return np.multiply(input[:, None], vec2[None, :])
+
+
+@op(ns=None, name="linear", half=None, linear=True)
+def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
+    """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
+    k = input.shape[-1]
+    rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
+    if bias is not None and rows.dtype in HALVES:
+        out = be.matmul(rows, weight.T, None, bias)
+    else:
+        out = be.matmul(rows, weight.T)
+        if bias is not None:
+            be.add_row(out, bias)
+    return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
+
+
+linear_op.op.heavy, linear_op.op.saver = True, rebuilt.keep_inputs
+linear_op.op.order = (
+    2,
+    0,
+    1,
+)  # as from PyTorch's product of a matrix with the transposed weight, to which a row is added
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for size in shape[:-1]:
+        n *= size
+    return n
+
+
+def flat(x: Any) -> Any:
+    """All dimensions but the last as one, of an array or tensor."""
+    shape = held(x).shape
+    return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
+
+
+def _input_raw(be: Any, g: Any, weight: Any) -> Any:
+    found = be.matmul(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), conj(weight))
+    return found if g.ndim == 2 else found.reshape(*g.shape[:-1], weight.shape[1])
+
+
+def _weight_raw(be: Any, g: Any, input: Any) -> Any:
+    if g.ndim != 2:
+        g, input = g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
+    return be.matmul(g.T, conj(input))
+
+
+# First, for it is what may need its input computed again, which is then gone before the other is made.
+@linear_op.grad("weight", raw=_weight_raw)
+def _(g: Any, input: Any) -> Any:
+    return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
+
+
+@linear_op.grad("input", raw=_input_raw)
+def _(g: Any, weight: Any) -> Any:
+    shape = held(g).shape
+    found = mm_op(flat(g), conj(weight))
+    return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], held(weight).shape[1]))
+
+
+def _bias_raw(be: Any, g: Any) -> Any:
+    if g.dtype.itemsize == 2:
+        return g  # summed in float32 by the engine
+    return be.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
+
+
+@linear_op.grad("bias", raw=_bias_raw)
+def _(g: Any) -> Any:
+    return g
+
+
+def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "mat2")) -> None:
+    """Raise RuntimeError unless both are tensors of one dtype."""
+    x, y = held(a), held(b)
+    for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
+        if not isinstance(value, ndarray):
+            raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
+                            f"{type(value).__name__}")  # fmt: skip
+    if x.dtype != y.dtype:
+        from rushlight import dtypes
+
+        raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
+                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}")  # fmt: skip
+
+
+def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
+    """Raise RuntimeError unless two matrices, or batches of them, can be multiplied."""
+    same_dtype(name, a, b, names)
+    s, t = held(a).shape, held(b).shape
+    for each, shape in ((names[0], s), (names[1], t)):
+        if len(shape) != ndim:
+            raise RuntimeError(f"{name}: {each} must be a {'matrix' if ndim == 2 else f'{ndim}D tensor'}, got a "
+                               f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
+    if s[-1] != t[-2] or s[:-2] != t[:-2]:
+        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
+        raise RuntimeError(f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes})")
+
+
+@function(method=True, out=True)
+def mm(input: Any, mat2: Any) -> Any:
+    """Matrix product.  (M, K), (K, N) -> (M, N)"""
+    check_matrices("mm", input, mat2)
+    return mm_op(input, mat2)
+
+
+@function(method=True, out=True)
+def bmm(input: Any, mat2: Any) -> Any:
+    """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
+    check_matrices("bmm", input, mat2, 3)
+    return matmul_op(input, mat2)
+
+
+@function(method=True, out=True)
+def mv(input: Any, vec: Any) -> Any:
+    """Matrix times vector.  (M, K), (K) -> (M)"""
+    same_dtype("mv", input, vec, ("input", "vec"))
+    if held(input).ndim != 2 or held(vec).ndim != 1:
+        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {held(input).ndim}-D and {held(vec).ndim}-D")
+    if held(input).shape[1] != held(vec).shape[0]:
+        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, held(input).shape))}), vec "
+                           f"({held(vec).shape[0]})")  # fmt: skip
+    return mv_op(input, vec)
+
+
+@function(method=True, out=True)
+def dot(input: Any, tensor: Any) -> Any:
+    """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
+    same_dtype("dot", input, tensor, ("input", "tensor"))
+    if held(input).ndim != 1 or held(tensor).ndim != 1:
+        raise RuntimeError(f"dot: 1D tensors expected, but got {held(input).ndim}D and {held(tensor).ndim}D tensors")
+    if held(input).shape != held(tensor).shape:
+        raise RuntimeError(f"dot: inconsistent tensor size, expected tensor {list(held(input).shape)} and src "
+                           f"{list(held(tensor).shape)} to have the same number of elements")  # fmt: skip
+    return dot_op(input, tensor)
+
+
+@function(method=True, out=True, aliases=("ger",))
+def outer(input: Any, vec2: Any) -> Any:
+    """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
+    for name, x in (("input", input), ("vec2", vec2)):
+        if held(x).ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {held(x).ndim}-D")
+    return outer_op(input, vec2)
+
+
+@function(method=True, out=True)
+def matmul(input: Any, other: Any) -> Any:
+    """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
+
+    (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
+    """
+    same_dtype("matmul", input, other, ("input", "other"))
+    s, t = held(input).shape, held(other).shape
+    m, n = len(s), len(t)
+    if m == 0 or n == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
+    if s[-1] != t[-2 if n > 1 else 0]:
+        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
+        raise RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
+                           f"{t[-2 if n > 1 else 0]}")  # fmt: skip
+    if m == 2 and n == 2:
+        return mm_op(input, other)
+    if m == 1 and n == 1:
+        return dot_op(input, other)
+    if m == 2 and n == 1:
+        return mv_op(input, other)
+    return products(input, other, s, t)
+
+
+def products(input: Any, other: Any, s: Any, t: Any) -> Any:
+    """The remaining cases of `matmul`: vectors become matrices; one matrix for a whole batch, one product."""
+    if len(s) == 1:
+        found = matmul(reshape_op(input, (1, *s)), other)
+        return reshaped(found, (*t[:-2], t[-1]))
+    if len(t) == 1:
+        return reshaped(mv_op(flat(input), other), s[:-1])
+    if len(t) == 2:
+        return reshaped(mm_op(flat(input), other), (*s[:-1], t[-1]))
+    if common_shape(s[:-2], t[:-2]) is None:
+        raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast")
+    return matmul_op(input, other)
+
+
+@op(ns=None, name="addmm", promote=None)
+def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
+    out = be.matmul(mat1, mat2)
+    if alpha != 1:
+        out = np.asarray(out * alpha).astype(out.dtype, copy=False)
+    if beta != 0:
+        scaled = input if beta == 1 else np.asarray(input * beta).astype(out.dtype, copy=False)
+        out += scaled
+    return out
+
+
+def _scaled(x: Any, by: Any) -> Any:
+    """x times the conjugate of a number."""
+    return x if by == 1 else x * conj(by)
+
+
+addmm_op.grad("input")(lambda g, beta: _scaled(g, beta))
+addmm_op.grad("mat1")(lambda g, mat2, alpha: _scaled(matmul_op(g, adj(mat2)), alpha))
+addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), alpha))
+
+
+@function(method=True, out=True, inplace=True)
+def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
+    if old:
+        return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})
+    check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
+    same_dtype("addmm", input, mat1, ("input", "mat1"))
+    shape = (held(mat1).shape[0], held(mat2).shape[1])
+    check_expands("addmm", input, shape)
+    if held(input).dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    return addmm_op(input, mat1, mat2, beta, alpha)
+
+
+def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
+    """Raise RuntimeError unless `input` broadcasts to `shape`."""
+    have = held(input).shape
+    lead = len(shape) - len(have)
+    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
+        raise RuntimeError(
+            f"{name}: input of shape {list(have)} does not broadcast to the product's shape {list(shape)}"
+        )
+
+
+@function(ns="nn.functional")
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
+    """input @ weight^T + bias, as one matrix product over all leading dimensions.
+
+    input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
+    """
+    if out is not None:
+        return call.write_out("linear", out, linear(input, weight, bias))
+    try:
+        x, w, b = input._array, weight._array, None if bias is None else bias._array
+        usual = w.ndim == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype
+        if usual and (b is None or (b.shape == w.shape[:1] and b.dtype is w.dtype)):
+            return linear_op(input, weight, bias)
+    except (AttributeError, IndexError):
+        pass
+    return linear_slowly(input, weight, bias)
+
+
+def check_operands(*given: Any) -> None:
+    """Raise TypeError where tensors are mixed with what is none: arrays come together, from formulas."""
+    if any(isinstance(x, Tensor) for x in given):
+        for i, x in enumerate(given):
+            if x is not None and not isinstance(x, Tensor):
+                argument = ("input", "weight", "bias")[i]
+                raise TypeError(f"linear(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+                                f"{type(x).__module__}.{type(x).__name__}")  # fmt: skip
+
+
+def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
+    """`linear` for the rarer shapes, and the errors."""
+    check_operands(input, weight, bias)
+    same_dtype("linear", input, weight, ("input", "weight"))
+    if bias is not None:
+        same_dtype("linear", input, bias, ("input", "bias"))
+    s, w = held(input).shape, held(weight).shape
+    if not s or not w or len(w) > 2 or s[-1] != w[-1]:
+        raise RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
+                           "sizes must be equal, and the weight have one or two dimensions")  # fmt: skip
+    if len(w) == 1:
+        found = matmul(input, weight)
+        return found if bias is None else found + bias
+    if bias is not None and held(bias).shape not in ((w[0],), (1,), ()):
+        raise RuntimeError(f"linear: bias of shape {list(held(bias).shape)} does not fit {w[0]} outputs")
+    return linear_op(input, weight, bias)
+
+
+publish(matmul, "matmul", "linalg", (), False)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, (Tensor, np.ndarray)) else left_to("__matmul__", self, other)
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    return matmul(other, self) if isinstance(other, (Tensor, np.ndarray)) else left_to("__rmatmul__", self, other)
+
+
+Tensor.__matmul__ = _matmul  # type: ignore[method-assign]
+Tensor.__rmatmul__ = _rmatmul  # type: ignore[method-assign]

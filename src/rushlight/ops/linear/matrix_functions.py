@@ -1,0 +1,509 @@
+"""Linear algebra: determinants, norms of matrices, pseudo-inverses, powers and functions of matrices.
+
+Legend: * batch dimensions, M rows, N columns, K = min(M, N).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.linear import decompositions as base
+from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
+from rushlight.ops.shape.reshape import reshape_op
+from rushlight.tensor import Tensor, wrap
+
+# Determinants ----------------------------------------------------------------------------------------
+
+
+def cofactors(A: Any) -> Any:
+    """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are."""
+    U, S, Vh = np.linalg.svd(A)
+    n = S.shape[-1]
+    others = np.ones_like(S)
+    for i in range(n):
+        others[..., i] = np.prod(np.delete(S, i, -1), -1)
+    turn = np.linalg.det(U) * np.linalg.det(Vh)
+    C = np.conj((U * others[..., None, :]) @ Vh) * turn[..., None, None]
+    return C.astype(A.dtype)
+
+
+@op(ns=None)
+def det_op(be: Any, A: Array) -> Array:
+    """The determinant.  (*, N, N) -> (*)"""
+    return np.asarray(np.linalg.det(A))
+
+
+@det_op.grad("A", raw=lambda be, g, A: g[..., None, None] * np.conj(cofactors(A)))
+def _(g: Any, A: Any, out: Any) -> Any:
+    if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
+        raise RuntimeError("det: the second derivative at a singular matrix is not implemented")
+    return (g * conj(out))[..., None, None] * mH(inverse(A))
+
+
+@function(ns=NS, out=True)
+def det(A: Any) -> Any:
+    """The determinant.  A: (*, N, N) -> (*)"""
+    base.matrix("det", A, True)
+    return det_op(A)
+
+
+function(name="det", method=True)(det)
+
+
+@op(ns=None, outputs=("sign", "logabsdet"))
+def slogdet_op(be: Any, A: Array) -> Any:
+    """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
+    return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
+
+
+@slogdet_op.grad("A")
+def _(g_sign: Any, g_logabsdet: Any, A: Any, sign: Any) -> Any:
+    back = mH(inverse(A))
+    if not is_complex(A):
+        return g_logabsdet[..., None, None] * back
+    part = conj(sign) * g_sign
+    both = g_logabsdet + (part - base.real_part(part))
+    return both[..., None, None] * back
+
+
+def _slogdet(name: str, A: Any) -> Any:
+    base.matrix("slogdet", A, True)
+    return pack(name, ("sign", "logabsdet"), slogdet_op(A))
+
+
+@function(ns=NS, out=True)
+def slogdet(A: Any) -> Any:
+    """Sign and log of the absolute value of the determinant.  A: (*, N, N) -> (*), (*)"""
+    return _slogdet("linalg_slogdet", A)
+
+
+@function(name="slogdet", method=True, out=True)
+def slogdet_torch(input: Any) -> Any:
+    """Sign and log of the absolute value of the determinant."""
+    return _slogdet("slogdet", input)
+
+
+@function(method=True)
+def logdet(input: Any) -> Any:
+    """The logarithm of the determinant; NaN where it is negative.  (*, N, N) -> (*)"""
+    base.matrix("logdet", input, True)
+    sign, log = slogdet_op(input)
+    if is_complex(input):
+        return sign.log() + log
+    return log + sign.detach().log()
+
+
+# Norms -----------------------------------------------------------------------------------------------
+
+
+def _two_dims(name: str, A: Any, dim: Any) -> tuple[int, int]:
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.{name}: dim must be a 2-tuple. Got {list(dim)}")
+    n = A.ndim
+    for d in dim:
+        if not -n <= d < n:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    i, j = (d % n for d in dim)
+    if i == j:
+        raise RuntimeError(f"linalg.{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return i, j
+
+
+@function(ns=NS, out=True)
+def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """A norm of matrices.  ord: "fro", "nuc", inf, -inf, 1, -1, 2 or -2; dim: where the matrices lie."""
+    if not isinstance(A, Tensor) or A.ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if A.dtype.category < dtypes.FLOAT and dtype is None:
+        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype}")
+    from rushlight.dispatch import functions as ops
+
+    i, j = _two_dims("matrix_norm", A, tuple(dim))
+    if dtype is not None:
+        A = A.to(dtype)
+    if ord in ("fro", "nuc"):
+        if ord == "fro":
+            return base_norm(A, 2, (i, j), keepdim)
+        return _keep(_singular(A, i, j).sum(-1), i, j, keepdim)
+    if ord not in (2, -2, 1, -1, math.inf, -math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    largest = ord > 0
+    if abs(ord) == 2:
+        S = _singular(A, i, j)
+        return _keep(S.amax(-1) if largest else S.amin(-1), i, j, keepdim)
+    along, over = (j, i) if math.isinf(ord) else (i, j)
+    sums = base_norm(A, 1, (along,), True)
+    result = ops.amax(sums, over, True) if largest else ops.amin(sums, over, True)
+    return result if keepdim else result.squeeze((i, j))
+
+
+def base_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+    """The vector norm."""
+    from rushlight.ops.reduce.norms import vector_norm
+
+    return vector_norm(A, ord, dim, keepdim)
+
+
+def _singular(A: Any, i: int, j: int) -> Any:
+    return base.svdvals(A.movedim((i, j), (-2, -1)))
+
+
+def _keep(x: Any, i: int, j: int, keepdim: bool) -> Any:
+    if not keepdim:
+        return x
+    for d in sorted((i, j)):
+        x = x.unsqueeze(d)
+    return x
+
+
+@function(ns=NS, out=True)
+def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """A vector norm (ord a number, or None: of all elements) or, over two dimensions, a matrix norm."""
+    from rushlight.ops.reduce.norms import vector_norm
+
+    dims = (dim,) if isinstance(dim, int) else dim
+    if isinstance(ord, str) or (
+        ord is not None and ((dims is None and A.ndim == 2) or (dims is not None and len(dims) == 2))
+    ):
+        if dims is None and A.ndim != 2:
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+            )
+        return matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+    if ord is not None and dims is None and A.ndim > 2:
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+        )
+    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
+
+
+@function(ns=NS, out=True)
+def cond(A: Any, p: Any = None) -> Any:
+    """The condition number.  A: (*, M, N); p: None (2), "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
+    if A.ndim < 2:
+        raise RuntimeError(f"linalg.cond: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
+    if p in (None, 2, -2):
+        S = base.svdvals(A)
+        if S.shape[-1] == 0:
+            return S.sum(-1)
+        return S[..., 0] / S[..., -1] if p != -2 else S[..., -1] / S[..., 0]
+    if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    base.matrix("cond", A, True)
+    if A.shape[-1] == 0:
+        return base.real_part(A).sum((-2, -1))
+    if p == "nuc":
+        S = base.svdvals(A)
+        return named.where((S == 0).any(-1), math.inf, S.sum(-1) * (1 / S).sum(-1))
+    found = matrix_norm(A, p) * matrix_norm(inverse(A), p)
+    return named.where(base.singular_op(A.detach()) > 0, math.inf, found)
+
+
+# Pseudo-inverse, rank, least squares -----------------------------------------------------------------
+
+
+def threshold(S: Any, shape: Any, atol: Any, rtol: Any) -> Any:
+    """Below what singular values count as zero.  S: (*, K) -> (*)"""
+    eps = float(np.finfo(S.dtype).eps) * max(shape[-2:])
+    zero = atol is None or (isinstance(atol, (int, float)) and atol == 0)
+    rtol = (eps if zero else 0.0) if rtol is None else getattr(rtol, "_array", rtol)
+    atol = 0.0 if atol is None else getattr(atol, "_array", atol)
+    largest = S.max(-1, initial=0)
+    return np.maximum(atol, rtol * largest)
+
+
+@op(ns=None)
+def pinv_op(be: Any, A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
+    """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
+    U, S, Vh = _factors(A, hermitian)
+    size = np.abs(S)
+    keep = size > threshold(size, A.shape, atol, rtol)[..., None]
+    inverted = np.where(keep, 1 / np.where(keep, S, 1), 0)
+    return np.asarray(
+        (np.conj(np.swapaxes(Vh, -1, -2)) * inverted[..., None, :]) @ np.conj(np.swapaxes(U, -1, -2)), A.dtype
+    )
+
+
+def _factors(A: Any, hermitian: bool) -> Any:
+    if not hermitian:
+        return np.linalg.svd(A, False)
+    L, V = np.linalg.eigh(A)
+    return V, L, np.conj(np.swapaxes(V, -1, -2))
+
+
+@pinv_op.grad("A")
+def _(g: Any, A: Any, out: Any) -> Any:
+    # From dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P (Golub and Pereyra 1973).
+    P, Ph, gh = out, mH(out), mH(g)
+    first = Ph @ g @ Ph
+    second = gh @ P @ Ph
+    third = Ph @ P @ gh
+    return second - A @ (P @ second) + third - (third @ P) @ A - first
+
+
+@function(ns=NS, out=True)
+def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """The Moore-Penrose inverse.  A: (*, M, N) -> (*, N, M); singular values below max(atol, rtol * largest) count as 0."""
+    base.matrix("pinv", A, hermitian)
+    rtol = rcond if rtol is None else rtol
+    if 0 in A.shape:
+        return wrap(np.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A._array.dtype)) + mT(A) * 0
+    return pinv_op(A, atol, rtol, hermitian)
+
+
+@function(method=True)
+def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
+    """The Moore-Penrose inverse."""
+    return pinv(input, rcond)
+
+
+@function(ns=NS, out=True)
+@per_sample
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """The number of singular values that do not count as zero.  A: (*, M, N) -> (*) int64"""
+    base.matrix("matrix_rank", A, hermitian)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    a = A._array
+    if 0 in a.shape[-2:]:
+        return wrap(np.zeros(a.shape[:-2], np.int64))
+    S = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
+
+
+@function(ns=NS, out=True)
+def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
+    """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
+    base.matrix("lstsq", A)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
+        )
+    if A.dtype != B.dtype or B.ndim < 1:
+        raise RuntimeError(
+            f"linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
+        )
+    vector = base.is_vector(A, B)
+    if B.shape[-1 if vector else -2] != A.shape[-2]:
+        raise RuntimeError(f"linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2}), got "
+                           f"{list(A.shape)} and {list(B.shape)}")  # fmt: skip
+    b = B.unsqueeze(-1) if vector else B
+    rcond = cutoff(A, rcond, driver)
+    x = pinv(A, rcond) @ b
+    x = x.squeeze(-1) if vector else x
+    return pack(
+        "linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), (x, *_details(A, b, x, driver, rcond))
+    )
+
+
+def cutoff(A: Any, rcond: Any, driver: Any) -> Any:
+    """The share of the largest singular value up to which LAPACK's drivers drop one; None: that of matrix_rank.
+
+    gels takes full rank for granted; gelsy, the default, keeps what is equal, and the largest always; gelsd takes a share
+    that is not between 0 and 1 for the precision, gelss a negative one.
+    """
+    eps = float(np.finfo(A._array.dtype).eps)
+    if driver == "gels":
+        return 0.0
+    if rcond is None:
+        return None
+    if driver in (None, "gelsy"):
+        return min(float(rcond), 1.0) * (1 - eps)
+    return eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
+
+
+def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:
+    m, n = A.shape[-2:]
+    empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
+    rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
+    full = driver == "gels" or (everything(rank._array) == n).all()
+    residuals = base.real_part(x).reshape(-1)[:0]
+    if m > n and full and driver != "gelsy":
+        r = (A @ (x.unsqueeze(-1) if x.ndim < b.ndim else x) - b).abs()
+        residuals = (r * r).sum(-2)
+    S = base.svdvals(A).detach() if driver in ("gelsd", "gelss") else empty
+    return residuals, rank, S
+
+
+# Powers and functions --------------------------------------------------------------------------------
+
+
+@function(ns=NS, out=True)
+def matrix_power(A: Any, n: int) -> Any:
+    """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
+    if not isinstance(A, Tensor) or A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, got {list(A.shape)}")
+    if n == 0:
+        return A * 0 + like(np.eye(A.shape[-1]), A)
+    if n < 0:
+        A, n = base.inv(A), -n
+    result = None
+    while True:
+        if n & 1:
+            result = A if result is None else result @ A
+        n >>= 1
+        if not n:
+            return result.clone() if result is A else result
+        A = A @ A
+
+
+function(name="matrix_power", method=True, out=True)(matrix_power)
+
+PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+           10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
+
+
+@function(ns=NS)
+@per_sample
+def matrix_exp(A: Any) -> Any:
+    """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
+    if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
+        return matrix_exp(A.float()).to(A.dtype)
+    base.matrix("matrix_exp", A, True)
+    if 0 in A.shape:
+        return A.clone()
+    size = float(np.abs(A._array).sum(-2).max())
+    squarings = max(0, math.ceil(math.log2(size / 4.25))) if size > 4.25 and math.isfinite(size) else 0
+    A = A / (1 << squarings)
+    eye, b = like(np.eye(A.shape[-1]), A), PADE_13
+    A2 = A @ A
+    A4 = A2 @ A2
+    A6 = A4 @ A2
+    U = A @ (A6 @ (A6 * b[13] + A4 * b[11] + A2 * b[9]) + A6 * b[7] + A4 * b[5] + A2 * b[3] + eye * b[1])
+    V = A6 @ (A6 * b[12] + A4 * b[10] + A2 * b[8]) + A6 * b[6] + A4 * b[4] + A2 * b[2] + eye * b[0]
+    R = base.solve_op(V - U, V + U)
+    for _ in range(squarings):
+        R = R @ R
+    return R
+
+
+function(name="matrix_exp", method=True)(matrix_exp)
+
+
+@function(ns=NS, out=True)
+def tensorinv(A: Any, ind: int = 2) -> Any:
+    """The inverse of tensordot with A over its last dimensions."""
+    if ind <= 0:
+        raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind', got {ind}")
+    front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if math.prod(front) != math.prod(back):
+        raise RuntimeError(f"linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                           f"prod(self.shape[:ind]), but got {math.prod(back)} != {math.prod(front)}")  # fmt: skip
+    return reshape_op(base.inv(reshape_op(A, (math.prod(front), math.prod(back)))), (*back, *front))
+
+
+@function(ns=NS, out=True)
+def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
+    """X with tensordot(A, X) = B."""
+    if dims is not None:
+        keep = [d for d in range(A.ndim) if d not in {d % A.ndim for d in dims}]
+        A = permute(A, (*keep, *(d % A.ndim for d in dims)))
+    rest = tuple(A.shape[B.ndim :])
+    n = math.prod(rest)
+    if n != math.prod(A.shape[: B.ndim]):
+        raise RuntimeError(f"linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           f"prod(self.shape[:other.ndim]), but got {n} != {math.prod(A.shape[: B.ndim])}")  # fmt: skip
+    x = base.solve(reshape_op(A.contiguous(), (n, n)), reshape_op(B.contiguous(), (n,)))
+    return reshape_op(x, rest)
+
+
+def permute(x: Any, dims: Any) -> Any:
+    """The dimensions in another order."""
+    from rushlight.ops.shape.reshape import permute_op
+
+    return permute_op(x, dims)
+
+
+@function(ns=NS)
+def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
+    """The sum of conj(x) * y over `dim`, broadcast."""
+    from rushlight.dispatch.call import write_out
+
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but got {x.dtype} and {y.dtype}")
+    if x.shape[dim] != y.shape[dim]:
+        raise RuntimeError(f"linalg.vecdot: sizes {x.shape[dim]} and {y.shape[dim]} of dimension {dim} differ")
+    result = (conj(x) * y).sum(dim)
+    return result if out is None else write_out("linalg.vecdot", out, result)
+
+
+@function(ns=NS)
+def vander(x: Any, N: Any = None) -> Any:
+    """Powers 0 to N - 1 of each element.  x: (*, M) -> (*, M, N)"""
+    from rushlight.dispatch import functions as ops
+
+    x = x.unsqueeze(0) if x.ndim == 0 else x
+    n = x.shape[-1] if N is None else int(N)
+    if n <= 1:
+        raise RuntimeError("linalg.vander: N must be greater than 1.")
+    if x.dtype is dtypes.bool:
+        x = x.long()
+    ones = ops.ones_like(x).unsqueeze(-1)
+    powers = x.unsqueeze(-1).expand(*x.shape, n - 1).cumprod(-1)
+    return ops.cat([ones, powers], -1)
+
+
+@function(name="vander")
+def vander_of_vector(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """Powers of each element, the highest first unless `increasing`.  x: (M,) -> (M, N), N = M unless given
+
+    Raises RuntimeError unless x has one dimension and N is not negative.
+
+    >>> import rushlight as torch
+    >>> torch.vander(torch.tensor([2, 3]), 3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    from rushlight.dispatch import functions as ops
+
+    if not isinstance(x, Tensor):
+        raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}")
+    if x.ndim != 1:
+        raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")
+    n = len(x) if N is None else int(N)
+    if n < 0:
+        raise RuntimeError(f"vander: N must be non-negative, got {n}")
+    x = x.long() if x.dtype is dtypes.bool else x
+    factors = [ops.ones_like(x).unsqueeze(-1)] * min(n, 1) + [x.unsqueeze(-1).expand(len(x), max(n - 1, 0))]
+    powers = ops.cat(factors, -1).cumprod(-1)
+    return powers if increasing else powers.flip(-1)
+
+
+@function(ns=NS)
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A view of the diagonals of matrices."""
+    return A.diagonal(offset, dim1, dim2)
+
+
+@function(ns=NS, out=True)
+def householder_product(A: Any, tau: Any) -> Any:
+    """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)"""
+    if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
+        raise RuntimeError(f"linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
+                           f"and to tau.shape[-1], got {list(A.shape)} and {list(tau.shape)}")  # fmt: skip
+    if A.ndim != tau.ndim + 1 or tuple(A.shape[:-2]) != tuple(tau.shape[:-1]) or A.dtype != tau.dtype:
+        raise RuntimeError(f"linalg.householder_product: Expected tau to be of shape (*, K) and of dtype {A.dtype} beside "
+                           f"input {list(A.shape)}, but got {list(tau.shape)} of {tau.dtype}")  # fmt: skip
+    m, n = A.shape[-2:]
+    Q = A * 0 + like(np.eye(m, n), A)
+    for i in reversed(range(tau.shape[-1])):
+        column = A[..., i] * like(np.arange(m) > i, A) + like(np.arange(m) == i, A)
+        v = column[..., None]
+        Q = Q - tau[..., i][..., None, None] * (v @ (mH(v) @ Q))
+    return Q
+
+
+@function(method=True, out=True)
+def orgqr(input: Any, input2: Any) -> Any:
+    """`linalg.householder_product` by its older name.  input: (*, M, N), input2, the factors tau: (*, K) -> (*, M, N)"""
+    return householder_product(input, input2)

@@ -1,0 +1,219 @@
+"""Losses of yes and no: binary cross entropy of probabilities and of logits, soft margins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import up
+from rushlight.ops.elementwise.floats import widened
+from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
+
+F = "nn.functional"
+
+
+# Of probabilities -------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="binary_cross_entropy", refuse="bic")
+def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
+    """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
+    if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
+        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
+    given = (input, target) if weight is None else (input, target, weight)
+    return folded(lambda *a: _entropy(be, *a), reduction, *given)
+
+
+def _entropy(be: Any, x: Any, t: Any, weight: Any = None) -> Any:
+    one = np.asarray(np.maximum(np.log1p(-x), -100))
+    out = np.asarray(np.maximum(be.log(x), -100) - one)
+    out *= t
+    out += one
+    np.negative(out, out=out)
+    if weight is not None:
+        out *= weight
+    return out
+
+
+@bce_op.grad("input")
+def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
+    g, input, target, weight = widened(g * share(reduction, input), input, target, weight)
+    slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
+    return slope * (g if weight is None else g * weight)
+
+
+@bce_op.grad("target")
+def _(g: Any, input: Any, weight: Any, reduction: Any) -> Any:
+    g, input, weight = widened(g * share(reduction, input), input, weight)
+    slope = ops.clamp_min(ops.log1p(-input), -100.0) - ops.clamp_min(ops.log(input), -100.0)
+    return slope * (g if weight is None else g * weight)
+
+
+@function(ns=F)
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                         reduction: str = "mean") -> Any:  # fmt: skip
+    """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
+
+    Logarithms below -100 count as that. Raises ValueError where shapes differ, RuntimeError for inputs outside [0, 1].
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("binary_cross_entropy", input=input, target=target)
+    if target.shape != input.shape:
+        raise ValueError(f"binary_cross_entropy: Using a target size ({target.size()}) that is different to the input "
+                         f"size ({input.size()}) is deprecated. Please ensure they have the same size.")  # fmt: skip
+    if target.dtype != input.dtype:
+        raise RuntimeError(f"binary_cross_entropy: Found dtype {target.dtype} of target but expected {input.dtype}")
+    check_fits("binary_cross_entropy", input, weight)
+    return bce_op(input, target, weight, reduction)
+
+
+def check_fits(name: str, input: Any, weight: Any) -> None:
+    """Raise RuntimeError unless the weight, if there is one, broadcasts to the shape of the input."""
+    if weight is None:
+        return
+    shape = common_shape(tuple(input.shape), tuple(weight.shape))
+    if shape is None:
+        check_broadcast(name, (input, weight))
+    if shape != tuple(input.shape):
+        raise RuntimeError(f"{name}: output with shape {list(input.shape)} doesn't match the broadcast shape "
+                           f"{list(shape)} of input and a weight of shape {list(weight.shape)}")  # fmt: skip
+
+
+# Of logits --------------------------------------------------------------------------------------------------------
+
+
+def softplus_of_minus(be: Any, x: Any) -> Any:
+    """log(1 + e^-x) in an array of its own."""
+    out = np.negative(x, out=np.empty_like(x))
+    return be.softplus(out, 1.0, math.inf, out=out)
+
+
+@op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
+    broadcasts=("pos_weight", "target", "input", "weight"))  # fmt: skip
+def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
+              reduction: str) -> Array:  # fmt: skip
+    """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
+    if weight is None and pos_weight is None:
+        return folded(lambda x, t: softplus_of_minus(be, x) + (1 - t) * x, reduction, input, target)
+    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    out = np.asarray(softplus_of_minus(be, input) * log_weight + (1 - target) * input)
+    return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
+
+
+def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+    g, x, t, w, pw = up(g, input, target, weight, pos_weight)
+    out = be.sigmoid(x)
+    if pw is not None:
+        out = np.asarray(out * ((pw - 1) * t + 1))
+        t = t * pw
+    out -= t
+    if w is not None:
+        out *= w
+    out *= g * out.dtype.type(share(reduction, x))
+    return out
+
+
+@logits_op.grad("input", raw=_logits_raw)
+def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+    slope = ops.sigmoid(input)
+    if pos_weight is not None:
+        slope = slope * ((pos_weight - 1) * target + 1) - pos_weight * target
+    else:
+        slope = slope - target
+    g = g * share(reduction, input)
+    return slope * (g if weight is None else g * weight)
+
+
+@logits_op.grad("target")
+def _(g: Any, input: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+    g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
+    if pos_weight is None:
+        return g * -input
+    return g * ((pos_weight - 1) * minus_logsigmoid(input) - input)
+
+
+@logits_op.grad("weight")
+def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: Any) -> Any:
+    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * (g * share(reduction, input))
+
+
+@logits_op.grad("pos_weight")
+def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
+    g = g * share(reduction, input)
+    return target * minus_logsigmoid(input) * (g if weight is None else g * weight)
+
+
+def minus_logsigmoid(x: Any) -> Any:
+    """log(1 + e^-x) of an array or tensor."""
+    from rushlight.ops.elementwise.activation import logsigmoid
+
+    return -logsigmoid(x)
+
+
+@function(ns=F)
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:  # fmt: skip
+    """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
+
+    weight, pos_weight: factors of the losses and of the positive targets, broadcast to the shape of input. Raises
+    ValueError where the shapes of input and target differ, RuntimeError for a target of integers or bools and for
+    factors that do not fit.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
+    if target.shape != input.shape:
+        raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input "
+                         f"size ({input.size()})")  # fmt: skip
+    if target.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"binary_cross_entropy_with_logits: result type {input.dtype} can't be cast to the desired "
+                           f"output type {target.dtype} of target: give target.to({input.dtype})")  # fmt: skip
+    check_fits("binary_cross_entropy_with_logits", input, weight)
+    check_fits("binary_cross_entropy_with_logits", input, pos_weight)
+    return logits_op(input, target, weight, pos_weight, reduction)
+
+
+@function(ns=F)
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None,
+                                reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("multilabel_soft_margin_loss", input=input, target=target)
+    loss = logits_op(input, target, None, None, "none")
+    if weight is not None:
+        loss = loss * weight
+    return reduced(ops.sum(loss, -1) / input.shape[-1] if input.ndim else loss, reduction)
+
+
+# Soft margin ------------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+    """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: softplus_of_minus(be, np.asarray(t * x)), reduction, input, target)
+
+
+@soft_margin_op.grad("input", "target")
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+    slope = ops.sigmoid(-(target * input)) * (g * -share(reduction, input, target))
+    return (slope * target if needs[0] else None), (slope * input if needs[1] else None)
+
+
+@function(ns=F)
+def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
+                     reduction: str = "mean") -> Any:  # fmt: skip
+    """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("soft_margin_loss", input=input, target=target)
+    return soft_margin_op(input, target, reduction)

@@ -1,0 +1,270 @@
+"""Cross entropy in all its forms, and the negative log likelihood.
+
+Of logits and classes, what is saved are the logits (which the layer before made and nobody else keeps), the classes and
+one number a row: the probabilities are never in memory between forward and backward.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.floats import require, wide
+from rushlight.ops.loss.loss import check_tensors, folded, reduction_of
+from rushlight.ops.norm.softmax import log_softmax_op, softmax_op
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+# Negative log likelihood ------------------------------------------------------------------------------------------
+
+
+def checked(target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
+    """The targets with 0 for the ignored ones, and which those are.  Raises IndexError for targets out of bounds."""
+    ignored = target == ignore_index
+    safe = np.where(ignored, 0, target)
+    if safe.size and (safe.min() < 0 or safe.max() >= classes):
+        bad = safe.min() if safe.min() < 0 else safe.max()
+        raise IndexError(f"Target {bad} is out of bounds: expected [0, {classes}) or ignore_index={ignore_index}")
+    return safe, ignored
+
+
+def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype: Any) -> tuple[Any, Any]:
+    """Safe targets, and the weight of each, 0 for the ignored."""
+    safe, ignored = checked(target, classes, ignore_index)
+    w = np.ones(safe.shape, dtype) if weight is None else weight[safe].astype(dtype, copy=False)
+    w[ignored] = 0
+    return safe, w
+
+
+@op(ns=None, name="nll_loss", half=None, masks=("target",))
+def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
+    """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
+    dtype = wide(input.dtype)
+    safe, w = row_weights(target, weight, input.shape[1], ignore_index, dtype)
+    loss = np.take_along_axis(input, np.expand_dims(safe, 1), 1).squeeze(1).astype(dtype)
+    loss[w == 0] = 0  # also where the input is infinite
+    loss *= -w
+    if reduction == "mean":
+        return np.asarray(loss.sum() / w.sum()).astype(input.dtype)
+    return np.asarray(folded(lambda values: values, reduction, loss)).astype(input.dtype, copy=False)
+
+
+@nll_op.grad("input")
+def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore_index: Any) -> Any:
+    return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
+
+
+@op(ns=None, name="nll_loss_backward", half=None, masks=("target",))
+def nll_backward(be: Any, grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
+                 ignore_index: int) -> Array:  # fmt: skip
+    """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
+    dtype = wide(grad.dtype)
+    safe, w = row_weights(target, weight, shape[1], ignore_index, dtype)
+    if reduction == "mean":
+        w /= w.sum()
+    w *= -grad.astype(dtype, copy=False)
+    out = np.zeros(shape, grad.dtype)
+    np.put_along_axis(out, np.expand_dims(safe, 1), np.expand_dims(w.astype(grad.dtype, copy=False), 1), 1)
+    return out
+
+
+@nll_backward.grad("grad")
+def _(g: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> Any:
+    return nll_op(g, target, weight, reduction, ignore_index)
+
+
+def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
+    """Raise ValueError or RuntimeError where classes do not fit inputs of shape (N, C, *) or (C,)."""
+    array = target._array
+    if weight is None and len(shape) == 2 and array.shape == shape[:1] and array.dtype == np.int64:
+        return  # the usual case
+    shape, have = list(shape), list(target.shape)
+    if not shape:
+        raise ValueError(f"{name}: Expected 1 or more dimensions (got 0)")
+    if len(shape) > 1 and have and have[0] != shape[0]:
+        raise ValueError(f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({have[0]}).")
+    wanted = [shape[0], *shape[2:]] if len(shape) > 1 else []
+    if len(shape) == 2 and len(have) != 1:
+        raise RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {have}")
+    if have != wanted:
+        raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
+    if array.dtype != np.int64 and array.dtype != np.uint8:
+        raise RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {target.dtype}")
+    classes = shape[min(len(shape), 2) - 1]
+    if weight is not None and list(weight.shape) != [classes]:
+        raise RuntimeError(f"{name}: weight tensor should be defined either for all {classes} classes or no classes "
+                           f"but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
+
+
+def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:
+    """`fn` of inputs (N, C, *), or of one row (C,) with its class ()."""
+    if input.ndim > 1:
+        return fn(input, target, *rest)
+    loss = fn(input.reshape(1, -1), target.reshape(1), *rest)
+    return loss.reshape(()) if loss.ndim else loss
+
+
+@function(ns=F)
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+             reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
+
+    input: logarithms of probabilities, or (C,) with a target (). Targets equal to ignore_index do not count.
+    Raises IndexError for targets outside [0, C).
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("nll_loss", input=input, target=target)
+    check_target("nll_loss", input.shape, target, weight)
+    require(input.dtype.is_floating_point, "nll_loss", input)
+    return rowed(nll_op, input, target, weight, reduction, ignore_index)
+
+
+# Cross entropy of logits and classes ----------------------------------------------------------------------------------
+
+
+def class_rows(x: Any) -> Any:
+    """(N, C, *) as a matrix with a row for each (N, *)."""
+    if x.ndim == 2:
+        return x
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def by_class(rows: Any, shape: Any) -> Any:
+    """The inverse of `class_rows`, for inputs of that shape."""
+    if len(shape) == 2:
+        return rows
+    return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+
+
+@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",))
+def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
+                     label_smoothing: float) -> Any:  # fmt: skip
+    """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)
+
+    Keeps the logarithm of each row's sum, and what the mean divides by.
+    """
+    require(input.dtype.kind == "f" or input.dtype.itemsize == 2, "cross_entropy", input)
+    rows = (
+        input
+        if input.ndim == 2 and input.dtype.itemsize > 2
+        else class_rows(input).astype(wide(input.dtype), copy=False)
+    )
+    flat = target if target.ndim == 1 else target.reshape(-1)
+    loss, lse, sums = be.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
+    if reduction == "none":
+        return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
+    total = float(sums[1]) if reduction == "mean" else 1.0
+    return np.array(over(float(sums[0]), total), input.dtype), lse, total
+
+
+def over(value: float, total: float) -> float:
+    """value / total as floating-point units divide."""
+    return value / total if total else math.nan if value == 0 or value != value else math.copysign(math.inf, value)
+
+
+def _of_dtype(x: Any, dtype: Any) -> Any:
+    return None if x is None else x.astype(dtype, copy=False)
+
+
+def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
+                       ignore_index: int, label_smoothing: float) -> Any:  # fmt: skip
+    each = g.reshape(-1) / g.dtype.type(total or math.nan)
+    each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
+    rows = be.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
+                                     ignore_index, label_smoothing)  # fmt: skip
+    return by_class(rows, input.shape)
+
+
+@cross_entropy_op.grad("input", raw=_cross_entropy_raw)
+def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, ignore_index: Any,
+      label_smoothing: Any) -> Any:  # fmt: skip
+    g = g if reduction != "none" else ops.unsqueeze(g, 1)
+    if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
+        both = hidden_coefficients(input, target, weight, ignore_index, label_smoothing) / total
+        return g * (softmax_op(input, 1) * ops.sum(both, 1, True) - both)
+    direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
+    sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
+    return g * (softmax_op(input, 1) * sums - wrap(direct + spread))
+
+
+def hidden_coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+    """The sum of both `coefficients`, before they are divided, by operators: for levels that hide values."""
+    classes, rest = x.shape[1], (1,) * (len(x.shape) - 2)
+    target = target if isinstance(target, Tensor) else wrap(target)
+    by_class = ops.ones(classes, dtype=x.dtype) if weight is None else weight.to(x.dtype)
+    by_class = by_class.reshape(1, classes, *rest)
+    number = wrap(np.arange(classes).reshape(1, classes, *rest))
+    chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / classes
+    return chosen * by_class * ops.unsqueeze(target != ignore, 1).to(x.dtype)
+
+
+def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float, total: float) -> tuple[Any, Any]:
+    """What the logarithms of the probabilities are multiplied by: at the target, and everywhere.  (N, C, *) each"""
+    classes, dtype = x.shape[1], x.dtype.numpy
+    total = total._array if isinstance(total, Tensor) else total
+    t, w = (None if y is None else y._array if isinstance(y, Tensor) else y for y in (target, weight))
+    safe, own = row_weights(t, w, classes, ignore, np.float64)
+    direct = np.zeros(tuple(x.shape))
+    np.put_along_axis(direct, np.expand_dims(safe, 1), np.expand_dims(own * (1 - smoothing), 1), 1)
+    by_feature = np.ones(classes) if w is None else w.astype(np.float64)
+    spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / classes)
+    spread = spread * np.expand_dims(t != ignore, 1)
+    return (direct / total).astype(dtype), (spread / total).astype(dtype)
+
+
+# Cross entropy of logits and probabilities ------------------------------------------------------------------------
+
+
+def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int,
+                       smoothing: float) -> Any:  # fmt: skip
+    """-sum(target * log(softmax(input)) * weight) over classes, reduced.  (N, C, *), (N, C, *) -> () or (N, *)"""
+    if not target.dtype.is_floating_point:
+        raise RuntimeError(f"cross_entropy: Expected floating point type for target with class probabilities, got "
+                           f"{target.dtype}")  # fmt: skip
+    if ignore_index >= 0:
+        raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target, got "
+                           f"{ignore_index}")  # fmt: skip
+    dim = 1 if input.ndim > 1 else 0
+    classes = input.shape[dim]
+    if weight is not None and list(weight.shape) != [classes]:
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           f"classes but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    if weight is not None:
+        target = target * (weight.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 2 else weight)
+    values = log_softmax_op(input, dim) * target
+    if reduction == "none":
+        return -ops.sum(values, dim)
+    total = -ops.sum(values)
+    return total / (max(input.numel() // classes, 1) if input.numel() else math.nan) if reduction == "mean" else total
+
+
+@function(ns=F)
+def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+                  reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
+    """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
+
+    input: logits, also (C,) of one sample. target: classes, or probabilities of the shape of `input`.
+    weight: (C,) by class. Classes equal to ignore_index do not count. label_smoothing: the share, in [0, 1], of the
+    target that is spread over all classes. Raises IndexError for classes outside [0, C).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("cross_entropy", input=input, target=target)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if input._array.shape == target._array.shape and input._array.ndim:
+        return with_probabilities(input, target, weight, reduction, ignore_index, label_smoothing)
+    check_target("cross_entropy", input._array.shape, target, weight)
+    return rowed(cross_entropy_op, input, target, weight, reduction, ignore_index, float(label_smoothing))

@@ -1,0 +1,143 @@
+"""The cross entropy of a linear layer, whose logits never exist at once: chunks of rows are computed and forgotten.
+
+Between forward and backward stay the layer's own input and weight, and one number a row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import up
+from rushlight.ops.linear.matmul import linear
+from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over
+from rushlight.ops.loss.loss import check_tensors, reduction_of
+from rushlight.ops.norm.softmax import softmax_op
+from rushlight.tensor import wrap
+
+F = "nn.functional"
+CHUNK = 1 << 23  # logits at once, unless that is under 256 rows
+CLASSES = 4096  # rows of the weight's gradient that are added at once
+
+
+def rows_at_once(classes: int, asked: int | None) -> int:
+    """How many rows' logits are computed together."""
+    return asked or max(256, CHUNK // max(classes, 1))
+
+
+def logits_of(be: Any, x: Any, weight: Any, bias: Any) -> Any:
+    """x weight^T + bias of arrays."""
+    out = be.matmul(x, weight.T)
+    if bias is not None:
+        out += bias
+    return out
+
+
+@op(ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
+def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
+             weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
+    """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
+    n = len(input)
+    loss, lse, both = np.empty(n, input.dtype), np.empty(n, input.dtype), np.zeros(2)
+    for at in (slice(i, i + rows) for i in range(0, n, rows)):
+        logits = logits_of(be, input[at], linear_weight, linear_bias)
+        loss[at], lse[at], sums = be.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
+        both += sums
+    if reduction == "none":
+        return loss, lse, 1.0
+    total = float(both[1]) if reduction == "mean" else 1.0
+    return np.array(over(float(both[0]), total), input.dtype), lse, total
+
+
+def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
+               total: float, ignore_index: int, smoothing: float, rows: int, needs: Any) -> Any:  # fmt: skip
+    g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
+    each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
+    grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
+             np.zeros_like(b) if needs[2] else None]  # fmt: skip
+    for at in (slice(i, i + rows) for i in range(0, len(x), rows)):
+        logits = logits_of(be, x[at], w, b)
+        d = be.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
+        del logits
+        add_chunk(be, grads, d, x[at], w, at)
+        del d
+    return grads
+
+
+def add_chunk(be: Any, grads: Any, d: Any, x: Any, w: Any, at: Any) -> None:
+    """Add what the logits' gradient `d` of some rows contributes."""
+    if grads[0] is not None:
+        grads[0][at] = be.matmul(d, w)
+    if grads[1] is not None:
+        for c in range(0, len(w), CLASSES):
+            grads[1][c : c + CLASSES] += be.matmul(d[:, c : c + CLASSES].T, x)
+    if grads[2] is not None:
+        grads[2] += d.sum(0)
+
+
+@fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
+def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, total: Any, reduction: Any,
+      ignore_index: Any, smoothing: Any, needs: Any) -> Any:  # fmt: skip
+    logits = linear(input, linear_weight, linear_bias)
+    direct, spread = coefficients(logits, target, weight, ignore_index, smoothing, total)
+    sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
+    g = g if reduction != "none" else ops.unsqueeze(g, 1)
+    d = g * (softmax_op(logits, 1) * sums - wrap(direct + spread))
+    return (ops.matmul(d, linear_weight) if needs[0] else None, ops.matmul(ops.t(d), input) if needs[1] else None,
+            ops.sum(d, 0) if needs[2] else None)  # fmt: skip
+
+
+def check_layer(input: Any, weight: Any, bias: Any, target: Any, ignore_index: Any) -> None:
+    """Raise RuntimeError where the layer's shapes and dtypes do not fit."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")
+    if weight.ndim < 2:
+        raise RuntimeError("linear_cross_entropy: expected linear_weight with dimensionality at least 2, got "
+                           f"{weight.ndim}")  # fmt: skip
+    if input.shape[-1] != weight.shape[-1]:
+        raise RuntimeError("linear_cross_entropy: expected equal input and linear_weight last dimensions "
+                           f"(in_features), got {input.shape[-1]} and {weight.shape[-1]}, respectively")  # fmt: skip
+    if weight.ndim > 2 and input.ndim == 1:
+        raise RuntimeError("linear_cross_entropy: K-dimensional loss defined by linear_weight shape "
+                           f"{tuple(weight.shape)} requires batched input, (N, {input.shape[-1]}), got unbatched input "
+                           f"with shape {tuple(input.shape)}")  # fmt: skip
+    if bias is not None and bias.shape != weight.shape[:-1]:
+        raise RuntimeError(f"linear_cross_entropy: expected linear_bias shape {tuple(weight.shape[:-1])}, got "
+                           f"{tuple(bias.shape)}")  # fmt: skip
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"linear_cross_entropy: expected input and linear_weight to have the same dtype, but got: "
+                           f"{input.dtype} != {weight.dtype}")  # fmt: skip
+    if ignore_index is not None and target.dtype.is_floating_point:
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities, "
+                           f"got {ignore_index}")  # fmt: skip
+
+
+@function(ns=F)
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
+                         weight: Any = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Any:  # fmt: skip
+    """cross_entropy(input @ linear_weight.T + linear_bias, target), without the logits in memory.
+
+    input: (N, D) or (D,); linear_weight: (C, *, D); linear_bias: (C, *); target: classes (N, *) or probabilities
+    (N, C, *) -> () or (N, *). Others as `cross_entropy`; options.batch_chunk_size: the rows computed at once.
+    """
+    reduction = reduction_of(reduction)
+    check_tensors("linear_cross_entropy", input=input, linear_weight=linear_weight, target=target)
+    check_layer(input, linear_weight, linear_bias, target, ignore_index)
+    ignore = -100 if ignore_index is None else ignore_index
+    shape = tuple(linear_weight.shape[:-1])
+    if len(shape) == 1 and input.ndim == 2 and target.ndim == 1 and not target.dtype.is_floating_point:
+        check_target("linear_cross_entropy", (input.shape[0], *shape), target, weight)
+        rows = rows_at_once(shape[0], getattr(options, "batch_chunk_size", None))
+        smoothing = float(label_smoothing)
+        return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows)
+    flat = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = linear(input, linear_weight.reshape(math.prod(shape), -1), flat)
+    if len(shape) > 1:
+        logits = logits.reshape(-1, *shape)
+    return cross_entropy(logits, target, weight, None, ignore, None, reduction, label_smoothing)

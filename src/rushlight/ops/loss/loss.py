@@ -1,0 +1,395 @@
+"""Losses of pairs of numbers: squares, absolute values, Huber's, Kullback and Leibler's, Poisson's, Gauss's.
+
+Each is one operator with its reduction, so that no array of losses outlives it; input and target are what is saved.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import up
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.floats import widened
+from rushlight.ops.shape.reshape import broadcast
+from rushlight.tensor import Tensor
+
+F = "nn.functional"
+REDUCTIONS = ("none", "mean", "sum")
+BLOCK = 65536
+
+
+def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -> Any:
+    """The reduction, which the deprecated arguments decide if they are given.  Raises ValueError for unknown ones."""
+    if size_average is not None or reduce is not None:
+        average = size_average is None or size_average
+        reduction = ("mean" if average else "sum") if reduce is None or reduce else "none"
+        caller.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")  # fmt: skip
+    elif reduction in REDUCTIONS:
+        return reduction
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction: expected 'none', 'mean' or 'sum'")
+    return reduction
+
+
+def check_tensors(name: str, **tensors: Any) -> None:
+    """Raise TypeError for arguments that are not tensors."""
+    for argument, x in tensors.items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+
+
+def alike(name: str, input: Any, target: Any) -> tuple[Any, Any]:
+    """Both operands, with a warning where their shapes differ: neither counts as a number beside the other then."""
+    if input._array.shape != target._array.shape:
+        caller.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
+                    f"({input.size()}). This will likely lead to incorrect results due to broadcasting. Please "
+                    "ensure they have the same size.")  # fmt: skip
+        if input.dtype is not target.dtype:
+            input, target = ops.broadcast_tensors(input, target)
+    if (input.dtype is dtypes.bool) != (target.dtype is dtypes.bool):  # formulas subtract them
+        input, target = (x.to(y.dtype) if x.dtype is dtypes.bool else x for x, y in ((input, target), (target, input)))
+    return input, target
+
+
+def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
+    """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
+    if reduction == "none":
+        return fn(*arrays)
+    shape = arrays[0].shape
+    if arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
+        flat = [a.reshape(-1) for a in arrays]
+        parts = (fn(*(a[i : i + BLOCK] for a in flat)) for i in range(0, arrays[0].size, BLOCK))
+        count, dtype, total = arrays[0].size, np.result_type(*arrays), sum(float(np.add.reduce(p)) for p in parts)
+    else:
+        values = np.asarray(fn(*arrays))
+        count, dtype, total = values.size, values.dtype, np.add.reduce(values, axis=None)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
+
+
+def reduced(values: Any, reduction: str) -> Any:
+    """A tensor of losses reduced."""
+    return values if reduction == "none" else ops.mean(values) if reduction == "mean" else ops.sum(values)
+
+
+def share(reduction: str, *operands: Any) -> float:
+    """What the gradient of the reduction is multiplied by to be that of one element."""
+    if reduction != "mean":
+        return 1.0
+    return 1 / max(math.prod(np.broadcast_shapes(*(tuple(x.shape) for x in operands))), 1)
+
+
+def both(d: Any, needs: Any) -> tuple[Any, Any]:
+    """The gradients of input and target, of which one is minus the other."""
+    return (d if needs[0] else None), (-d if needs[1] else None)
+
+
+# Squares and absolute values ------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="mse_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+    """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
+    return folded(_square, reduction, input, target)
+
+
+def _square(x: Any, t: Any) -> Any:
+    d = np.asarray(x - t)
+    return np.multiply(d, d, out=d)
+
+
+def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+    g, x, t = up(g, input, target)
+    d = np.asarray(x - t)
+    d *= g * d.dtype.type(2 * share(reduction, x, t))
+    return both(d, needs)
+
+
+@mse_op.grad("input", "target", raw=_mse_raw)
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+    return both((input - target) * (g * (2 * share(reduction, input, target))), needs)
+
+
+@function(ns=F)
+def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+             weight: Any = None) -> Any:  # fmt: skip
+    """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("mse_loss", input=input, target=target)
+    input, target = alike("mse_loss", input, target)
+    if weight is None:
+        return mse_op(input, target, reduction)
+    return weighted("mse_loss", mse_op(input, target, "none"), weight, input, reduction)
+
+
+def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) -> Any:
+    """Losses times weights, reduced; the mean divides by the weights' sum."""
+    check_weight(name, weight, input)
+    values = values * weight
+    if reduction == "mean":
+        return ops.sum(values) / ops.sum(weight)
+    return reduced(values, reduction)
+
+
+def check_weight(name: str, weight: Any, input: Any) -> None:
+    """Raise ValueError unless there are as many weights as inputs."""
+    if weight.shape != input.shape:
+        raise ValueError(f"{name}: Weights and input must have the same size, got {list(weight.shape)} and "
+                         f"{list(input.shape)}.")  # fmt: skip
+
+
+@op(ns=None, name="l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+    """|input - target|, reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
+
+
+def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+    g, x, t = up(g, input, target)
+    d = np.asarray(x - t)
+    np.sign(d, out=d)
+    d *= g * d.dtype.type(share(reduction, x, t))
+    return both(d, needs)
+
+
+@l1_op.grad("input", "target", raw=_l1_raw)
+def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+    return both(ops.sign(input - target) * (g * share(reduction, input, target)), needs)
+
+
+@function(ns=F)
+def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+            weight: Any = None) -> Any:  # fmt: skip
+    """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("l1_loss", input=input, target=target)
+    input, target = alike("l1_loss", input, target)
+    whole = input.dtype.category < 2 and target.dtype.category < 2 and (weight is None or weight.dtype.category < 2)
+    if input.dtype.is_complex or target.dtype.is_complex or whole:
+        values = ops.abs(input - target)
+        return reduced(values, reduction) if weight is None else weighted("l1_loss", values, weight, input, reduction)
+    if weight is None:
+        return l1_op(input, target, reduction)
+    return weighted("l1_loss", l1_op(input, target, "none"), weight, input, reduction)
+
+
+# Squares near 0, absolute values elsewhere ----------------------------------------------------------------------
+
+
+def huber(x: Any, t: Any, delta: float, scale: float) -> Any:
+    """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - t."""
+    d = np.asarray(x - t)
+    np.absolute(d, out=d)
+    near = np.minimum(d, delta, out=np.empty_like(d))
+    d *= near
+    near *= near
+    near *= -0.5
+    d += near
+    if scale != 1:
+        d *= scale
+    return d
+
+
+def _huber_slopes(be: Any, g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
+    return _huber_raw(g, input, target, reduction, beta, 1 / beta, needs)
+
+
+def _huber_raw(g: Any, x: Any, t: Any, reduction: str, delta: float, scale: float, needs: Any) -> Any:
+    g, x, t = up(g, x, t)
+    d = np.asarray(x - t)
+    np.clip(d, -delta, delta, out=d)
+    d *= g * d.dtype.type(scale * share(reduction, x, t))
+    return both(d, needs)
+
+
+def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: Any, needs: Any) -> Any:
+    g, x, t = widened(g, x, t)
+    d = x - t
+    # Where |d| is delta, the slope is taken for constant, as in PyTorch: by clamp, it would be that of the square.
+    slope = ops.where(ops.abs(d) >= delta, delta * ops.sign(d), d)
+    return both(slope * (g * (scale * share(reduction, x, t))), needs)
+
+
+@op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:
+    """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
+
+
+@smooth_l1_op.grad("input", "target", raw=_huber_slopes)
+def _(g: Any, input: Any, target: Any, reduction: Any, beta: Any, needs: Any) -> Any:
+    return _huber_formula(g, input, target, reduction, beta, 1 / beta, needs)
+
+
+@function(ns=F)
+def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+                   beta: float = 1.0) -> Any:  # fmt: skip
+    """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
+
+    Source: Girshick, Fast R-CNN (2015).  Raises RuntimeError for a negative beta.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("smooth_l1_loss", input=input, target=target)
+    input, target = alike("smooth_l1_loss", input, target)
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
+    return smooth_l1_op(input, target, reduction, float(beta))
+
+
+@op(ns=None, name="huber_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:
+    """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
+
+
+@huber_op.grad("input", "target",
+               raw=lambda be, g, input, target, reduction, delta, needs:
+               _huber_raw(g, input, target, reduction, delta, 1.0, needs))  # fmt: skip
+def _(g: Any, input: Any, target: Any, reduction: Any, delta: Any, needs: Any) -> Any:
+    return _huber_formula(g, input, target, reduction, delta, 1.0, needs)
+
+
+@function(ns=F)
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), of d = input - target, reduced.  (*), (*) -> () or (*)
+
+    With `weight` the mean still divides by the number of elements.  Raises RuntimeError unless delta > 0.
+    """
+    reduction = reduction_of(reduction)
+    check_tensors("huber_loss", input=input, target=target)
+    input, target = alike("huber_loss", input, target)
+    if not delta > 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
+    if weight is None:
+        return huber_op(input, target, reduction, float(delta))
+    check_weight("huber_loss", weight, input)
+    return reduced(huber_op(input, target, "none", float(delta)) * weight, reduction)
+
+
+# Distributions ----------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="kl_div", promote="float", refuse="c", broadcasts=("target", "input"))
+def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
+    """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
+    return folded(lambda x, t: _divergence(be, x, t, log_target), reduction, input, target)
+
+
+def _divergence(be: Any, x: Any, t: Any, log_target: bool) -> Any:
+    if log_target:
+        out = np.asarray(t - x)
+        out *= be.exp(t)
+        return out
+    out = np.where(t == 0, t.dtype.type(0), t * be.log(t))
+    return out - t * x
+
+
+@kl_op.grad("input")
+def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) -> Any:
+    p = ops.exp(target) if log_target else target
+    slope = p * (g * -_share_of(reduction, target.shape, input_shape))
+    whole = np.broadcast_shapes(tuple(slope.shape), tuple(input_shape))
+    return slope if whole in (tuple(slope.shape), tuple(input_shape)) else broadcast(slope, whole)
+
+
+@kl_op.grad("target")
+def _(g: Any, input: Any, target: Any, reduction: Any, log_target: Any) -> Any:
+    g = g * share(reduction, input, target)
+    if log_target:
+        return g * ops.exp(target) * (target - input + 1)
+    return g * (ops.log(target) + 1 - input)
+
+
+def _share_of(reduction: str, *shapes: Any) -> float:
+    return 1 / max(math.prod(np.broadcast_shapes(*map(tuple, shapes))), 1) if reduction == "mean" else 1.0
+
+
+@function(ns=F)
+def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+           log_target: bool = False) -> Any:  # fmt: skip
+    """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
+
+    reduction: also "batchmean", the sum divided by the first size, which is the divergence. log_target: `target` are
+    logarithms too.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = reduction_of(reduction, size_average, reduce)
+    elif reduction == "mean":
+        caller.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
+                    "'batchmean' divides only by the batch size, and aligns with the KL math definition.")  # fmt: skip
+    if reduction == "batchmean":
+        total = divergence(input, target, "sum", log_target)
+        return total / input.shape[0] if input.ndim else total
+    return divergence(input, target, reduction_of(reduction), log_target)
+
+
+def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
+    """`kl_div` without its warning."""
+    check_tensors("kl_div", input=input, target=target)
+    if input.dtype.category < dtypes.FLOAT or target.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"kl_div: Integral inputs not supported: got {input.dtype} and {target.dtype}, convert them "
+                           "with .to(torch.float32)")  # fmt: skip
+    return kl_op(input, target, reduction, bool(log_target))
+
+
+@function(ns=F)
+def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
+                     eps: float = 1e-8, reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)
+
+    full: add Stirling's approximation of log(target!).
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_tensors("poisson_nll_loss", input=input, target=target)
+    loss = ops.exp(input) - target * input if log_input else input - target * ops.log(input + eps)
+    if full:
+        stirling = target * ops.log(target) - target + 0.5 * ops.log(2 * math.pi * target)
+        loss = loss + ops.masked_fill(stirling, target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+@function(ns=F)
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Any:  # fmt: skip
+    """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
+
+    var: of the shape of `input`, without its last dimension or with one of size 1, or a number; at least eps. full:
+    with the constant. Raises ValueError for a variance of another shape or below 0.
+    """
+    check_tensors("gaussian_nll_loss", input=input, target=target)
+    var = fitted_variance(input, var)
+    reduction = reduction_of(reduction)
+    if (everything(var._array) < 0).any():
+        raise ValueError("gaussian_nll_loss: var has negative entry/entries: variances are at least 0")
+    floor = ops.clamp_min(var.detach(), eps)
+    var = var + (floor - var.detach())  # the floor is not differentiated
+    loss = 0.5 * (ops.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction)
+
+
+def fitted_variance(input: Any, var: Any) -> Any:
+    """The variance as a tensor that broadcasts with `input`."""
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError(f"gaussian_nll_loss: var has negative entry/entries: got {var}")
+        return ops.full_like(input.detach(), var)
+    if var.shape == input.shape:
+        return var
+    if tuple(input.shape[:-1]) == tuple(var.shape):
+        return ops.unsqueeze(var, -1)
+    differing = [b for a, b in zip(input.shape, var.shape) if a != b]
+    if input.ndim == var.ndim and differing == [1]:
+        return var
+    raise ValueError(f"gaussian_nll_loss: var is of incorrect size: got {list(var.shape)}, expected "
+                     f"{list(input.shape)}, the same without the last dimension, or with one dimension 1")  # fmt: skip

@@ -1,0 +1,1 @@
+"""Normalisations: by layer, batch and group, and softmax."""

@@ -1,0 +1,270 @@
+"""Batch and instance normalisation, and their running statistics.
+
+What is saved: the input, and mean and variance by channel, in float32 for 16-bit inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.engine import inplace
+from rushlight.ops.elementwise.floats import require, widened
+from rushlight.ops.norm.normalization import (
+    bias_gradient,
+    by_feature,
+    group_norm_op,
+    standardized,
+    verify_batch,
+    zero_gradients,
+)
+from rushlight.signs import to_hold
+from rushlight.state import Setting, modes, special
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def reciprocal_deviation(var: Any, eps: float) -> Any:
+    """1 / sqrt(var + eps) of an array."""
+    return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
+
+
+@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None)
+def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
+    """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
+    mean, var = be.batch_stats(input)
+    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
+
+
+def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+    if input is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
+    if not input.size:
+        return zero_gradients(input, weight)
+    return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
+
+
+@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
+                    uses={"input": "input weight mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
+def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
+    g, input, weight = widened(g, input, weight)
+    dims = (0, *range(2, input.ndim))
+    hat, rstd = standardized(input, dims, eps)
+    t = g if weight is None else g * by_feature(weight, input.ndim)
+    gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
+    gw = ops.sum(g * hat, dims) if needs[1] else None
+    return gx, gw, ops.sum(g, dims) if needs[2] else None
+
+
+@op(ns=None, name="native_batch_norm_eval")
+def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
+                       eps: float) -> Array:  # fmt: skip
+    """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
+    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
+
+
+def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+    if var is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
+    wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
+    rstd = reciprocal_deviation(wide, eps)
+    if not needs[1]:  # without the input, which frozen weights make unnecessary
+        gx = be.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
+        gb = bias_gradient(g, (0, *range(2, g.ndim))) if needs[2] else None
+        return gx, None, gb
+    mean = mean.astype(wide.dtype, copy=False)
+    return be.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
+
+
+@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
+                         uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
+def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:
+    dims, n = (0, *range(2, g.ndim)), g.ndim
+    if needs[1]:
+        g, input, weight, mean, var = widened(g, input, weight, mean, var)
+    else:
+        g, weight, var = widened(g, weight, var)
+    if var is None:
+        return None, None, ops.sum(g, dims)
+    rstd = by_feature(ops.rsqrt(var + eps), n)
+    gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
+    gw = ops.sum(g * ((input - by_feature(mean, n)) * rstd), dims) if needs[1] else None
+    return gx, gw, ops.sum(g, dims) if needs[2] else None
+
+
+def check_batch(input: Any, **features: Any) -> None:
+    """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    array = input._array
+    if array.ndim < 2:
+        raise IndexError("batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), "
+                         f"got {array.ndim}")  # fmt: skip
+    require(input.dtype.is_floating_point, "batch_norm", input)
+    channels = array.shape[1]
+    for name, x in features.items():
+        if x is not None and x.numel() != channels:
+            raise RuntimeError(f"batch_norm: {name} should contain {channels} elements not {x.numel()}")
+
+
+def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
+    if count == 0:
+        return
+    if special.count and modes.levels:
+        move_running(running_mean, running_var, mean, var, count, momentum)
+        return
+    mean, var = mean._array, var._array
+    with np.errstate(all="ignore"):
+        unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
+    moved = [(running, new) for running, new in ((running_mean, mean), (running_var, unbiased)) if running is not None]
+    for running, _ in moved:  # both, before either moves
+        inplace.check(running, False)
+    for running, new in moved:
+        running._held[...] = to_hold(running, running._array * (1 - momentum) + momentum * new)
+        inplace.written(running, "batch_norm")
+
+
+def move_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """`update_running` by operators, for levels that hide values."""
+    var = var * (count / (count - 1) if count > 1 else math.nan)
+    with Setting("grad", False):
+        for running, new in ((running_mean, mean), (running_var, var)):
+            if running is None:
+                continue
+            if getattr(new._array, "interpreted", False) and not getattr(running._array, "interpreted", False):
+                raise RuntimeError(
+                    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated "
+                    "in place, were not batched. Use track_running_stats=False, another norm, or vmap over the buffers too."
+                )
+            running.mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
+
+
+def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,
+               momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
+    if isinstance(input, Tensor) and input._array.shape == (0,):
+        return input.clone(), running_mean, running_var
+    check_batch(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if not training:
+        for name, x in (("running_mean", running_mean), ("running_var", running_var)):
+            if x is None:
+                raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
+        return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
+    out, mean, var = batch_norm_op(input, weight, bias, eps)
+    if input._array.size and (running_mean is not None or running_var is not None):
+        shape = input._array.shape
+        count = shape[0] * math.prod(shape[2:])
+        update_running(running_mean, running_var, mean, var, count, momentum)
+    return out, mean, var
+
+
+@function(ns=F)
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+               training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+    """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
+
+    training: take mean and variance of the batch, and move running_mean and running_var by `momentum` towards them, in
+    place; otherwise take the running ones. Raises ValueError for one value a channel in training.
+    Source: Ioffe and Szegedy, Batch Normalization (2015).
+    """
+    if eps < 0 or (training and eps == 0):
+        expected = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {expected}, but got {eps}")
+    if training:
+        shape = list(input.shape)
+        verify_batch(shape, shape[0] * math.prod(shape[2:]) if shape else 0)
+        if (running_mean is None) != (running_var is None):
+            raise ValueError("batch_norm: running_mean and running_var must either both be None or neither be None")
+    return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                     momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.batch_norm, parameters before statistics."""
+    return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+known_as(torch_batch_norm, "batch_norm")
+NAMESPACES[""]["batch_norm"] = torch_batch_norm
+
+
+@function()
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                      momentum: float, eps: float) -> Any:  # fmt: skip
+    """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
+    out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
+    dtype = input._array.dtype
+    if getattr(mean._array, "interpreted", False) or getattr(var._array, "interpreted", False):
+        return out, mean.to(input.dtype), ops.rsqrt(var + eps).to(input.dtype)
+    return out, wrap(mean._array.astype(dtype, copy=False)), wrap(reciprocal_deviation(var._array, eps).astype(dtype))
+
+
+# Instance norm ------------------------------------------------------------------------------------------------
+
+
+def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **features: Any) -> None:
+    """Raise RuntimeError where statistics lack or shapes do not fit."""
+    if input.ndim < 2:
+        raise RuntimeError(f"instance_norm: Expected an input of at least 2 dimensions (N, C, *), got {input.ndim}")
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("instance_norm: Expected running_mean and running_var to be defined when use_input_stats is "
+                           "false")  # fmt: skip
+    channels = input.shape[1]
+    for name, x in {"running_mean": running_mean, "running_var": running_var, **features}.items():
+        if x is not None and x.numel() != channels:
+            raise RuntimeError(f"instance_norm: {name} should contain {channels} elements not {x.numel()}")
+
+
+def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:
+    """Update running statistics with the mean over the batch of every instance's."""
+    n, c = input._array.shape[:2]
+    if special.count and modes.levels:
+        dims, known = tuple(range(2, input.ndim)), input.detach()
+        mean, var = ops.mean(ops.mean(known, dims), 0), ops.mean(ops.var(known, dims, correction=0), 0)
+        move_running(running_mean, running_var, mean, var, math.prod(input.shape[2:]), momentum)
+        return
+    rows = input._array.reshape(1, n * c, -1)
+    mean, var = batch_norm_op.op.backend.batch_stats(rows)
+    mean, var = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
+    update_running(running_mean, running_var, wrap(mean), wrap(var), rows.shape[2], momentum)
+
+
+@function(ns=F)
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+    """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
+
+    use_input_stats: take the statistics of the input (and update running ones), otherwise the running ones.
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization (2016).
+    """
+    if use_input_stats:
+        shape = list(input.shape)
+        if math.prod(shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
+    if not use_input_stats:
+        return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
+    if input._array.size and (running_mean is not None or running_var is not None):
+        instance_stats(input, running_mean, running_var, momentum)
+    return group_norm_op(input, weight, bias, input.shape[1], eps)
+
+
+def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
+                        momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.instance_norm, parameters before statistics."""
+    return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+known_as(torch_instance_norm, "instance_norm")
+NAMESPACES[""]["instance_norm"] = torch_instance_norm

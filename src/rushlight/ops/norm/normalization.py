@@ -1,0 +1,359 @@
+"""Layer, RMS and group normalisation, local response normalisation, normalize.
+
+What is saved: the input, and one mean and one reciprocal deviation a row, in float32 for 16-bit inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import rebuilt
+from rushlight.dispatch.call import write_out
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import linalg
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.kernels.sums import add_up
+from rushlight.ops.elementwise.floats import is_float, require, widened
+from rushlight.tensor import Tensor
+
+F = "nn.functional"
+
+
+def flat(weight: Any) -> Any:
+    """A weight of any shape, or None, as one row."""
+    return None if weight is None else weight.reshape(-1)
+
+
+def last_dims(k: int) -> tuple[int, ...]:
+    """The last `k` dimensions."""
+    return tuple(range(-k, 0))
+
+
+def as_rows(x: Any, k: int) -> Any:
+    """`x` as a matrix whose columns are its last `k` dimensions."""
+    lead = x.ndim - k
+    return x.reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
+
+
+# Layer norm ---------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"))
+def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
+    """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
+    require(is_float(input.dtype), "layer_norm", input)
+    out, mean, rstd = be.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
+    return out.reshape(input.shape), mean, rstd
+
+
+def _layer_norm_raw(
+    be: Any, g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any
+) -> Any:
+    # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
+    if input is None:
+        return None, None, bias_gradient(g, tuple(range(g.ndim - k)))
+    gx, gw, gb = be.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
+    shape = input.shape[input.ndim - k :]
+    return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
+
+
+def bias_gradient(g: Any, dims: tuple[int, ...]) -> Any:
+    """The gradient of a bias alone, for which nothing is saved: an array summed over `dims`."""
+    return add_up(g, dims, False, np.float32 if g.dtype.itemsize == 2 else None)
+
+
+def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    """(x - mean) / sqrt(var + eps) over `dims`, and the second factor."""
+    centered = x - ops.mean(x, dims, True)
+    rstd = ops.rsqrt(ops.mean(centered * centered, dims, True) + eps)
+    return centered * rstd, rstd
+
+
+@layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw,
+                    uses={"input": "input weight bias mean rstd", "weight": "input weight bias mean rstd",
+                          "bias": ""})  # fmt: skip
+def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, g
+    g, input, weight = widened(g, input, weight)
+    dims = last_dims(k)
+    hat, rstd = standardized(input, dims, eps)
+    t = g if weight is None else g * weight
+    gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
+    return gx, g * hat if needs[1] else None, g
+
+
+layer_norm_op.op.cheap, layer_norm_op.op.saver = True, rebuilt.keep_watched
+
+
+def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
+    """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    k, have = len(shape), input._array.shape
+    if not k:
+        raise RuntimeError(f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+                           "one element, but got normalized_shape = []")  # fmt: skip
+    for argument, x in zip(("weight", "bias"), parameters, strict=False):
+        if x is not None and x._array.shape != shape:
+            raise RuntimeError(f"{name}: Expected {argument} to be of same shape as normalized_shape, but got "
+                               f"{argument} of shape {list(x.shape)} and normalized_shape = {list(shape)}")  # fmt: skip
+    if len(have) < k or have[len(have) - k :] != shape:
+        wanted = ", ".join(["*", *map(str, shape)])
+        raise RuntimeError(f"{name}: Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but "
+                           f"got input of size{list(have)}")  # fmt: skip
+    return k
+
+
+@function(ns=F)
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(input - mean) / sqrt(var + eps) * weight + bias over the dimensions of normalized_shape S.  (*, S) -> (*, S)
+
+    weight, bias: S or None. Raises RuntimeError where shapes do not fit.
+    Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([1.0, 3.0]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
+    k = check_normalized("layer_norm", input, normalized_shape, weight, bias)
+    return layer_norm_op(input, weight, bias, k, eps)
+
+
+def torch_layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+                     cudnn_enable: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.layer_norm."""
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+known_as(torch_layer_norm, "layer_norm")
+NAMESPACES[""]["layer_norm"] = torch_layer_norm
+
+
+@function()
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
+    k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
+    out = layer_norm_op(input, weight, bias, k, eps)
+    x, dims = input.detach(), last_dims(k)
+    mean = ops.mean(x, dims, True)
+    return out, mean, ops.rsqrt(ops.mean((x - mean) ** 2, dims, True) + eps)
+
+
+# RMS norm -----------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",))
+def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:
+    """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
+    require(is_float(input.dtype), "rms_norm", input)
+    out, rstd = be.rms_norm(as_rows(input, k), flat(weight), eps)
+    return out.reshape(input.shape), rstd
+
+
+def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
+    gx, gw = be.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
+    shape = input.shape[input.ndim - k :]
+    return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
+
+
+@rms_norm_op.grad("input", "weight", raw=_rms_norm_raw,
+                  uses={"input": "input weight rstd", "weight": "input rstd"})  # fmt: skip
+def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+    g, input, weight = widened(g, input, weight)
+    dims = last_dims(k)
+    rstd = ops.rsqrt(ops.mean(input * input, dims, True) + eps)
+    hat = input * rstd
+    t = g if weight is None else g * weight
+    gx = rstd * (t - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
+    return gx, g * hat if needs[1] else None
+
+
+@function(ns=F)
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
+
+    eps: by default that of the dtype in which it is computed (float32 for 16-bit inputs).
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019).
+    """
+    k = check_normalized("rms_norm", input, normalized_shape, weight)
+    dtype = input.dtype
+    if eps is None:
+        require(dtype.category >= dtypes.FLOAT, "rms_norm", input)
+        eps = float(np.finfo(np.float32 if dtype.itemsize == 2 else dtype.numpy).eps)
+    if dtype.is_complex:
+        result = input * ops.rsqrt(ops.mean(input * input, last_dims(k), True) + eps)
+        return result if weight is None else result * weight
+    return rms_norm_op(input, weight, k, eps)
+
+
+NAMESPACES[""]["rms_norm"] = rms_norm
+
+
+# Group norm ---------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="native_group_norm", aux=("mean", "rstd"))
+def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
+    """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
+    require(input.dtype.kind == "f", "group_norm", input)
+    return be.group_norm(input, groups, weight, bias, eps)
+
+
+def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
+    if not input.size:
+        return zero_gradients(input, weight)
+    return be.group_norm_backward(g, input, mean, rstd, weight, needs)
+
+
+def zero_gradients(x: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """The gradients of an empty batch by input, weight and bias."""
+    features = np.zeros(x.shape[1], x.dtype if weight is None else weight.dtype)
+    return np.zeros_like(x), features, features.copy()
+
+
+def by_feature(weight: Any, ndim: int) -> Any:
+    """(C,) so that it broadcasts with (N, C, *)."""
+    return weight.reshape(1, -1, *(1,) * (ndim - 2))
+
+
+@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw,
+                    uses={"input": "input weight mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
+def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any:
+    if input is None:
+        return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
+    g, input, weight = widened(g, input, weight)
+    shape = tuple(input.shape)
+    grouped, dims = in_groups(shape, groups), (0, *range(2, len(shape)))
+    hat, rstd = standardized(input.reshape(grouped), (2,), eps)
+    t = (g if weight is None else g * by_feature(weight, len(shape))).reshape(grouped)
+    gx = rstd * (t - ops.mean(t, (2,), True) - hat * ops.mean(t * hat, (2,), True)) if needs[0] else None
+    gw = ops.sum(g * hat.reshape(shape), dims) if needs[1] else None
+    return None if gx is None else gx.reshape(shape), gw, ops.sum(g, dims) if needs[2] else None
+
+
+def in_groups(shape: Any, groups: int) -> tuple[int, int, int]:
+    """(N, C, *) with the channels of each group and their positions together."""
+    return shape[0], groups, shape[1] // groups * math.prod(shape[2:])
+
+
+def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
+    """Raise RuntimeError where shapes do not fit the groups."""
+    shape = list(input.shape)
+    if len(shape) < 2:
+        raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"group_norm: Expected num groups to be greater than 0, got {groups}")
+    if shape[1] % groups:
+        raise RuntimeError("group_norm: Expected number of channels in input to be divisible by num_groups, but got "
+                           f"input of shape {shape} and num_groups={groups}")  # fmt: skip
+    for argument, x in (("weight", weight), ("bias", bias)):
+        if x is not None and list(x.shape) != shape[1:2]:
+            raise RuntimeError(f"group_norm: Expected {argument} to be a vector of size equal to the number of "
+                               f"channels in input, but got {argument} of shape {list(x.shape)} and input of shape "
+                               f"{shape}")  # fmt: skip
+
+
+def verify_batch(shape: list[int], count: int) -> None:
+    """Raise ValueError where there is one value only to take statistics of."""
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+
+
+@function(ns=F)
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Normalisation over each of `num_groups` groups of channels.  (N, C, *), weight, bias: (C,) -> (N, C, *)
+
+    Raises RuntimeError unless num_groups divides C.  Source: Wu and He, Group Normalization (2018).
+    """
+    check_group(input, num_groups, weight, bias)
+    shape = list(input.shape)
+    verify_batch(shape, shape[0] * shape[1] // num_groups * math.prod(shape[2:]))
+    return group_norm_op(input, weight, bias, num_groups, eps)
+
+
+def torch_group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+                     cudnn_enabled: bool = True) -> Any:  # fmt: skip
+    """As torch.nn.functional.group_norm."""
+    check_group(input, num_groups, weight, bias)
+    return group_norm_op(input, weight, bias, num_groups, eps)
+
+
+known_as(torch_group_norm, "group_norm")
+NAMESPACES[""]["group_norm"] = torch_group_norm
+
+
+@function()
+def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+    """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
+    check_group(input, group, weight, bias)
+    rows = input.reshape(N, group, C // group * HxW)
+    mean = ops.mean(rows, (2,), True)
+    rstd = ops.rsqrt(ops.mean((rows - mean) ** 2, (2,)) + eps)
+    return group_norm_op(input, weight, bias, group, eps), mean.squeeze(2), rstd
+
+
+# Normalisation by norms and by neighbouring channels --------------------------------------------------------------
+
+
+@function(ns=F)
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """input / max(norm(input), eps), the norm of order `p` along `dim`.  (*) -> (*)"""
+    norm = linalg.vector_norm(input, p, dim, True)
+    result = input / ops.clamp_min(norm, eps)
+    return result if out is None else write_out("normalize", out, result)
+
+
+@op(ns=None, linear=True)
+def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
+    """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
+    out, channels = input.copy(), input.shape[1]
+    for shift in range(-before, after + 1):
+        if shift and abs(shift) < channels:
+            lower, upper = slice(None, channels - abs(shift)), slice(abs(shift), None)
+            to, of = (lower, upper) if shift > 0 else (upper, lower)
+            out[:, to] += input[:, of]
+    return out
+
+
+window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
+
+
+@op(ns=None, name="local_response_norm", promote="float")
+def local_response_op(be: Any, input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
+    """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
+    return input * _response(input, size, alpha, k) ** -beta
+
+
+def _response(x: Any, size: int, alpha: float, k: float) -> Any:
+    return window_sum(x * x, size // 2, (size - 1) // 2) * (alpha / size) + k
+
+
+@local_response_op.grad("input")
+def _(g: Any, input: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:
+    g, input = widened(g, input)
+    base = _response(input, size, alpha, k)
+    spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)
+    return g * base**-beta - input * spread * (2 * alpha * beta / size)
+
+
+@function(ns=F)
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """input / (k + alpha * mean of squares over `size` neighbouring channels)^beta.  (N, C, *) -> (N, C, *)
+
+    Raises ValueError below 3 dimensions.  Source: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012).
+    """
+    if input.ndim < 3:
+        raise ValueError(f"local_response_norm: Expected 3D or higher dimensionality input (got {input.ndim} "
+                         "dimensions)")  # fmt: skip
+    if not input._array.size:
+        return input
+    return local_response_op(input, size, alpha, beta, k)

@@ -1,0 +1,132 @@
+"""Softmax, its logarithm and relatives.  They save their result alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import caller, dtypes
+from rushlight.dispatch import randomness
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.generator import default_generator
+from rushlight.ops.elementwise.floats import is_float, require
+from rushlight.tensor import Tensor
+
+F = "nn.functional"
+
+
+@op(ns=None, name="softmax", half=None)
+def softmax_op(be: Any, input: Array, dim: int) -> Array:
+    """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
+    require(is_float(input.dtype), "softmax", input)
+    return be.softmax(input, dim)
+
+
+@softmax_op.grad("input", raw=lambda be, g, out, dim: be.softmax_backward(g, out, dim))
+def _(g: Any, out: Any, dim: Any) -> Any:
+    t = g * out
+    return t - out * ops.sum(t, dim, True)
+
+
+@op(ns=None, name="log_softmax", half=None)
+def log_softmax_op(be: Any, input: Array, dim: int) -> Array:
+    """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
+    require(is_float(input.dtype), "log_softmax", input)
+    return be.log_softmax(input, dim)
+
+
+@log_softmax_op.grad("input", raw=lambda be, g, out, dim: be.log_softmax_backward(g, out, dim))
+def _(g: Any, out: Any, dim: Any) -> Any:
+    return g - ops.exp(out) * ops.sum(g, dim, True)
+
+
+def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:
+    """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if dtype is not None:
+        if not isinstance(dtype, dtypes.dtype):
+            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+        input = input.to(dtype)
+    return fn(input, wrap_dim(dim, input._array.ndim))
+
+
+@function(method=True, out=True)
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
+
+    Rows of -inf alone become NaN.  Raises IndexError for a `dim` that is out of range.
+
+    >>> import rushlight as torch
+    >>> torch.softmax(torch.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return applied(softmax_op, "softmax", input, dim, dtype)
+
+
+@function(method=True, out=True)
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
+    return applied(log_softmax_op, "log_softmax", input, dim, dtype)
+
+
+NAMESPACES.setdefault("special", {}).update(softmax=softmax, log_softmax=log_softmax)
+
+
+def implied_dim(name: str, dim: Any, ndim: int) -> Any:
+    """`dim`, or with a warning the one that was implied before the argument existed."""
+    if dim is not None:
+        return dim
+    caller.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                "argument.")  # fmt: skip
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+@function(ns=F, name="softmax")
+def functional_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)
+
+    _stacklevel has no effect: the warning names the line of the caller outside this package.
+    """
+    return applied(softmax_op, "softmax", input, implied_dim("softmax", dim, input.ndim), dtype)
+
+
+@function(ns=F, name="log_softmax")
+def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3,
+                           dtype: Any = None) -> Any:  # fmt: skip
+    """The logarithm of softmax along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)"""
+    dim = implied_dim("log_softmax", dim, input.ndim)
+    return applied(log_softmax_op, "log_softmax", input, dim, dtype)
+
+
+@function(ns=F)
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """softmax(-input).  (*) -> (*)"""
+    return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim), dtype)
+
+
+@function(ns=F)
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+    """A sample of the Gumbel-softmax distribution: differentiable draws of categories.  (*) -> (*)
+
+    tau: temperature; hard: one-hot values with the gradient of the soft ones; eps is ignored.
+    Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax (2017).
+    """
+    if eps != 1e-10:
+        caller.warn("`eps` parameter is deprecated and has no effect.")
+    array = logits._array
+    noise = randomness.fresh(lambda shape: (-_log_exponential(shape)).astype(array.dtype, copy=False), array.shape)
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    at = ops.argmax(soft.detach(), dim, True)
+    return ops.scatter(ops.zeros_like(soft.detach()), dim, at, 1.0) - soft.detach() + soft
+
+
+def _log_exponential(shape: tuple[int, ...]) -> Any:
+    """Logarithms of draws from the exponential distribution: minus them are Gumbel noise."""
+    import numpy as np
+
+    return np.log(default_generator.numpy.standard_exponential(shape))

@@ -1,0 +1,200 @@
+"""torch._foreach_*: one operator on each tensor of a list, by the names that optimizers and averages of weights use.
+
+They take a list (or tuple) of tensors, and for a second operand a list of as many tensors or numbers, or one number for
+all. Results are tuples; the forms in place, with `_` at the end, return the list given. Each tensor is computed by the
+operator itself: no list is copied into one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.dispatch.named import linalg, named
+from rushlight.tensor import Tensor
+
+_UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round "
+          "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc").split()  # fmt: skip
+# Name: the keywords by which the second operand may be given.
+_BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "other"), "mul": ("scalar", "scalars", "other"),
+           "div": ("scalar", "scalars", "other"), "pow": ("exponent",), "maximum": ("scalar", "scalars", "other"),
+           "minimum": ("scalar", "scalars", "other"), "clamp_min": ("scalar", "scalars", "other"),
+           "clamp_max": ("scalar", "scalars", "other")}  # fmt: skip
+_BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # maximum of a number is clamp_min
+_ABSENT: Any = object()
+
+
+def _listed(name: str, what: str, tensors: Any) -> list[Any]:
+    """A list of tensors.  Raises TypeError for anything else, RuntimeError for none."""
+    if not isinstance(tensors, list | tuple):
+        raise TypeError(f"{name}: {what} must be a list or tuple of tensors, got {type(tensors).__name__}")
+    if not tensors:
+        raise RuntimeError(f"{name}: {what}: Tensor list must have at least one tensor.")
+    for i, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: {what}: expected Tensor as element {i}, got {type(tensor).__name__}")
+    return list(tensors)
+
+
+def _beside(name: str, what: str, tensors: list[Any], given: Any) -> list[Any]:
+    """An operand for each tensor: of a list of tensors or numbers, or one for all.  Raises RuntimeError for other lengths."""
+    if isinstance(given, Tensor | int | float | complex):
+        return [given] * len(tensors)
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{name}: {what} must be a number, or a list of numbers or tensors, got {type(given).__name__}")
+    if len(given) != len(tensors):
+        raise RuntimeError(f"{name}: {what}: Tensor list must have same number of elements, expected {len(tensors)}, got "
+                           f"{len(given)}")  # fmt: skip
+    return list(given)
+
+
+def _one_keyword(name: str, first: Any, keywords: dict[str, Any], allowed: Sequence[str]) -> Any:
+    """An argument that goes by several names.  Raises TypeError where none or two are given, or another."""
+    given = [keywords.pop(key) for key in allowed if key in keywords]
+    given += [] if first is _ABSENT else [first]
+    if keywords or len(given) != 1:
+        raise TypeError(
+            f"{name}: expected one of {', '.join(allowed)}, got {len(given)}, and of others {sorted(keywords)}"
+        )
+    return given[0]
+
+
+def _finished(in_place: bool, tensors: Any, results: list[Any]) -> Any:
+    """The tuple of results, or in place the list that was given."""
+    return tensors if in_place else tuple(results)
+
+
+def _unary(name: str, in_place: bool) -> Callable[..., Any]:
+    shown, method = f"_foreach_{name}{'_' * in_place}", name + "_" * in_place
+
+    def each(self: Any) -> Any:
+        return _finished(in_place, self, [getattr(t, method)() for t in _listed(shown, "self", self)])
+
+    each.__doc__ = f"`{method}` of each tensor.  self: a list of (*)"
+    return each
+
+
+def _binary(name: str, in_place: bool) -> Callable[..., Any]:
+    shown = f"_foreach_{name}{'_' * in_place}"
+
+    def each(self: Any, other: Any = _ABSENT, *, alpha: Any = None, **keywords: Any) -> Any:
+        if name == "pow" and not in_place and isinstance(self, int | float | complex):
+            exponents = _one_keyword(shown, other, keywords, _BINARY[name])
+            return tuple(named.pow(self, t) for t in _listed(shown, "exponent", exponents))
+        tensors = _listed(shown, "self", self)
+        operands = _beside(shown, "other", tensors, _one_keyword(shown, other, keywords, _BINARY[name]))
+        options = _alpha(shown, name, alpha, operands)
+        results = []
+        for tensor, operand in zip(tensors, operands, strict=True):
+            method = name if isinstance(operand, Tensor) else _BOUNDS.get(name, name)
+            results.append(_apply(tensor, method, in_place, operand, **options))
+        return _finished(in_place, self, results)
+
+    each.__doc__ = f"`{name}` of each tensor and a number, or its element of a list of numbers or tensors."
+    return each
+
+
+def _alpha(shown: str, name: str, alpha: Any, operands: list[Any]) -> dict[str, Any]:
+    """The keyword `alpha`, of sums of tensors alone."""
+    if alpha is None:
+        return {}
+    if name not in ("add", "sub") or not isinstance(operands[0], Tensor):
+        raise TypeError(f"{shown}: alpha goes with add and sub of tensors, not with numbers: multiply these")
+    return {"alpha": alpha}
+
+
+def _apply(tensor: Any, name: str, in_place: bool, *args: Any, **options: Any) -> Any:
+    """An operator, or its form in place: its own, or a copy of the result into the tensor."""
+    method = getattr(tensor, name + "_", None) if in_place else getattr(tensor, name)
+    if method is not None:
+        return method(*args, **options)
+    return tensor.copy_(getattr(tensor, name)(*args, **options))
+
+
+def _lerp(in_place: bool) -> Callable[..., Any]:
+    shown = f"_foreach_lerp{'_' * in_place}"
+
+    def each(self: Any, tensors1: Any, weight: Any = _ABSENT, **keywords: Any) -> Any:
+        """`lerp` of each tensor, its end and a weight: one number, or a list of numbers or tensors."""
+        tensors = _listed(shown, "self", self)
+        ends = _beside(shown, "tensors1", tensors, tensors1)
+        weights = _beside(shown, "weight", tensors, _one_keyword(shown, weight, keywords, ("weight", "weights")))
+        results = [_apply(t, "lerp", in_place, end, w) for t, end, w in zip(tensors, ends, weights, strict=True)]
+        return _finished(in_place, self, results)
+
+    return each
+
+
+def _fused(name: str, in_place: bool) -> Callable[..., Any]:
+    shown = f"_foreach_{name}{'_' * in_place}"
+
+    def each(self: Any, tensor1: Any, tensor2: Any, scalars: Any = _ABSENT, *, value: Any = _ABSENT) -> Any:
+        tensors = _listed(shown, "self", self)
+        first, second = (_beside(shown, w, tensors, x) for w, x in (("tensor1", tensor1), ("tensor2", tensor2)))
+        given = 1 if scalars is value is _ABSENT else scalars if value is _ABSENT else value
+        factors = _beside(shown, "scalars", tensors, given.tolist() if isinstance(given, Tensor) else given)
+        each_of = zip(tensors, first, second, factors, strict=True)
+        return _finished(in_place, self, [_apply(t, name, in_place, a, b, value=f) for t, a, b, f in each_of])
+
+    each.__doc__ = (
+        f"`{name}` of each tensor and its two others, times one number or those of a list or of a 1-d tensor."
+    )
+    return each
+
+
+def _norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    """The `ord`-norm of each tensor's elements.  self: a list of (*) -> a tuple of ()"""
+    return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in _listed("_foreach_norm", "self", self))
+
+
+def _powsum(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    """The sum of each tensor's absolute values to the power `ord`.  self: a list of (*) -> a tuple of ()"""
+    return tuple(t.abs().pow(ord).sum(dtype=dtype) for t in _listed("_foreach_powsum", "self", self))
+
+
+def _max(self: Any) -> Any:
+    """The largest element of each tensor.  self: a list of (*) -> a tuple of ()"""
+    return tuple(t.max() for t in _listed("_foreach_max", "self", self))
+
+
+def _mm(self: Any, mat2: Any) -> Any:
+    """The product of each matrix and its other.  self: a list of (N, K), mat2: of (K, M) -> a tuple of (N, M)"""
+    tensors = _listed("_foreach_mm", "self", self)
+    return tuple(a @ b for a, b in zip(tensors, _beside("_foreach_mm", "mat2", tensors, mat2), strict=True))
+
+
+def _clone(self: Any, *, memory_format: Any = None) -> Any:
+    """A copy of each tensor.  self: a list of (*)"""
+    return tuple(t.clone(memory_format=memory_format) for t in _listed("_foreach_clone", "self", self))
+
+
+def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copy the tensors of `src` into those of `self`, which is returned.  self, src: lists of (*)"""
+    tensors = _listed("_foreach_copy_", "self", self)
+    for tensor, source in zip(tensors, _beside("_foreach_copy_", "src", tensors, src), strict=True):
+        tensor.copy_(source)
+    return self
+
+
+def _zero(self: Any) -> Any:
+    """Set each tensor to zeros, and return the list.  self: a list of (*)"""
+    return _finished(True, self, [t.zero_() for t in _listed("_foreach_zero_", "self", self)])
+
+
+def _table() -> dict[str, Callable[..., Any]]:
+    """All functions by their public names."""
+    made: dict[str, Callable[..., Any]] = {"norm": _norm, "powsum": _powsum, "max": _max, "mm": _mm, "clone": _clone,
+                                           "copy_": _copy, "zero_": _zero}  # fmt: skip
+    for in_place in (False, True):
+        end = "_" * in_place
+        made |= {name + end: _unary(name, in_place) for name in _UNARY}
+        made |= {name + end: _binary(name, in_place) for name in _BINARY}
+        made |= {name + end: _fused(name, in_place) for name in ("addcmul", "addcdiv")}
+        made["lerp" + end] = _lerp(in_place)
+    table = {f"_foreach_{name}": fn for name, fn in made.items()}
+    for name, fn in table.items():
+        fn.__name__ = fn.__qualname__ = name
+    return table
+
+
+globals().update(_table())

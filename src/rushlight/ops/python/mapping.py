@@ -1,0 +1,66 @@
+"""Questions about dtypes, copies of complex views, and Python functions applied element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.registry import function
+from rushlight.engine import inplace
+from rushlight.ops.elementwise.shared import raw, require_tensors
+from rushlight.signs import to_hold
+from rushlight.tensor import Tensor
+
+
+@function()
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of arithmetic between two tensors or numbers.
+
+    >>> import rushlight as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """
+    return dtypes.result_dtype([raw(tensor1), raw(tensor2)])
+
+
+@function()
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether arithmetic results of dtype `from_` may be stored in a tensor of dtype `to`."""
+    return bool(dtypes.can_cast(from_, to))
+
+
+def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
+    """Put fn of each element, and those of `others` beside it, in its place."""
+    require_tensors(name, self=self, **{f"tensor{i + 1}": t for i, t in enumerate(others)})
+    if self.requires_grad:
+        raise RuntimeError(f"{name}() cannot be differentiated: it calls a Python function; use detach() first")
+    inplace.check(self, False)
+    arrays = np.broadcast_arrays(self._array, *(t._array for t in others))
+    if arrays[0].shape != self._array.shape:
+        raise RuntimeError(f"{name}(): the tensors do not broadcast to shape {list(self.shape)}")
+    values = [fn(*elements) for elements in zip(*(a.astype(object).ravel() for a in arrays), strict=True)]
+    found = np.array(values, dtype=self._held.dtype).reshape(self._held.shape)
+    self._held[...] = to_hold(self, found)
+    inplace.written(self, name)
+    return self
+
+
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replace each element by callable(element), one after the other: slow, for convenience."""
+    return _replaced("apply_", self, callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace each element by callable(element, element of `tensor`), one after the other."""
+    return _replaced("map_", self, callable, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replace each element by callable(element, element of `x`, element of `y`), one after the other."""
+    return _replaced("map2_", self, callable, x, y)
+
+
+for _fn in (apply_, map_, map2_):
+    setattr(Tensor, _fn.__name__, _fn)

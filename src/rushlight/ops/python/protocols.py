@@ -1,0 +1,216 @@
+"""Tensors among Python's objects: numbers, sequences, NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.formats import contiguous_format, has_format, is_format
+from rushlight.dispatch.named import named
+from rushlight.dispatch.options import strides_of
+from rushlight.dispatch.registry import function, known_as
+from rushlight.engine.node import edge_of
+from rushlight.signs import CONJ, turned
+from rushlight.state import modes
+from rushlight.storage import expose
+from rushlight.tensor import Tensor, wrap
+
+# Questions -----------------------------------------------------------------------------------------
+
+
+@function(method=True)
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return int(input._held.size)
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dimension."""
+    shape = self.shape
+    return shape if dim is None else shape[wrap_dim(dim, len(shape))]
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many elements to step in memory for each dimension, or for one."""
+    steps = strides_of(self._held)
+    return steps if dim is None else steps[wrap_dim(dim, len(steps))]
+
+
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return int(self._held.ndim)
+
+
+def is_contiguous(self: Tensor, memory_format: Any = contiguous_format) -> bool:
+    """Whether the elements lie in memory in order (of `memory_format`) without gaps."""
+    if not is_format(memory_format):
+        raise TypeError("is_contiguous(): argument 'memory_format' must be torch.memory_format")
+    return has_format(self._held, memory_format)
+
+
+def element_size(self: Tensor) -> int:
+    """Bytes of an element."""
+    return int(self._held.itemsize)
+
+
+@function(method=True)
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a real floating-point one."""
+    return input._held.dtype.kind in "fV"
+
+
+@function(method=True)
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return bool(dtypes.is_complex(input._held.dtype))
+
+
+@function(method=True)
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return bool(input.dtype.is_signed)
+
+
+@function(method=True)
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero.  Raises RuntimeError for other numbers of elements."""
+    return bool(input)
+
+
+@function(method=True)
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are equal."""
+    return bool(input._held.shape == other._held.shape)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both tensors are the same memory with the same shape and strides."""
+    a, b = self._held, tensor._held
+    same = a.__array_interface__["data"] == b.__array_interface__["data"]
+    return bool(same and a.shape == b.shape and a.strides == b.strides and self._bits == tensor._bits)
+
+
+for _method in (size, stride, dim, is_contiguous, element_size, is_set_to):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.ndimension, Tensor.nelement = dim, numel  # type: ignore[attr-defined]
+for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu",
+              "is_sparse_csr", "is_shared_", "is_ipu", "is_vulkan"):  # fmt: skip
+    setattr(Tensor, _flag, False)
+Tensor.is_cpu = True  # type: ignore[attr-defined]
+
+
+def _no(name: str) -> Any:
+    """The method `name`, which says no."""
+
+    def no(self: Tensor) -> bool:
+        """Never: no memory is pinned or shared."""
+        return False
+
+    return known_as(no, name, "Tensor")
+
+
+for _name in ("is_pinned", "is_shared"):
+    setattr(Tensor, _name, _no(_name))
+
+
+# Numbers -------------------------------------------------------------------------------------------
+
+
+def item(self: Tensor) -> Any:
+    """The one element as a Python number.  Raises RuntimeError for other numbers of elements."""
+    array = self._array
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    value = array.item()
+    return float(value) if array.dtype.kind == "V" else value
+
+
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers; of a 0-d tensor its number."""
+    array = self._array
+    return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
+
+
+def only(self: Tensor) -> Any:
+    """As `item`, for Python's conversions, which raise ValueError."""
+    if self._held.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(self)
+
+
+def _float(self: Tensor) -> float:
+    return float(only(self))
+
+
+def _int(self: Tensor) -> int:
+    return int(only(self))
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(only(self))
+
+
+def _index(self: Tensor) -> int:
+    if self._held.dtype.kind not in "iub" or self._held.size != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._held.ndim == 0 else named.flip(self, (0,))
+
+
+Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
+Tensor.item, Tensor.tolist = item, tolist  # type: ignore[attr-defined]
+for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__", _complex), ("__index__", _index)):
+    setattr(Tensor, _name, _number)
+
+
+# NumPy ---------------------------------------------------------------------------------------------
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Any:
+    """The tensor as a NumPy array on the same memory.
+
+    Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
+    """
+    if not force and (modes.grad or modes.grad_asked) and edge_of(self) is not None:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._bits and not force:
+        word = "conj" if self._bits & CONJ else "neg"
+        raise RuntimeError(f"Can't call numpy() on Tensor that has {'conjugate' if word == 'conj' else 'negative'} bit set. "
+                           f"Use tensor.resolve_{word}().numpy() instead.")  # fmt: skip
+    if self._held.dtype.kind == "V":
+        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Use tensor.float().numpy().")
+    if self._held.dtype.kind == "W":
+        raise TypeError("Got unsupported ScalarType ComplexHalf: NumPy has no such dtype. Use tensor.cfloat().numpy().")
+    return turned(self._held, self._bits) if self._bits else expose(self._array).view()
+
+
+def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = numpy(self) if self._held.dtype.kind != "V" or self._bits else expose(self._array)
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    array = np.asarray(array)
+    return wrap(array)
+
+
+Tensor.numpy, Tensor.__array__, Tensor.__array_wrap__ = numpy, _array_protocol, _array_wrap  # type: ignore[attr-defined]
+
+
+@function()
+def get_device(input: Tensor) -> int:
+    """The index of the device; -1 for the CPU."""
+    return -1
+
+
+Tensor.get_device = get_device  # type: ignore[attr-defined]

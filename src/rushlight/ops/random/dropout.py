@@ -1,0 +1,271 @@
+"""Dropout and its relatives: by element, by channel, and alpha dropout.
+
+By element, one bit of each mask element is saved; by channel, one number a channel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller
+from rushlight.dispatch import randomness
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, inplace_of, op
+from rushlight.generator import default_generator
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.floats import require
+from rushlight.ops.elementwise.rectifier import publish_inplace
+from rushlight.tensor import Tensor, wrap
+
+F = "nn.functional"
+
+
+def draw() -> int:
+    """64 random bits from the default generator."""
+    return int(default_generator.numpy.bit_generator.random_raw())
+
+
+@op(ns=None, name="native_dropout", aux=("bits",))
+def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
+    """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
+    require(input.dtype.kind in "fc", "dropout", input)
+    return be.dropout(input, p, seed)
+
+
+@op(ns=None, masks=("bits",))
+def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
+    """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
+    return be.dropout_backward(grad, bits, p)
+
+
+dropout_backward.grad("grad")(lambda g, bits, p: dropout_backward(g, bits, p))
+
+
+dropout_op.grad("input", raw=lambda be, g, bits, p: be.dropout_backward(g, bits, p))(
+    lambda g, bits, p: dropout_backward(g, bits, p)
+)
+
+
+def _dropout_into(be: Any, x: Any, p: float, seed: int) -> Any:
+    whole = x if x.flags.c_contiguous else None
+    out, bits = be.dropout(x, p, seed, out=whole)
+    if out is not x:
+        x[...] = out
+    return (bits,)
+
+
+dropout_op.op.into = _dropout_into
+_dropout_ = inplace_of(dropout_op.op)
+
+
+def check_p(name: str, p: float) -> None:
+    """Raise ValueError unless `p` is a probability."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{name}: dropout probability p has to be between 0 and 1, but got p={p}")
+
+
+def check_input(name: str, input: Any) -> None:
+    """Raise TypeError for what is not a tensor."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+@function(ns=F, name="dropout")
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """In training, zero each element with probability `p` and scale the others by 1 / (1 - p).  (*) -> (*)
+
+    Otherwise `input` itself.  Raises ValueError unless 0 <= p <= 1.
+    Source: Srivastava et al., Dropout (2014).
+    """
+    check_p("dropout", p)
+    check_input("dropout", input)
+    if p == 0 or not training or not input._array.size:
+        return input
+    if randomness.innermost() is not None:
+        keep = randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
+        return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
+    return (_dropout_ if inplace else dropout_op)(input, p, draw())
+
+
+def uniform(shape: tuple[int, ...]) -> Any:
+    """Numbers evenly from [0, 1), from the default generator."""
+    return default_generator.numpy.random(shape)
+
+
+@function(ns="")
+def native_dropout(input: Any, p: float, train: bool | None) -> Any:
+    """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
+    array = input._array
+    if train is False or p == 0:
+        return input.clone(), wrap(np.ones(array.shape, bool))
+    keep = randomness.fresh(lambda shape: uniform(shape) >= p, array.shape)
+    return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
+
+
+@op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
+def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:
+    """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
+    return input * (keep * input.dtype.type(scale))
+
+
+_scaled_ = inplace_of(scaled.op)
+
+
+@function(ns="")
+def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+    """grad_output * mask * scale.  (*), (*) bool -> (*)"""
+    return scaled(grad_output, mask, scale)
+
+
+# By channel -------------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="feature_dropout", grads={"input": lambda g, noise: by_channel(g, noise)})
+def by_channel(be: Any, input: Array, noise: Array) -> Array:
+    """Each channel times its number.  (N, C, *), (N, C, 1...) -> (N, C, *)"""
+    return input * noise
+
+
+by_channel.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
+_by_channel_ = inplace_of(by_channel.op)
+
+
+def kept_channels(input: Any, p: float) -> Any:
+    """Which channels of (N, C, *) stay: bool (N, C, 1...)."""
+    shape = input._array.shape
+    return randomness.fresh(lambda size: uniform(size) >= p, (*shape[:2], *(1,) * (len(shape) - 2)))
+
+
+def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
+    """Dropout of whole channels.  (N, C, *) -> (N, C, *)"""
+    if p == 0 or not training or not input._array.size:
+        return input
+    require(input.dtype.is_floating_point or input.dtype.is_complex, "feature_dropout", input)
+    scale = 0.0 if p >= 1 else 1 / (1 - p)
+    noise = cast(kept_channels(input, p), input._array.dtype) * scale
+    return (_by_channel_ if inplace else by_channel)(input, noise)
+
+
+def unbatched(input: Any, name: str, dims: int) -> bool:
+    """Whether `input` of `dims` - 1 or `dims` dimensions lacks its batch; warns of others."""
+    if input.ndim not in (dims - 1, dims):
+        caller.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
+                    f"error in a future release. Use input of shape (N, C{', *' if dims > 2 else ''}) with "
+                    f"{dims - 1} or {dims} dimensions, or dropout by element.")  # fmt: skip
+    return bool(input.ndim == dims - 1)
+
+
+def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bool, lone: bool) -> Any:
+    """Dropout of channels of `input`, which has no batch dimension if `lone`."""
+    if not lone:
+        return feature_dropout(input, p, training, inplace)
+    result = feature_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
+    return input.copy_(result) if inplace else result
+
+
+@function(ns=F)
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels.  (N, C, L) or (C, L) -> the same.  Raises RuntimeError for other inputs."""
+    check_p("dropout1d", p)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
+                           "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+                           "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")  # fmt: skip
+    return channel_dropout("dropout1d", input, p, training, inplace, input.ndim == 2)
+
+
+@function(ns=F)
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels.  (N, C, H, W) or (N, C, L) -> the same."""
+    check_p("dropout2d", p)
+    unbatched(input, "dropout2d", 4)
+    return channel_dropout("dropout2d", input, p, training, inplace, False)
+
+
+@function(ns=F)
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels.  (N, C, D, H, W) or (C, D, H, W) -> the same."""
+    check_p("dropout3d", p)
+    lone = unbatched(input, "dropout3d", 5)
+    return channel_dropout("dropout3d", input, p, training, inplace, lone)
+
+
+# Alpha dropout ---------------------------------------------------------------------------------------------
+
+ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign changed
+
+
+@op(ns=None, name="alpha_dropout", masks=("keep",), grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
+def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
+    """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""
+    return _alpha(input, keep, scale, high, low, np.empty_like(input))
+
+
+def _alpha(x: Any, keep: Any, scale: float, high: float, low: float, out: Any) -> Any:
+    np.multiply(x, scale, out=out)
+    out += high
+    np.copyto(out, low, where=~keep)
+    return out
+
+
+def _alpha_into(be: Any, x: Any, keep: Any, scale: float, high: float, low: float) -> None:
+    _alpha(x, keep, scale, high, low, x)
+
+
+alpha_op.op.into = _alpha_into
+_alpha_ = inplace_of(alpha_op.op)
+
+
+def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Any) -> Any:
+    """Replace what `keep()` does not keep by selu's limit, then restore mean 0 and variance 1."""
+    check_p(name, p)
+    check_input(name, input)
+    if p == 0 or not training or not input._array.size:
+        return input
+    require(input.dtype.is_floating_point, name, input)
+    scale = ((ALPHA * ALPHA * p + 1) * (1 - p)) ** -0.5 if p < 1 else 0.0
+    limits = ALPHA * scale * p, ALPHA * scale * (p - 1)
+    return (_alpha_ if inplace else alpha_op)(input, keep(), scale, *limits)
+
+
+@function(ns=F)
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Dropout that keeps mean and variance of what selu gives.  (*) -> (*)
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks (2017).
+    """
+
+    def keep() -> Any:
+        return randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
+
+    return alpha_any("alpha_dropout", input, p, training, inplace, keep)
+
+
+@function(ns=F)
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Alpha dropout of whole channels.  (N, C, *) -> (N, C, *)"""
+    if input.ndim < 2 and training and 0 < p:
+        raise RuntimeError(f"feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input, got "
+                           f"{input.ndim}")  # fmt: skip
+    return alpha_any("feature_alpha_dropout", input, p, training, inplace, lambda: kept_channels(input, p))
+
+
+def _with_train(fn: Any, name: str, inplace: bool) -> Any:
+    def call(input: Any, p: float, train: bool) -> Any:
+        return fn(input, p, train, inplace)
+
+    call.__doc__ = f"As torch.nn.functional.{name.rstrip('_')}, with every argument required."
+    return publish_inplace(name, call, "")
+
+
+def _plain_feature(input: Any, p: float, train: bool, inplace: bool) -> Any:
+    check_p("feature_dropout", p)
+    return feature_dropout(input, p, train, inplace)
+
+
+for _fn, _name in ((dropout, "dropout"), (alpha_dropout, "alpha_dropout"),
+                   (feature_alpha_dropout, "feature_alpha_dropout"), (_plain_feature, "feature_dropout")):  # fmt: skip
+    _with_train(_fn, _name, False)
+    _with_train(_fn, f"{_name}_", True)

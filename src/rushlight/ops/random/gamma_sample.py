@@ -1,0 +1,72 @@
+"""Samples of the gamma distribution that are differentiable by its shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import randomness
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, op
+from rushlight.dtypes import finfo
+from rushlight.kernels.reference import gamma_sample
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.shared import raw
+from rushlight.ops.random.random import source
+from rushlight.tensor import Tensor
+
+
+def _no_second(g: Any) -> Any:
+    raise NotImplementedError("the second derivative of a sample of the gamma distribution by its concentration is not "
+                              "implemented")  # fmt: skip
+
+
+@elementwise(ns=None, name="log_gamma_slope", method=False, inplace=False, refuse="bic",
+             grads={"concentration": _no_second, "log_sample": _no_second})  # fmt: skip
+def log_gamma_slope(be: Any, concentration: Array, log_sample: Array) -> Array:
+    """The derivative of `log_sample`, the logarithm of a sample, by the shape `concentration`.  (*), (*) -> (*)
+
+    Implicit reparameterisation (Figurnov et al., 2018): see the kernel.
+    """
+    a, z = np.broadcast_arrays(concentration.astype(np.float64), log_sample.astype(np.float64))
+    return gamma_sample.log_gamma_slope(a.ravel(), z.ravel()).reshape(a.shape).astype(log_sample.dtype)
+
+
+@op(ns=None, name="log_standard_gamma", half=None,
+    grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
+def log_standard_gamma_op(be: Any, concentration: Array, generator: Any) -> Array:
+    """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
+    a, rng = concentration.astype(np.float64), source(generator)
+    none = a <= 0
+    a[none] = 1
+    small = a < 1
+    drawn = np.asarray(np.log(rng.standard_gamma(a + small)))
+    if small.any():
+        # z of shape a is z' U^(1/a) with z' of shape a + 1 and uniform U: as logarithms, nothing underflows.
+        drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
+    drawn[none] = -np.inf
+    return drawn.astype(concentration.dtype)
+
+
+def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+    """Logarithms of samples of the gamma distribution of rate 1, differentiable by the shapes.  (*) -> (*)
+
+    Logarithms, because samples of small shapes underflow. Draws in float64 by Marsaglia and Tsang's method (ACM
+    Transactions on Mathematical Software 26, 2000), which is NumPy's. -inf for shapes of 0 or below: all mass is at 0. Raises
+    RuntimeError for shapes that are NaN.
+    """
+    if np.isnan(everything(raw(concentration))).any():
+        raise RuntimeError("gamma samples: expected concentrations, got NaN")
+    drawn: Tensor = log_standard_gamma_op(randomness.apart(concentration), generator)
+    return drawn
+
+
+def _standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+    """Samples of the gamma distribution of rate 1, differentiable by the shapes, at least the smallest normal number.
+
+    (*) -> (*). The name by which libraries of distributions ask torch for them. Raises as `log_standard_gamma`.
+    """
+    smallest = float(finfo(concentration.dtype).tiny)
+    drawn: Tensor = log_standard_gamma(concentration, generator).exp().clamp(min=smallest)
+    return drawn

@@ -1,0 +1,238 @@
+"""Random numbers: tensors of given size, after another tensor, and draws whose parameters are tensors."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, events
+from rushlight.dispatch import randomness
+from rushlight.dispatch.dims import as_int
+from rushlight.dispatch.formats import empty_in_format
+from rushlight.dispatch.options import check_options, filled, made, numpy_dtype, size_of
+from rushlight.dispatch.registry import function
+from rushlight.generator import Generator, default_generator
+from rushlight.state import special
+from rushlight.tensor import Tensor
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+DIGITS = {dtypes.float16.numpy: 11, dtypes.bfloat16.numpy: 8}  # bits of their significands
+
+
+def source(generator: Any) -> np.random.Generator:
+    """NumPy's generator behind `generator` or, of None, the default one.  Raises RuntimeError where vmap refuses draws."""
+    if special.count:
+        randomness.check()
+    if generator is None:
+        return default_generator.numpy
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    randomness.note(generator)
+    return generator.numpy
+
+
+def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+    """Numbers evenly from [0, 1), drawn in `dtype`."""
+    rng = source(generator)
+    if dtype in (F32, F64):
+        return rng.random(shape, dtype=dtype)
+    if dtype in DIGITS:
+        bits = DIGITS[dtype]
+        return (rng.integers(0, 1 << bits, shape, np.uint16).astype(F32) * F32.type(2.0**-bits)).astype(dtype)
+    if dtype.kind == "c":
+        return pairs(rng.random((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64), dtype)
+    if dtype.kind == "W":
+        return pairs(uniform_array((*shape, 2), dtypes.float16.numpy, generator), dtype)
+    raise RuntimeError(f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
+
+
+def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+    """Numbers of the standard normal distribution, drawn in `dtype`; complex ones have variance 1 too."""
+    rng = source(generator)
+    if dtype in (F32, F64):
+        return rng.standard_normal(shape, dtype=dtype)
+    if dtype in DIGITS:
+        return rng.standard_normal(shape, dtype=F32).astype(dtype)
+    if dtype.kind == "c":
+        both = rng.standard_normal((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64)
+        both *= both.dtype.type(0.5**0.5)
+        return pairs(both, dtype)
+    if dtype.kind == "W":
+        return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
+    raise RuntimeError(f"\"normal\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
+
+
+def pairs(both: Any, dtype: Any) -> Any:
+    """Pairs in the last dimension as complex numbers."""
+    return np.asarray(both.view(dtype)).reshape(both.shape[:-1])
+
+
+def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+    """Integers evenly from [low, high)."""
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    rng = source(generator)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if low < info.min or high - 1 > info.max:
+            raise RuntimeError(f"from and to - 1 must be within the range of {dtypes.of(dtype)}, got [{low}, {high})")
+        return rng.integers(low, high, shape, dtype)
+    if high > 1 << 63:
+        return rng.integers(low, high, shape, np.uint64).astype(dtype)
+    return rng.integers(low, high, shape, np.int64).astype(dtype)
+
+
+def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: Any, device: Any,
+           layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
+    check_options(name, device, layout)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
+    size = size_of(name, args, size)
+    if special.observing:
+        draw = partial(events.observed, events.DRAW, name, (), (), draw)
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda shape: draw(shape, kind, generator), size).requires_grad_(requires_grad)
+        return filled(name, out, t)
+    return filled(name, out, made(draw(size, kind, generator), requires_grad))
+
+
+@function()
+def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+         device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Any = None) -> Tensor:  # fmt: skip
+    """Numbers evenly from [0, 1), in the size given as ints or one sequence."""
+    return _fresh("rand", uniform_array, args, size, generator, out, dtype, device, layout, requires_grad)
+
+
+@function()
+def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+          device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Any = None) -> Tensor:  # fmt: skip
+    """Numbers of the standard normal distribution, in the size given as ints or one sequence."""
+    return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad)
+
+
+def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, sized: bool) -> Any:
+    """low, high and size of `randint`'s overloads: (high, size) and (low, high, size)."""
+    values = list(args)
+    if sized and size is None and values and isinstance(values[-1], (tuple, list)):
+        size = values.pop()
+    if high is None and values:
+        high = values.pop()
+    if low is None and values:
+        low = values.pop()
+    if values or high is None or (sized and size is None):
+        got = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected (high, "
+                        "size) or (low, high, size)")  # fmt: skip
+    return operator.index(0 if low is None else low), operator.index(high), size
+
+
+@function()
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
+            dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
+    check_options("randint", device, layout)
+    lo, hi, shape = bounds("randint", args, low, high, size, True)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randint", dtype, dtypes.int64)
+    size = size_of("randint", (shape,))
+    if randomness.innermost() is not None:
+        return filled("randint", out, randomness.fresh(lambda s: integer_array(lo, hi, s, kind, generator), size))
+    return filled("randint", out, made(integer_array(lo, hi, size, kind, generator), requires_grad))
+
+
+@function()
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
+    check_options("randperm", device, layout)
+    n = as_int(n, "randperm", "n")
+    if n < 0:
+        raise RuntimeError(f"randperm: n must be non-negative, got {n}")
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randperm", dtype, dtypes.int64)
+    if randomness.innermost() is not None:
+        return filled("randperm", out, randomness.fresh(lambda s: orders(s, kind, generator), (n,)))
+    return filled("randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad))
+
+
+def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
+    """Random orders of the numbers below the last of the sizes, each drawn apart."""
+    rows = np.broadcast_to(np.arange(shape[-1]), shape)
+    return source(generator).permuted(rows, axis=-1).astype(kind, copy=False)
+
+
+def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,
+          memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
+    check_options(name, device, layout)
+    kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
+    if special.observing:
+        draw = partial(events.observed, events.DRAW, name, (), (), draw)
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda shape: draw(shape, kind, generator), input._array.shape)
+        return t.requires_grad_(requires_grad)
+    array = draw(input._array.shape, kind, generator)
+    place = empty_in_format(input._array, kind, memory_format)
+    if place.strides != array.strides:
+        place[...] = array
+        array = place
+    return made(array, requires_grad)
+
+
+@function()
+def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+              memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Numbers evenly from [0, 1) in the shape of `input`."""
+    return _like("rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator)
+
+
+@function()
+def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+               memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Numbers of the standard normal distribution in the shape of `input`."""
+    return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
+
+
+@function()
+def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
+                 device: Any = None, requires_grad: bool = False, memory_format: Any = None, generator: Any = None,
+                 pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Integers evenly from [low, high) in the shape and dtype of `input`: randint_like(input, low=0, high)."""
+    lo, hi, _ = bounds("randint_like", args, low, high, None, False)
+
+    def draw(shape: Any, kind: Any, rng: Any) -> Any:
+        return integer_array(lo, hi, shape, kind, rng)
+
+    return _like("randint_like", draw, input, dtype, device, layout, requires_grad, memory_format, generator)
+
+
+@function()
+def manual_seed(seed: Any) -> Generator:
+    """Seed the default generator, which is returned."""
+    return default_generator.manual_seed(int(seed))
+
+
+@function()
+def seed() -> int:
+    """Seed the default generator from the operating system's entropy, and return that seed."""
+    return default_generator.seed()
+
+
+@function()
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+@function()
+def get_rng_state() -> Tensor:
+    """The state of the default generator as a tensor of bytes."""
+    return default_generator.get_state()  # type: ignore[no-any-return]
+
+
+@function()
+def set_rng_state(new_state: Any) -> None:
+    """Restore a state of the default generator.  new_state: what `get_rng_state` returned."""
+    default_generator.set_state(new_state)

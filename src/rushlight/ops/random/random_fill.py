@@ -1,0 +1,418 @@
+"""Random numbers in place, and with tensors as parameters: normal, bernoulli, poisson, binomial, multinomial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call, randomness
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.options import check_options, filled, made, numpy_dtype, size_of
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import nothing, number, raw
+from rushlight.ops.random.random import F32, F64, normal_array, source, uniform_array
+from rushlight.ops.reduce.sums import tensor_argument
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves")
+def drawn(be: Any, input: Array, draw: Any) -> Array:
+    """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
+    out = np.empty(input.shape, input.dtype)
+    draw(out)
+    return out
+
+
+drawn.op.into = lambda be, x, draw: draw(x)
+
+
+def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVcW") -> Tensor:
+    """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
+    if not isinstance(self, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
+    if self._array.dtype.kind not in kinds:
+        raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
+    randomness.check_target(self)
+    return call.apply_inplace(drawn.op, (self,), (draw,))
+
+
+def shaped(fill: Any, generic: Any, x: Any, generator: Any) -> None:
+    """Fill `x`: straight into its memory where NumPy can, else from an array of the same shape."""
+    if x.dtype in (F32, F64) and x.flags.c_contiguous:
+        fill(source(generator), x)
+    else:
+        x[...] = generic(x.shape, x.dtype, generator)
+
+
+def put_uniform(x: Any, low: float, high: float, generator: Any) -> None:
+    """Numbers evenly from [low, high), for both parts of complex numbers."""
+    if dtypes.is_complex(x.dtype):
+        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
+            put_uniform(part, low, high, generator)
+        return
+    shaped(lambda rng, out: rng.random(out=out, dtype=out.dtype), uniform_array, x, generator)
+    if (low, high) != (0.0, 1.0):
+        x *= x.dtype.type(high - low)
+        x += x.dtype.type(low)
+
+
+def put_normal(x: Any, mean: float, std: float, generator: Any) -> None:
+    """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
+    if dtypes.is_complex(x.dtype):
+        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
+            put_normal(part, mean, std * 0.5**0.5, generator)
+        return
+    shaped(lambda rng, out: rng.standard_normal(out=out, dtype=out.dtype), normal_array, x, generator)
+    if std != 1:
+        x *= x.dtype.type(std)
+    if mean:
+        x += x.dtype.type(mean)
+
+
+def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
+    """The arguments `from` (a word Python reserves) and `to`."""
+    given = dict(zip(("from", "to"), args, strict=False))
+    for word in ("from", "to"):
+        if word in kwargs:
+            given[word] = kwargs.pop(word)
+    if kwargs or len(args) > 2:
+        raise TypeError(f"{name}() got an unexpected argument {next(iter(kwargs), args[2:])!r}")
+    return given.get("from", low), given.get("to", high)
+
+
+@function(method=True, ns="Tensor")
+def uniform_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+    """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
+    low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
+    limit = _largest(self)
+    if limit is not None and high - low > limit:
+        raise RuntimeError(f"uniform_ expects to-from <= {limit}, but found to={high} and from={low}")
+    return redraw("uniform_", self, lambda x: put_uniform(x, low, high, generator))
+
+
+def _largest(x: Any) -> Any:
+    return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fV" else None
+
+
+@function(method=True, ns="Tensor")
+def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with numbers of the normal distribution.  Raises RuntimeError where std < 0."""
+    check_std(std)
+    return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator))
+
+
+def check_std(std: Any) -> None:
+    """Raise RuntimeError for negative standard deviations."""
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+
+
+@function(method=True, ns="Tensor")
+def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+    """Fill with numbers whose logarithms have a normal distribution of this mean and standard deviation."""
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+
+    def draw(x: Any) -> None:
+        put_normal(x, mean, std, generator)
+        np.exp(x, out=x)
+
+    return redraw("log_normal_", self, draw, "fV")
+
+
+@function(method=True, ns="Tensor")
+def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with numbers of the exponential distribution of rate `lambd`."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+
+    def generic(shape: Any, dtype: Any, rng: Any) -> Any:
+        return source(rng).standard_exponential(shape, dtype=F32).astype(dtype)
+
+    def draw(x: Any) -> None:
+        shaped(lambda rng, out: rng.standard_exponential(out=out, dtype=out.dtype), generic, x, generator)
+        if lambd != 1:
+            x *= x.dtype.type(1 / lambd)
+
+    return redraw("exponential_", self, draw, "fV")
+
+
+@function(method=True, ns="Tensor")
+def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with numbers of the Cauchy distribution."""
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+
+    def draw(x: Any) -> None:
+        put_uniform(x, -math.pi / 2, math.pi / 2, generator)
+        np.tan(x, out=x)
+        x *= x.dtype.type(sigma)
+        x += x.dtype.type(median)
+
+    return redraw("cauchy_", self, draw, "fV")
+
+
+@function(method=True, ns="Tensor")
+def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
+    """Fill with the numbers of trials, each a success with probability `p`, up to the first success."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+
+    def draw(x: Any) -> None:
+        x[...] = source(generator).geometric(p, x.shape).astype(x.dtype)
+
+    return redraw("geometric_", self, draw, "fViu")
+
+
+@function(method=True, ns="Tensor")
+def random_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+    """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
+    if len(args) == 1:
+        args = (0, args[0])
+    low, high = _between("random_", args, kwargs, 0, None)
+    kind = self._array.dtype
+    top = _top(kind) if high is None else int(high)
+    low = int(low)
+    if low >= top:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
+    if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
+        raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
+
+    def draw(x: Any) -> None:
+        wide = np.uint64 if top > 1 << 63 else np.int64
+        x[...] = source(generator).integers(low, top, x.shape, wide).astype(x.dtype)
+
+    return redraw("random_", self, draw, "fViub")
+
+
+def _top(kind: Any) -> int:
+    """One more than the largest integer below which all are exact."""
+    if kind.kind == "b":
+        return 2
+    return int(np.iinfo(kind).max) + 1 if kind.kind in "iu" else 1 << {2: 11, 4: 24, 8: 53}[kind.itemsize] \
+        if kind.kind == "f" else 1 << 8  # fmt: skip
+
+
+def _bottom(kind: Any) -> int:
+    return 0 if kind.kind == "b" else int(np.iinfo(kind).min)
+
+
+# Bernoulli -----------------------------------------------------------------------------------------
+
+
+def check_probability(p: Any) -> None:
+    """Raise RuntimeError for what is no probability."""
+    p = everything(p)
+    low, high = (p.min(), p.max()) if isinstance(p, np.ndarray) and p.size else (p, p)
+    if not isinstance(p, np.ndarray) or p.size:
+        if not (0 <= low and high <= 1):
+            raise RuntimeError(f"bernoulli expects p to be in [0, 1], but got p between {low} and {high}")
+
+
+def coins(x: Any, p: Any, generator: Any) -> None:
+    """1 with probability `p`, else 0."""
+    kind = F64 if isinstance(p, np.ndarray) and p.dtype == F64 else F32
+    x[...] = source(generator).random(x.shape, dtype=kind) < p
+
+
+@function(method=True, ns="Tensor")
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with 1 with probability `p` (a number, or a tensor that broadcasts), else 0."""
+    chances = raw(p)
+    if isinstance(p, Tensor) and chances.dtype.kind not in "fV":
+        raise RuntimeError(f"bernoulli_(): expected probabilities tensor to have floating type, got {p.dtype}")
+    check_probability(chances)
+    if randomness.innermost() is not None and isinstance(p, Tensor):
+        return self.copy_(by_chance(p.expand(self.shape), generator))
+    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
+
+
+def by_chance(p: Tensor, generator: Any) -> Any:
+    """1 with the probability that each element is, else 0, inside vmap."""
+    level = randomness.check()
+    if level.randomness == "same" and level.whole(p)[1] is not None:
+        raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: bernoulli() draws "
+                           "by probabilities that differ from sample to sample. Use randomness='different'")  # fmt: skip
+    kind = F64 if p._array.dtype == F64 else F32
+    u = randomness.fresh(lambda shape: source(generator).random(shape, dtype=kind), p._array.shape)
+    return cast(u < p.detach(), p._array.dtype)
+
+
+@function(method=True, out=True)
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with the probability that each element of `input` is (or with probability `p`), else 0.  (*) -> (*)"""
+    array = tensor_argument("bernoulli", input)
+    if p is None:
+        if array.dtype.kind not in "fV":
+            raise RuntimeError(
+                f"bernoulli(): expected a floating-point tensor of probabilities, got {dtypes.of(array.dtype)}"
+            )
+        check_probability(array)
+    else:
+        check_probability(p)
+    chances = array if p is None else p
+    if randomness.innermost() is not None:
+        if p is None:
+            return by_chance(input, generator)
+        input = randomness.apart(input)
+    return drawn(input, lambda x: coins(x, chances, generator))
+
+
+# Other distributions -------------------------------------------------------------------------------
+
+
+@op(
+    ns=None, name="normal", half=None, grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)}
+)
+def normal_op(
+    be: Any, mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any
+) -> Array:
+    """Normal numbers whose mean or standard deviation are tensors.  (*), (*) -> (*)"""
+    given: Any = mean if mean is not None else std
+    shape = np.broadcast_shapes(*(a.shape for a in (mean, std) if a is not None))
+    out = normal_array(shape, given.dtype, generator)
+    out *= std_value if std is None else std
+    out += mean_value if mean is None else mean
+    return out
+
+
+@function()
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
+           dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Any:  # fmt: skip
+    """Normal numbers: normal(mean, std) with tensors (one may be a number), or normal(mean, std, size) with numbers.
+
+    Gradients with respect to mean and std are zero. Raises RuntimeError where an std is negative.
+    """
+    if isinstance(mean, Tensor) or isinstance(std, Tensor):
+        return filled("normal", out, normal_of(mean, std, generator))
+    if size is None:
+        raise TypeError("normal() with numbers needs the argument 'size'")
+    check_options("normal", device, layout)
+    check_std(std)
+    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("normal", dtype)
+    shape = size_of("normal", (size,))
+    if randomness.innermost() is not None:
+        t = randomness.fresh(lambda s: normal_array(s, kind, generator), shape) * std + mean
+        return filled("normal", out, t.requires_grad_(requires_grad))
+    array = normal_array(shape, kind, generator)
+    array *= array.dtype.type(std)
+    array += array.dtype.type(mean)
+    return filled("normal", out, made(array, requires_grad))
+
+
+def normal_of(mean: Any, std: Any, generator: Any) -> Any:
+    """`normal` where a parameter is a tensor."""
+    if isinstance(std, Tensor):
+        if std._array.dtype.kind == "c":
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if std._array.size and not everything(std._array).min() >= 0:
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    else:
+        check_std(std)
+    means, stds = (randomness.apart(x) if isinstance(x, Tensor) else None for x in (mean, std))
+    try:
+        return normal_op(means, stds, 0.0 if means is not None else mean, 1.0 if stds is not None else std, generator)
+    except ValueError as error:
+        raise RuntimeError(f"normal(): mean of shape {list(mean.shape)} and std of shape {list(std.shape)} do not "
+                           "broadcast") from error  # fmt: skip
+
+
+@op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)})
+def poisson_op(be: Any, input: Array, generator: Any) -> Array:
+    """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
+    return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
+
+
+@function()
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Numbers of the Poisson distribution whose rates are the elements of `input`.  (*) -> (*)"""
+    array = tensor_argument("poisson", input)
+    if array.dtype.kind not in "fV":
+        raise RuntimeError(f"poisson(): not implemented for {dtypes.of(array.dtype)}")
+    if array.size and not everything(array).min() >= 0:
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return poisson_op(randomness.apart(input), generator)
+
+
+@op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
+                                                "prob": lambda g, prob: nothing(prob)})  # fmt: skip
+def binomial_op(be: Any, count: Array, prob: Array, generator: Any) -> Array:
+    """Numbers of successes.  (*), (*) -> (*)"""
+    found = source(generator).binomial(count.astype(np.int64), prob.astype(np.float64))
+    return np.asarray(found).astype(count.dtype)
+
+
+@function()
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """How many of `count` trials succeed, each with probability `prob`.  (*), (*) -> (*)"""
+    check_probability(everything(raw(prob)).astype(np.float64))
+    return binomial_op(randomness.apart(count), prob, generator)
+
+
+@function(method=True)
+@moving("multinomial", same_dtype=True)
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Indices drawn with probabilities proportional to the elements of each row.  (N) or (M, N) -> (num_samples) or
+    (M, num_samples) of int64
+
+    Raises RuntimeError for negative weights, rows without weight, and more draws than there are weights without
+    replacement.
+    """
+    if randomness.innermost() is not None:
+        input = randomness.apart(input)
+        if randomness.check().randomness == "same" and getattr(raw(input), "interpreted", False):
+            raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: multinomial() "
+                               "draws by weights that differ from sample to sample. Use randomness='different'")  # fmt: skip
+    return categories(input, num_samples, replacement, generator)
+
+
+@per_sample
+def categories(input: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+    """multinomial."""
+    array = tensor_argument("multinomial", input)
+    n = check_weights(array, num_samples, replacement)
+    rows = np.atleast_2d(array).astype(np.float64)
+    rng = source(generator)
+    if replacement:
+        ends = np.cumsum(rows, axis=1)
+        aim = rng.random((len(rows), num_samples)) * ends[:, -1:]
+        found = np.stack([np.searchsorted(e, a, "right") for e, a in zip(ends, aim, strict=True)]) if len(rows) else \
+            np.empty((0, num_samples), np.int64)  # fmt: skip
+        found = np.minimum(found, n - 1)
+    else:
+        # Each weight is a rate: the first events to happen are a draw without replacement.
+        with np.errstate(divide="ignore"):
+            times = rng.standard_exponential(rows.shape) / rows
+        found = np.argsort(times, axis=1)[:, :num_samples]
+    return made(np.asarray(found, np.int64).reshape((num_samples,) if array.ndim == 1 else (len(rows), num_samples)))
+
+
+def check_weights(array: Any, num_samples: Any, replacement: bool) -> int:
+    """The number of weights in a row of multinomial's argument, which is checked."""
+    if array.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if array.dtype.kind not in "fV":
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtypes.of(array.dtype)}")
+    n = array.shape[-1]
+    if number(num_samples) <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > n:
+        raise RuntimeError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}"
+        )
+    wide = array.astype(np.float64)
+    if not np.isfinite(wide).all() or (wide < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if wide.size and (wide.sum(axis=-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return int(n)

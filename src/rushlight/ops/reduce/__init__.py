@@ -1,0 +1,1 @@
+"""Operators along dimensions: sums, extrema, norms, running results, order, sets and histograms."""

@@ -1,0 +1,197 @@
+"""Differences, trapezoids and numerical gradients along a dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.named import named
+from rushlight.dispatch.registry import function
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import raw
+from rushlight.ops.reduce.scan import cumsum, join, slice_of
+from rushlight.ops.reduce.sums import sum_
+from rushlight.ops.shape.join import cat
+from rushlight.tensor import Tensor
+
+
+@function(method=True, out=True)
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)
+
+    n=0 is a copy of `input` alone, as in PyTorch.
+    """
+    array = raw(input)
+    if array.ndim < 1:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = wrap_dim(dim, array.ndim)
+    if n == 0:
+        return named.zeros_like(input) + input
+    pieces = [x for x in (prepend, input, append) if x is not None]
+    x = cat(pieces, dim) if len(pieces) > 1 else input
+    length = raw(x).shape[dim]
+    for _ in range(min(n, length)):
+        length = raw(x).shape[dim]
+        high, low = slice_of(x, dim, min(1, length), length), slice_of(x, dim, 0, max(length - 1, 0))
+        x = named.logical_xor(high, low) if raw(x).dtype == np.bool_ else high - low
+    return x
+
+
+def widths(name: str, y: Any, x: Any, dim: int) -> Any:
+    """The distances between the places `x` of the elements of `y` along `dim`."""
+    n, have = raw(y).shape[dim], raw(x)
+    if have.ndim == 1:
+        if have.shape[0] != n:
+            raise RuntimeError(f"{name}(): There must be one `x` value for each sample point: got {have.shape[0]}, "
+                               f"expected {n}")  # fmt: skip
+        step = diff(x)
+        return step.view(-1, *[1] * (raw(y).ndim - dim - 1))
+    if have.ndim < raw(y).ndim:
+        x = x.view(*[1] * (raw(y).ndim - have.ndim), *have.shape)
+    size = raw(x).shape[dim]
+    return slice_of(x, dim, 1, size) - slice_of(x, dim, 0, size - 1)
+
+
+def areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
+    """The area of each trapezoid, twice."""
+    if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
+        raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
+    dim = wrap_dim(dim, raw(y).ndim)
+    n, y = raw(y).shape[dim], wide(y)
+    if x is not None and raw(x).ndim == 0:
+        raise RuntimeError(f"{name}(): the places x must have at least one dimension")
+    if n == 0:
+        return None
+    pairs = slice_of(y, dim, 1, n) + slice_of(y, dim, 0, n - 1)
+    return pairs * (dx if x is None else widths(name, y, x, dim))
+
+
+def wide(y: Any) -> Any:
+    """`y` in a dtype in which sums do not overflow: the default one for integers, float32 for 16 bits."""
+    dtype = raw(y).dtype
+    if dtype.kind in "iu":
+        return cast(y, dtypes.get_default_dtype().numpy)
+    return cast(y, dtypes.float32.numpy) if dtype in dtypes.HALVES else y
+
+
+def halved(total: Any, y: Any, x: Any) -> Any:
+    """total / 2, in 16 bits where `y` and the places are."""
+    found, known = total / 2, [raw(t) for t in (y, x) if t is not None]
+    dtype = dtypes.result_dtype(known).numpy
+    return cast(found, dtype) if dtype in dtypes.HALVES else found
+
+
+def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
+    """x and dx of the overloads (y, x) and (y, dx)."""
+    if x is not None and not isinstance(x, Tensor):
+        return None, x
+    return x, 1 if given is None else given
+
+
+@function(aliases=("trapz",))
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
+    x, dx = places(x, dx, dx)
+    found = areas("trapezoid", y, x, dx, dim)
+    if found is None:
+        shape = [n for i, n in enumerate(raw(y).shape) if i != wrap_dim(dim, raw(y).ndim)]
+        return named.zeros(shape, dtype=y.dtype)
+    return halved(sum_(found, dim), y, x)
+
+
+@function()
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
+    x, dx = places(x, dx, dx)
+    found = areas("cumulative_trapezoid", y, x, dx, dim)
+    return (wide(y) if raw(y).dtype.kind in "iu" else y) if found is None else halved(cumsum(found, dim), y, x)
+
+
+# torch.gradient ------------------------------------------------------------------------------------
+
+
+def spacings(spacing: Any, count: int) -> list[Any]:
+    """A step or coordinates for each dimension."""
+    if spacing is None:
+        return [1.0] * count
+    if isinstance(spacing, (list, tuple)):
+        if len(spacing) != count:
+            raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+                               f"{count}, got a list of length {len(spacing)}")  # fmt: skip
+        return list(spacing)
+    return [spacing] * count
+
+
+def along(x: Any, step: Any, dim: int, edge_order: int) -> Any:
+    """The numerical derivative along one dimension: central differences inside, one-sided ones at the edges."""
+    n = raw(x).shape[dim]
+    if n < edge_order + 1:
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    if isinstance(step, Tensor) and raw(step).ndim:
+        h = diff(step).view(-1, *[1] * (raw(x).ndim - dim - 1))
+    else:
+        h = None
+        step = raw(step).item() if isinstance(step, Tensor) else step
+    inner = None if n < 3 else _uniform(x, step, dim, n) if h is None else _uneven(x, h, dim, n)
+    first, last = _edges(x, step, h, dim, n, edge_order)
+    return join(first, last, dim) if inner is None else join(join(first, inner, dim), last, dim)
+
+
+def _uniform(x: Any, step: Any, dim: int, n: int) -> Any:
+    return (slice_of(x, dim, 2, n) - slice_of(x, dim, 0, n - 2)) / (2.0 * step)
+
+
+def _uneven(x: Any, h: Any, dim: int, n: int) -> Any:
+    left, right = h[: n - 2], h[1 : n - 1]
+    a = -right / (left * (left + right))
+    b = (right - left) / (left * right)
+    c = left / (right * (left + right))
+    return a * slice_of(x, dim, 0, n - 2) + b * slice_of(x, dim, 1, n - 1) + c * slice_of(x, dim, 2, n)
+
+
+def _edges(x: Any, step: Any, h: Any, dim: int, n: int, edge_order: int) -> tuple[Any, Any]:
+    def at(i: int) -> Any:
+        return slice_of(x, dim, i % n, i % n + 1)
+
+    first, last = (step, step) if h is None else (h[:1], h[n - 2 : n - 1])
+    if edge_order == 1:
+        return (at(1) - at(0)) / first, (at(-1) - at(-2)) / last
+    second, before = (step, step) if h is None else (h[1:2], h[n - 3 : n - 2])
+
+    def one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
+        return -(2.0 * near + far) / (near * (near + far)), (near + far) / (near * far), -near / (far * (near + far))
+
+    a, b, c = one_sided(first, second)
+    d, e, f = one_sided(last, before)
+    return a * at(0) + b * at(1) + c * at(2), -(d * at(-1) + e * at(-2) + f * at(-3))
+
+
+@function()
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+    """The numerical derivatives of a function given at points, one tensor for each dimension in `dim` (all by default).
+
+    spacing: a step for all, or for each dimension a step or a 1-d tensor of coordinates. edge_order: 1 or 2.
+    """
+    array = raw(input)
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if array.dtype == np.bool_ or array.dtype == np.uint8:
+        raise RuntimeError(f"torch.gradient does not support {dtypes.of(array.dtype)} input.")
+    where = (
+        range(array.ndim) if dim is None else wrap_dims(dim if isinstance(dim, (list, tuple)) else (dim,), array.ndim)
+    )
+    if spacing is not None and dim is None and isinstance(spacing, (list, tuple)) and len(spacing) != array.ndim:
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                           f"'self.dim() = {array.ndim}', since dim argument was not given, but got a list of length "
+                           f"{len(spacing)}")  # fmt: skip
+    steps = spacings(spacing, len(where))
+    for d, step in zip(where, steps, strict=True):
+        if isinstance(step, Tensor) and raw(step).ndim == 1 and raw(step).shape[0] != array.shape[d]:
+            raise RuntimeError(f"torch.gradient expected each element to match the input size at dimension {d}: got "
+                               f"{raw(step).shape[0]} coordinates, expected {array.shape[d]}")  # fmt: skip
+    return tuple(along(input, step, d, edge_order) for d, step in zip(where, steps, strict=True))

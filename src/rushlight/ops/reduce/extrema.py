@@ -1,0 +1,268 @@
+"""Largest and smallest elements: max, min, amax, amin, argmax, argmin, aminmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.results import named
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import keep, plain, raw
+from rushlight.ops.index.raw_indices import gather_along, put_along
+from rushlight.ops.index.scatter import gather_op
+from rushlight.ops.reduce.sums import axes, fold, numpy_names, sum_op, tensor_argument, unsqueezed
+from rushlight.ops.shape.reshape import broadcast
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, half=None, linear=True)
+def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+    """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    put_along(out, index, dim, input)
+    return out
+
+
+place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
+
+
+SMALL = 1 << 12
+
+
+def at_index(g: Any, indices: Any, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
+    """The gradient of a reduction that picked one element of each row, at `indices`: zeros elsewhere."""
+    grad, index = (unsqueezed(x, input_shape, (dim,), keepdim) for x in (g, indices))
+    return place_along(grad, index, input_shape, dim)
+
+
+def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of a reduction divided evenly among the elements equal to its result."""
+    shape = raw(input).shape
+    hit = plain(input) == unsqueezed(plain(out), shape, dim, keepdim)
+    if hit.__class__ is not np.ndarray:
+        hit = cast(hit, raw(g).dtype)
+        return unsqueezed(g, shape, dim, keepdim) / sum_op(hit, dim, True) * hit
+    many = fold(np.add, hit, dim, True, dtype=np.intp)
+    return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
+
+
+def alike(g: Any, input: Any, out: Any) -> Any:
+    """As `shared`, of the extremum or median of all elements; a NaN belongs to the elements that are NaN."""
+    if plain(out).__class__ is not np.ndarray:  # no looking at values
+        isnan = NAMESPACES[""]["isnan"]
+        hit = cast((input == out) | (isnan(input) & isnan(out)), raw(g).dtype)
+        return g / sum_op(hit, None, False) * hit
+    hit = np.isnan(raw(input)) if np.isnan(plain(out)) else raw(input) == plain(out)
+    return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)
+
+
+def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
+    """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`."""
+    if not input.ndim:
+        return input.copy(), np.zeros((), np.int64)
+    index = np.asarray(getattr(np, function_name)(input, axis=dim, keepdims=True))
+    if input.size <= SMALL:  # a second pass costs less than an index
+        values = np.asarray((np.maximum if function_name == "argmax" else np.minimum).reduce(input, dim, keepdims=True))
+    else:
+        values = gather_along(input, index, dim)
+    if not keepdim:
+        shape = (*input.shape[:dim], *input.shape[dim + 1 :])
+        values, index = values.reshape(shape), index.reshape(shape)
+    return values, index
+
+
+@op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
+    grads={"input": at_index})  # fmt: skip
+def max_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+    """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
+    return pick("argmax", input, dim, keepdim)
+
+
+@op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
+    grads={"input": at_index})  # fmt: skip
+def min_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+    """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
+    return pick("argmin", input, dim, keepdim)
+
+
+@op(ns=None, name="amax",
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
+def amax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """The largest element over `dim`.  (*) -> (*)"""
+    return fold(np.maximum, input, dim, keepdim)
+
+
+@op(ns=None, name="amin",
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
+def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """The smallest element over `dim`.  (*) -> (*)"""
+    return fold(np.minimum, input, dim, keepdim)
+
+
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+def max_all(be: Any, input: Array) -> Array:
+    """The largest of all elements.  (*) -> ()"""
+    return fold(np.maximum, input, None)
+
+
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+def min_all(be: Any, input: Array) -> Array:
+    """The smallest of all elements.  (*) -> ()"""
+    return fold(np.minimum, input, None)
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def ordered(name: str, x: Any) -> Any:
+    """The array of `x`.  Raises RuntimeError for complex numbers, which have no order."""
+    array = tensor_argument(name, x)
+    if array.dtype.kind == "c":
+        raise RuntimeError(f"{name}(): not implemented for {dtypes.of(array.dtype)}: complex numbers have no order")
+    return array
+
+
+def check_all(name: str, array: Any, error: Any = RuntimeError) -> None:
+    """Raise an error for a reduction of no elements without identity."""
+    if array.size == 0:
+        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                    "dim with the 'dim' argument.")  # fmt: skip
+
+
+def check_dim(name: str, array: Any, dim: Any) -> int:
+    """`dim` from the front.  Raises IndexError where it has size 0, TypeError where it is no int."""
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    found = wrap_dim(dim, array.ndim)
+    if array.ndim and array.shape[found] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {found} to have non-zero size.")
+    return int(found)
+
+
+def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any:
+    """The function max or min with its overloads."""
+
+    def find(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if isinstance(dim, Tensor) or dim.__class__ is np.ndarray:
+            other = dim
+        if other is not None:
+            return NAMESPACES[""][pairwise](input, other)
+        array = ordered(name, input)
+        if dim is None:
+            check_all(name, array)
+            return whole(input)
+        dim = check_dim(name, array, dim)
+        return kind(*along(input, dim, keepdim))
+
+    find.__name__ = find.__qualname__ = name
+    extreme = "largest" if name == "max" else "smallest"
+    find.__doc__ = (
+        f"The {extreme} element; with `dim` a named tuple of the {extreme} elements along it and their indices; with a "
+        f"tensor `other` the elementwise {pairwise}.  (*) -> (*)\n\nWithout `dim` the gradient is shared evenly among "
+        "equal elements; with it, one element gets all."
+    )
+    return function(method=True, out=True)(numpy_names(find))
+
+
+max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indices"))
+min_ = extremum("min", "minimum", min_dim, min_all, named("min", "values", "indices"))
+
+
+def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    """amax or amin over checked dimensions."""
+    array = ordered(name, input)
+    where = axes(dim, array.ndim)
+    if where is None:
+        check_all(name, array)
+    elif array.ndim:
+        for d in where:
+            check_dim(name, array, d)
+    return reduction(input, where, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The largest element over the dimensions in `dim`, all by default.  (*) -> (*)
+
+    The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
+    """
+    return over_dims("amax", amax_op, input, dim, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The smallest element over the dimensions in `dim`, all by default.  (*) -> (*)
+
+    The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
+    """
+    return over_dims("amin", amin_op, input, dim, keepdim)
+
+
+@op(ns=None, name="aminmax", outputs=("min", "max"))
+def aminmax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Any:
+    """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
+    return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
+
+
+@aminmax_op.grad("input")
+def _(gs: Any, input: Any, min: Any, max: Any, dim: Any, keepdim: Any) -> Any:
+    low, high = (
+        None if g is None else shared(g, input, out, dim, keepdim) for g, out in zip(gs, (min, max), strict=True)
+    )
+    return low if high is None else high if low is None else low + high
+
+
+_aminmax = named("aminmax", "min", "max")
+
+
+@function(method=True)
+@moving("aminmax", same_dtype=True)
+@numpy_names
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""
+    array = ordered("aminmax", input)
+    if dim is None:
+        check_all("aminmax", array)
+    where = None if dim is None else (check_dim("aminmax", array, dim),)
+    return _aminmax(*aminmax_op(input, where, keepdim))
+
+
+@op(ns=None)
+def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+    """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
+    if not input.ndim:
+        return np.zeros((), np.int64)
+    found = np.asarray(getattr(np, which)(input, axis=dim, keepdims=keepdim))
+    return found.astype(np.int64, copy=False)
+
+
+def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
+    """argmax or argmin of a checked tensor."""
+    array = ordered(name, input)
+    if dim is None:
+        check_all(name, array, IndexError)
+    else:
+        dim = check_dim(name, array, dim)
+    return arg_op(input, name, dim, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The index of the largest element, in the flat tensor or along `dim`; NaN is largest.  (*) -> (*) of int64"""
+    return argument("argmax", input, dim, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The index of the smallest element, in the flat tensor or along `dim`; NaN is smallest.  (*) -> (*) of int64"""
+    return argument("argmin", input, dim, keepdim)

@@ -1,0 +1,166 @@
+"""Histograms: histc, histogram, histogramdd."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.options import made
+from rushlight.dispatch.registry import function
+from rushlight.dispatch.results import named
+from rushlight.ops.elementwise.shared import number, raw
+from rushlight.ops.reduce.sums import tensor_argument
+from rushlight.ops.reduce.unique import computed
+from rushlight.tensor import Tensor
+
+
+def limits(name: str, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The ends of the bins: those of the data where both are equal; one apart where those are equal too."""
+    low, high = number(low), number(high)
+    if low == high and x.size:
+        low, high = x.min().item(), x.max().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"{name}: max must be larger than min, got [{low}, {high}]")
+    if low == high:
+        low, high = low - 1, high + 1
+    return low, high
+
+
+@function(method=True, out=True)
+@per_sample
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many elements fall in each of `bins` bins of equal width from min to max (of the data if both are equal).
+
+    Elements outside are not counted.  (*) -> (bins)
+    """
+    array = tensor_argument("histc", input)
+    if array.dtype.kind in "cb":
+        raise RuntimeError(f'"histogram_cpu" not implemented for {dtypes.of(array.dtype)}')
+    if bins <= 0:
+        raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
+    flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)
+    low, high = limits("torch.histc", flat, min, max)
+    inside = flat[(flat >= low) & (flat <= high)]
+    wide = high - low  # 0 where 1 is below the rounding of what is there, which is then in the middle
+    place = ((inside - low) * (bins / wide)).astype(np.int64) if wide else np.full(inside.shape, bins // 2)
+    np.minimum(place, bins - 1, out=place)
+    return made(np.bincount(place, minlength=bins).astype(array.dtype))
+
+
+_histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
+
+
+def edges_of(name: str, x: Any, bins: Any, span: Any) -> Any:
+    """Edges given, or evenly spaced over `span` or the data."""
+    if isinstance(bins, Tensor):
+        edges = raw(bins)
+        if edges.ndim != 1 or edges.dtype != x.dtype:
+            raise RuntimeError(f"{name}: expected 1-d bin edges of dtype {dtypes.of(x.dtype)}, got {edges.ndim}-d of "
+                               f"{bins.dtype}")  # fmt: skip
+        return edges
+    if not isinstance(bins, int):
+        raise TypeError(f"{name}(): argument 'bins' must be int or Tensor, not {type(bins).__name__}")
+    if bins <= 0:
+        raise RuntimeError(f"{name}(): bins must be > 0, but got {bins}")
+    if span is None:
+        low, high = (x.min().item(), x.max().item()) if x.size else (0.0, 1.0)
+    else:
+        low, high = span
+    if not (math.isfinite(low) and math.isfinite(high)) or low > high:
+        raise RuntimeError(f"{name}: range of [{low}, {high}] is not a finite interval")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1).astype(x.dtype)
+
+
+def binned(x: Any, edges: list[Any], weights: Any, density: bool) -> Any:
+    """Weights of points (N, D) summed in the cells between edges."""
+    counts, inside = [len(e) - 1 for e in edges], np.ones(len(x), np.bool_)
+    flat = np.zeros(len(x), np.int64)
+    for d, e in enumerate(edges):
+        place = np.searchsorted(e, x[:, d], "right") - 1
+        place[x[:, d] == e[-1]] = counts[d] - 1
+        inside &= (place >= 0) & (place < counts[d]) & ~np.isnan(x[:, d])
+        flat = flat * counts[d] + place
+    w = None if weights is None else weights.reshape(-1)[inside].astype(np.float64)
+    found = np.bincount(flat[inside], w, math.prod(counts)).astype(x.dtype).reshape(counts)
+    if density:
+        found = found / found.sum()
+        for d, e in enumerate(edges):
+            found = found / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
+    return found.astype(x.dtype)
+
+
+def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> Any:
+    """The array of weights.  Raises RuntimeError where they do not fit."""
+    if x.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}: not implemented for {dtypes.of(x.dtype)}: expected float32 or float64")
+    if weights is None:
+        return None
+    w = raw(weights)
+    if w.shape != shape or w.dtype != x.dtype:
+        raise RuntimeError(f"{name}: weights must have the shape {list(shape)} and dtype {dtypes.of(x.dtype)} of the "
+                           f"input, got {list(w.shape)} and {weights.dtype}")  # fmt: skip
+    return w
+
+
+def followed(*operands: Any) -> Any:
+    """The first operand that requires grad, or the first: whose lack of a derivative the results tell."""
+    return next((x for x in operands if isinstance(x, Tensor) and x.requires_grad), operands[0])
+
+
+@function(method=True, out=True)
+@per_sample
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
+
+    bins: how many of equal width over `range` (or the data), or a tensor of edges. density: so that the area is 1.
+    """
+    array = tensor_argument("histogram", input)
+    w = check_weights("torch.histogram", array, weight, array.shape)
+    if range is not None and len(range) != 2:
+        raise RuntimeError(f"torch.histogram: range should have 2 elements, got {len(range)}")
+    edges = edges_of("torch.histogram", array, bins, range)
+    hist = binned(array.reshape(-1, 1), [edges], w, density)
+    source = followed(input, bins, weight)
+    return _histogram(computed("histogram", source, hist), computed("histogram", source, edges.copy()))
+
+
+@function(method=False)
+@per_sample
+def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """A histogram of points in D dimensions: (*, D) -> (bins, ...), and the D tensors of edges.
+
+    bins: how many in each dimension, for all or one by one, or the edges; range: low and high for each dimension, flat.
+    """
+    array = tensor_argument("histogramdd", input)
+    if array.ndim < 2:
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {array.ndim}")
+    w = check_weights("torch.histogramdd", array, weight, array.shape[:-1])
+    n = array.shape[-1]
+    each = [bins] * n if isinstance(bins, int) else list(bins)
+    if len(each) != n:
+        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges or numbers of bins for a "
+                           f"{n}-dimensional histogram but got {len(each)}")  # fmt: skip
+    if range is not None and len(range) != 2 * n:
+        raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, "
+                           f"but got {len(range)}")  # fmt: skip
+    points = array.reshape(math.prod(array.shape[:-1]), n)
+    spans = [None if range is None else (range[2 * d], range[2 * d + 1]) for d in np.arange(n).tolist()]
+    edges = [
+        edges_of("torch.histogramdd", points[:, d], b, s) for d, (b, s) in enumerate(zip(each, spans, strict=True))
+    ]
+    source = followed(input, *each, weight)
+    hist = computed("histogramdd", source, binned(points, edges, w, density))
+    return _histogramdd(
+        hist,
+        tuple(
+            b if isinstance(b, Tensor) else computed("histogramdd", source, e) for b, e in zip(each, edges, strict=True)
+        ),
+    )

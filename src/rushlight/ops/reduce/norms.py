@@ -1,0 +1,229 @@
+"""Norms: vector_norm and what is made of it: norm, dist, renorm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import linalg, named
+from rushlight.dispatch.options import numpy_dtype
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.shared import keep, nothing, number, raw
+from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
+from rushlight.ops.shape.reshape import broadcast
+from rushlight.ops.shape.views import flatten
+from rushlight.tensor import Tensor, wrap
+
+
+def sizes_of(x: Any) -> Any:
+    """|x|, in memory of its own."""
+    return np.asarray(np.abs(x))
+
+
+def norm_of(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    """The p-norm of an array over `dim`."""
+    if p == 0:
+        return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
+    if np.isinf(p):
+        return fold_of(np.maximum if p > 0 else np.minimum, sizes_of, x, dim, keepdim)
+    if p == 2:
+        return euclidean(x, dim, keepdim)
+    if p == 1:
+        return fold_of(np.add, sizes_of, x, dim, keepdim)
+
+    def powers(a: Any) -> Any:
+        size = sizes_of(a)
+        return np.power(size, size.dtype.type(p), out=size)
+
+    total = fold_of(np.add, powers, x, dim, keepdim)
+    return np.power(total, total.dtype.type(1 / p))
+
+
+def euclidean(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The 2-norm."""
+    if dim is None and x.dtype.kind == "f" and x.flags.c_contiguous:
+        flat = x.reshape(-1)
+        found = np.sqrt(np.dot(flat, flat))
+        return np.reshape(found, (1,) * x.ndim) if keepdim else found
+    return np.sqrt(fold_of(np.add, squares, x, dim, keepdim))
+
+
+def squares(a: Any) -> Any:
+    """|a|**2."""
+    return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
+
+
+@op(ns=None, name="linalg_vector_norm", complex_half="widens")
+def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:
+    """The p-norm over `dim`.  (*) -> (*) real"""
+    return norm_of(input, p, dim, keepdim)
+
+
+def norm_grad_once(be: Any, g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+    """As `norm_grad`, for first order, where less memory does."""
+    if p == 2 and 0 not in input.shape:
+        g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
+        return input * keep(g / out, out != 0)
+    return norm_grad(g, input, out, p, dim, keepdim)
+
+
+@norm_op.grad("input", raw=norm_grad_once)
+def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+    return norm_grad(g, input, out, p, dim, keepdim)
+
+
+@norm_op.tangent
+def _(t_input: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+    """Re <gradient, tangent>: zero where the gradient is zero by convention."""
+    ones = broadcast(wrap(np.ones((), out._array.dtype)), out._array.shape)
+    product = named.conj(norm_grad(ones, input, out, p, dim, keepdim)) * t_input
+    return named.sum(named.real(product) if product.is_complex() else product, dim, keepdim)
+
+
+def norm_grad(g: Any, x: Any, out: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    """The gradient of the p-norm; where the norm has none, the subgradient of least size."""
+    shape = raw(x).shape
+    if p == 0 or 0 in shape:
+        return nothing(x)
+    g, out = unsqueezed(g, shape, dim, keepdim), unsqueezed(out, shape, dim, keepdim)
+    if p == 1:
+        return g * named.sgn(x)
+    if np.isinf(p):
+        return extreme_grad(g, x, raw(out), dim)
+    if p == 2:
+        return g * keep(x / out, raw(out) != 0)
+    size = named.abs(x)
+    scale = keep(g / power(out, p - 1), raw(out) != 0)
+    if p > 2:
+        return x * power(size, p - 2) * scale
+    slope = named.sgn(x) * power(size, p - 1)
+    if p < 1:  # infinite at zero, and taken as zero there
+        slope = keep(slope, raw(x) != 0)
+    return slope * scale
+
+
+def power(x: Any, p: float) -> Any:
+    """x**p."""
+    return x if p == 1 else named.pow(x, p)
+
+
+def extreme_grad(g: Any, x: Any, out: Any, dim: Any) -> Any:
+    """The gradient of the norms of infinite order: shared among the elements of that size."""
+    size = np.abs(raw(x))
+    hit = (size == out) | (np.isnan(size) & np.isnan(out))
+    many = fold(np.add, hit, dim, True, dtype=np.intp)
+    return keep(named.sgn(x) * (g / many.astype(raw(g).dtype)), hit)
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+
+def check_floating(name: str, x: Any, dtype: Any) -> Any:
+    """The input in the dtype of the norm.  Raises RuntimeError for integers and for dtypes that lose something."""
+    array = tensor_argument(name, x)
+    if dtype is None:
+        if array.dtype.kind in "biu":
+            raise RuntimeError(
+                f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.of(array.dtype)}"
+            )
+        return x
+    have, want = dtypes.of(array.dtype), dtypes.of(numpy_dtype(name, dtype))
+    if want.category < dtypes.FLOAT:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {want}")
+    if have.category == dtypes.COMPLEX and want.category != dtypes.COMPLEX:
+        raise RuntimeError(f"{name}: dtype should be complex for complex inputs. Got {want}")
+    if have.category != dtypes.COMPLEX and want.category == dtypes.COMPLEX:
+        raise RuntimeError(f"{name}: dtype should be real for real inputs, but got {want}")
+    if dtypes.promote_types(have, want) is not want:
+        raise RuntimeError(f"{name}: the dtype of the input ({have}) should be convertible without narrowing to the "
+                           f"specified dtype ({want})")  # fmt: skip
+    return cast_first(x, want.numpy)
+
+
+def check_empty(name: str, shape: tuple[int, ...], dim: Any, p: float) -> None:
+    """Raise RuntimeError for norms over no elements that have no identity."""
+    if (p < 0 or p == np.inf) and not count(shape, dim) and (p < 0 or dim is None or any(shape[d] == 0 for d in dim)):
+        raise RuntimeError(f"{name} cannot compute the {p} norm on an empty tensor because the operation does not have "
+                           "an identity")  # fmt: skip
+
+
+@function(ns="linalg", out=True)
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of order `ord` of vectors: over all elements, or over the dimensions in `dim`.  (*) -> (*) real
+
+    ord: any number, inf (largest absolute value), -inf (smallest) and 0 (how many are not zero) included. Where the
+    norm has no gradient, that of zero is zero and equal extremes share theirs.
+    """
+    p = order(ord)
+    x = check_floating("linalg.vector_norm", x, dtype)
+    shape = raw(x).shape
+    where = axes(dim, len(shape))
+    check_empty("linalg.vector_norm", shape, where, p)
+    if where is None and len(shape) > 1 and not keepdim:
+        x, where = flatten(x), None
+    return norm_op(x, p, where, keepdim)
+
+
+def order(value: Any) -> float:
+    """The order of a norm as a float."""
+    if isinstance(value, Tensor):
+        value = number(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"linalg.vector_norm(): argument 'ord' must be Number, not {type(value).__name__}")
+    return float(value)
+
+
+@function(method=True)
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
+         dtype: Any = None) -> Any:  # fmt: skip
+    """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
+
+    p: a number (see linalg.vector_norm), None or "fro" (2), or "nuc", the sum of the singular values of matrices.
+    """
+    tensor_argument("norm", input)
+    if p == "nuc":
+        where = (0, 1) if dim is None else dim
+        if dim is None and raw(input).ndim != 2:
+            where = (-2, -1)
+        return linalg.matrix_norm(input, "nuc", where, keepdim, dtype=dtype, out=out)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if isinstance(dim, (tuple, list)) and not len(dim):
+        dim = None
+    return linalg.vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
+
+
+@function(method=True)
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
+    off = input - other
+    return norm_op(off, order(p), None, False)
+
+
+@function(method=True, out=True, inplace=True)
+@per_sample
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
+    array = tensor_argument("renorm", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"renorm: expected a floating-point or complex tensor, got {dtypes.of(array.dtype)}")
+    if order(p) <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
+    if number(maxnorm) < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if array.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {array.ndim} dimensions")
+    d = axes(dim, array.ndim)[0]
+    others = tuple(i for i in range(array.ndim) if i != d)
+    large = (
+        norm_of(array.astype(np.float32) if array.dtype in dtypes.HALVES else array, order(p), others, True) > maxnorm
+    )
+    # The norms of the other slices, which may be zero or NaN, take no part; those of 16 bits would overflow.
+    wide = cast_first(input, np.dtype(np.float32)) if array.dtype in dtypes.HALVES else input
+    size = norm_op(keep(wide, np.broadcast_to(large, array.shape)), order(p), others, True)
+    factor = named.where(wrap(large), maxnorm / (size + 1e-7), 1.0)
+    return cast_first(wide * cast_first(factor, raw(size).dtype), array.dtype)

@@ -1,0 +1,135 @@
+"""Quantiles: values between sorted elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.named import named
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function
+from rushlight.ops.elementwise.shared import raw
+from rushlight.ops.index.scatter import gather_op
+from rushlight.ops.reduce.sort import order_of
+from rushlight.ops.reduce.sums import numpy_names, tensor_argument
+from rushlight.ops.shape.reshape import permute_op, reshape_op
+from rushlight.tensor import Tensor, wrap
+
+WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def levels(name: str, q: Any, dtype: Any) -> Any:
+    """The quantiles asked for, as an array of 0 or 1 dimensions.  Raises RuntimeError for what is no quantile."""
+    if isinstance(q, Tensor):
+        if q._array.ndim > 1:
+            raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        if q._array.dtype != dtype:
+            raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor, got {q.dtype} and "
+                               f"{dtypes.of(dtype)}")  # fmt: skip
+        return q._array
+    found = np.asarray(q, dtype)
+    if not 0 <= found <= 1:
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+    return found
+
+
+def neighbours(rank: Any, way: str) -> tuple[Any, Any, Any]:
+    """Of ranks between elements: the lower place, the upper one, and the weight of the upper."""
+    if way == "lower":
+        rank = np.floor(rank)
+    elif way == "higher":
+        rank = np.ceil(rank)
+    elif way == "nearest":
+        rank = np.round(rank)
+    low = np.floor(rank)
+    weight = np.full_like(rank, 0.5) if way == "midpoint" else rank - low
+    return low.astype(np.int64), np.ceil(rank).astype(np.int64), weight
+
+
+def places(rows: Any, q: Any, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
+    """Of rows (*, N) and quantiles (Q): indices (*, Q) of both neighbours in the unsorted rows, and the weight of the
+    upper one with its slope against q.
+    """
+    order = order_of(rows, rows.ndim - 1, False)
+    n, broken = rows.shape[-1], np.isnan(rows).sum(-1, keepdims=True)
+    slope = np.asarray(np.maximum(n - broken - 1, 0) if skip_nan else np.where(broken > 0, 0, n - 1), rows.dtype)
+    rank = q * slope
+    if not skip_nan:
+        rank = np.where(broken > 0, n - broken, rank).astype(rows.dtype)  # the first NaN
+    low, high, weight = neighbours(rank, way)
+    return np.take_along_axis(order, low, -1), np.take_along_axis(order, high, -1), weight.astype(rows.dtype), slope
+
+
+def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str, skip_nan: bool) -> Any:
+    """quantile and nanquantile."""
+    array = tensor_argument(name, input)
+    if array.size == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if array.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype, got {dtypes.of(array.dtype)}")
+    if way not in WAYS:
+        raise RuntimeError(f"{name}() interpolation must be one of {', '.join(WAYS)}, but got {way}")
+    wanted = levels(name, q, array.dtype)
+    if wanted.size and not ((wanted >= 0) & (wanted <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    rows, shape = rows_last(input, dim)
+    low, high, weight, slope = places(raw(rows), np.atleast_1d(wanted), way, skip_nan)
+    last = raw(rows).ndim - 1
+    below = gather_op(rows, low, last)
+    moving_q = isinstance(q, Tensor) and (q.requires_grad or q._tangents) and way == "linear"
+    if moving_q:
+        weight = (q - q._array) * slope + weight  # only the slope counts
+    found = below if not raw(weight).any() and not moving_q else between(below, gather_op(rows, high, last), weight)
+    return shaped(found, shape, dim, keepdim, wanted.ndim)
+
+
+def between(low: Any, high: Any, weight: Any) -> Any:
+    """low + weight * (high - low), from the nearer end: so infinite ends do not meet."""
+    return named.lerp(low, high, weight if isinstance(weight, Tensor) else wrap(weight))
+
+
+def rows_last(input: Any, dim: Any) -> tuple[Any, tuple[int, ...]]:
+    """The elements in rows along the last dimension, and the shape."""
+    shape = raw(input).shape
+    if dim is None:
+        return reshape_op(input, (raw(input).size,)), shape
+    d = wrap_dim(dim, len(shape))
+    if not shape:
+        return reshape_op(input, (1,)), shape
+    return permute_op(input, (*[i for i in range(len(shape)) if i != d], d)), shape
+
+
+def shaped(found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool, levels_ndim: int) -> Any:
+    """Results (*, Q) with Q in front if there were several, and with the reduced dimensions if they are kept."""
+    n = raw(found).ndim
+    found = permute_op(found, (n - 1, *range(n - 1)))
+    rest = raw(found).shape[1:]
+    if keepdim:
+        d = None if dim is None else wrap_dim(dim, len(shape))
+        rest = tuple([1 if d is None or i == d else k for i, k in enumerate(shape)])
+    return reshape_op(found, (*raw(found).shape[:levels_ndim], *rest))
+
+
+@function(method=True)
+@moving("quantile", same_dtype=True)
+@numpy_names
+@per_sample
+def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+    """The q-th quantiles (q in [0, 1], a number or 1-d tensor) of all elements or along `dim`.  (*) -> (Q, *)
+
+    interpolation: how to choose between two elements: linear, lower, higher, midpoint or nearest. NaN if any is NaN.
+    """
+    return quantile_of("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@function(method=True)
+@moving("nanquantile", same_dtype=True)
+@numpy_names
+@per_sample
+def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+    """As `quantile`, of the elements that are not NaN.  (*) -> (Q, *)"""
+    return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -1,0 +1,274 @@
+"""Running results along a dimension: cumsum, cumprod, cummax, cummin, logcumsumexp; differences, trapezoids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.options import numpy_dtype
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.results import named
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.complex_log import complex_logaddexp
+from rushlight.ops.elementwise.shared import keep, raw
+from rushlight.ops.index.scatter import gather_adjoint
+from rushlight.ops.reduce.extrema import ordered
+from rushlight.ops.reduce.sums import cast_first, numpy_names, tensor_argument
+from rushlight.ops.shape.join import cat_op
+from rushlight.ops.shape.reshape import slice_op
+
+
+def ends(ndim: int, dim: int, start: Any, stop: Any, step: Any = None) -> tuple[Any, ...]:
+    """The index that cuts dimension `dim` only."""
+    return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
+
+
+WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+BLOCK = 1 << 16  # elements that are held in float64 at a time
+
+
+def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
+    """Running results of a ufunc, from the end where `reverse`; those of float32 arithmetic are kept in float64."""
+    if not x.ndim:
+        return x.copy()
+    out = np.empty_like(x)
+    back = ends(x.ndim, dim, None, None, -1 if reverse else None)
+    if x.dtype in WIDER and x.shape[dim] > 2 and ufunc not in (np.maximum, np.minimum):
+        widely(ufunc, x[back], dim, out[back])
+    else:
+        ufunc.accumulate(x[back], axis=dim, out=out[back])
+    return out
+
+
+def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
+    """Running results of a ufunc in twice the precision, block by block, each rounded once."""
+    carry: Any = None
+    step = max(BLOCK * x.shape[dim] // max(x.size, 1), 1)
+    for start in range(0, x.shape[dim], step):
+        at = ends(x.ndim, dim, start, start + step)
+        part = x[at].astype(WIDER[x.dtype])
+        if carry is not None:
+            first = part[ends(x.ndim, dim, 0, 1)]
+            ufunc(carry, first, out=first)
+        ufunc.accumulate(part, axis=dim, out=part)
+        carry = part[ends(x.ndim, dim, part.shape[dim] - 1, None)].copy()
+        out[at] = part
+
+
+@op(ns=None, name="cumsum", linear=True)
+def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
+    """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
+    return accumulate(np.add, input, dim, reverse)
+
+
+cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
+
+
+@op(ns=None, name="cumprod")
+def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
+    """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
+    return accumulate(np.multiply, input, dim, reverse)
+
+
+@cumprod_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:
+    x = raw(input)
+    if not x.ndim or x.shape[dim] <= 1:
+        return g
+    if not getattr(x, "interpreted", False) and x.all():
+        return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
+    # With zeros: what precedes an element, times a sum over what follows it, taken by a recurrence without division.
+    n = x.shape[dim]
+    one = np.ones((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x.dtype)
+    if reverse:
+        before = join(slice_of(out, dim, 1, n), one, dim)
+    else:
+        before = join(one, slice_of(out, dim, 0, n - 1), dim)
+    return conj(before) * recurrence(g, conj(input), dim, not reverse)
+
+
+def slice_of(x: Any, dim: int, start: int, stop: int) -> Any:
+    """Elements start to stop along `dim`."""
+    return slice_op(x, ends(raw(x).ndim, dim, start, stop))
+
+
+def join(a: Any, b: Any, dim: int) -> Any:
+    """Two arrays or tensors one after the other along `dim`."""
+    return cat_op((a, b), dim)
+
+
+@op(ns=None, name="recurrence")
+def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) -> Array:
+    """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
+
+    Note the place of the factor: it belongs to the element that `out` comes from.
+    """
+    out = np.array(np.broadcast_to(input, np.broadcast_shapes(input.shape, factor.shape)),
+                   np.result_type(input, factor))  # fmt: skip
+    rows, factors = np.moveaxis(out, dim, 0), np.moveaxis(np.broadcast_to(factor, out.shape), dim, 0)
+    order = range(len(rows) - 2, -1, -1) if reverse else range(1, len(rows))
+    for k in order:
+        j = k + 1 if reverse else k - 1
+        rows[k] += factors[j] * rows[j]
+    return out
+
+
+@recurrence.grad("input", "factor", uses={"input": "factor", "factor": "factor out"})
+def _(g: Any, factor: Any, out: Any, dim: Any, reverse: Any) -> Any:
+    # The adjoint runs the other way.
+    back = adjoint_recurrence(g, conj(factor), dim, not reverse)
+    return back, None if out is None else shift(back, dim, 1 if reverse else -1) * conj(out)
+
+
+def shift(x: Any, dim: int, by: int) -> Any:
+    """`x` moved along `dim` by one place, forwards for 1, backwards for -1, zeros moving in."""
+    n, shape = raw(x).shape[dim], raw(x).shape
+    edge = np.zeros((*shape[:dim], 1, *shape[dim + 1 :]), raw(x).dtype)
+    return join(edge, slice_of(x, dim, 0, n - 1), dim) if by > 0 else join(slice_of(x, dim, 1, n), edge, dim)
+
+
+def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
+    """out[k] = g[k] + factor[k] * out[k-1] along `dim`; from its end factor[k] * out[k+1]."""
+    return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
+
+
+@op(ns=None, name="logcumsumexp")
+def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:
+    """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
+    if input.dtype.kind != "c":
+        return accumulate(np.logaddexp, input, dim, False)
+    out = input.copy()
+    out[np.isnan(out)] = complex(np.nan, np.nan)
+    rows = np.moveaxis(out, dim, 0) if input.ndim else out.reshape(1)
+    for k in range(1, len(rows)):
+        rows[k] = complex_logaddexp(rows[k - 1], rows[k])
+    return out
+
+
+@logcumsumexp_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any) -> Any:
+    if not raw(input).ndim:
+        return g
+    # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
+    # out[k+1]), never overflow: the running sum only grows.
+    n = raw(out).shape[dim]
+    step = exp_difference(slice_of(out, dim, 0, n - 1), slice_of(out, dim, 1, n)) if n else out
+    edge = np.zeros((*raw(out).shape[:dim], 1, *raw(out).shape[dim + 1 :]), raw(out).dtype)
+    factor = conj(join(edge, step, dim)) if n else conj(out)
+    return conj(exp_difference(input, out)) * recurrence(g, factor, dim, True)
+
+
+def exp_difference(a: Any, b: Any) -> Any:
+    """exp(a - b), 0 where either is -inf."""
+    alive = ~(np.isneginf(raw(a).real) | np.isneginf(raw(b).real))
+    if alive.all():
+        return NAMESPACES[""]["exp"](a - b)
+    return keep(NAMESPACES[""]["exp"](keep(a, alive) - keep(b, alive)), alive)
+
+
+# Extrema so far ------------------------------------------------------------------------------------
+
+
+def running(ufunc: Any, x: Any, dim: int) -> Any:
+    """(values, indices) of a running extremum: the last of equal elements, NaN from its first place on."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    values = accumulate(ufunc, x, dim, False)
+    n = x.shape[dim]
+    place = np.arange(n).reshape([n if d == dim else 1 for d in range(x.ndim)])
+    hit = x == values
+    if x.dtype.kind == "f":
+        hit |= np.isnan(x)
+    index = np.maximum.accumulate(np.where(hit, place, 0), axis=dim)
+    return values, index
+
+
+def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
+    return gather_adjoint(g, indices, input_shape, dim)
+
+
+@op(ns=None, name="cummax", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+def cummax_op(be: Any, input: Array, dim: int) -> Any:
+    """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
+    return running(np.maximum, input, dim)
+
+
+@op(ns=None, name="cummin", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+def cummin_op(be: Any, input: Array, dim: int) -> Any:
+    """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
+    return running(np.minimum, input, dim)
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+
+def summed(name: str, input: Any, dtype: Any) -> Any:
+    """The input in the dtype in which it is accumulated: `dtype`, int64 of integers, else its own."""
+    array = tensor_argument(name, input)
+    if dtype is not None:
+        return cast_first(input, numpy_dtype(name, dtype))
+    return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
+
+
+@function(method=True, out=True)
+@numpy_names
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
+    x = summed("cumsum", input, dtype)
+    return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
+
+
+@function(method=True, out=True)
+@numpy_names
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Running products along `dim`; of integers in int64.  The gradient is exact also at zeros.  (*) -> (*)"""
+    x = summed("cumprod", input, dtype)
+    return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
+
+
+def _in_place(name: str, run: Any) -> Any:
+    def inplace(self: Any, dim: int, *, dtype: Any = None) -> Any:
+        if dtype is not None and numpy_dtype(name, dtype) != self._array.dtype:
+            raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is "
+                               "changed in place")  # fmt: skip
+        from rushlight.dispatch import call
+
+        return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
+
+    inplace.__name__ = inplace.__qualname__ = f"{name}_"
+    inplace.__doc__ = f"In-place version of :func:`{name}`."
+    return function(method=True, ns="Tensor")(inplace)
+
+
+cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod_op)
+
+
+@function(method=True, out=True)
+@numpy_names
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
+    array = tensor_argument("logcumsumexp", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f'"logcumsumexp_out_cpu" not implemented for {dtypes.of(array.dtype)}')
+    return logcumsumexp_op(input, wrap_dim(dim, array.ndim))
+
+
+_cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values", "indices")
+
+
+@function(method=True, out=True)
+@numpy_names
+def cummax(input: Any, dim: int) -> Any:
+    """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
+    return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
+
+
+@function(method=True, out=True)
+@numpy_names
+def cummin(input: Any, dim: int) -> Any:
+    """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
+    return _cummin(*cummin_op(input, wrap_dim(dim, ordered("cummin", input).ndim)))

@@ -1,0 +1,221 @@
+"""Order: sort, argsort, msort, topk, kthvalue, median, nanmedian, mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.results import named
+from rushlight.ops.index.raw_indices import gather_along
+from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
+from rushlight.ops.reduce.sums import fold, numpy_names
+
+
+def flipped(x: Any, dim: int) -> Any:
+    """`x` backwards along `dim`, a view."""
+    return x[(*[slice(None)] * dim, slice(None, None, -1))]
+
+
+def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
+    """The indices that sort `x` along `dim`; NaN counts as the largest."""
+    kind: Any = "stable" if stable else None
+    if not descending:
+        return np.argsort(x, axis=dim, kind=kind)
+    # Sorting backwards and reading the result backwards keeps equal elements in their order.
+    found = flipped(np.argsort(flipped(x, dim), axis=dim, kind=kind), dim)
+    return np.subtract(x.shape[dim] - 1, found)
+
+
+@op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
+def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Any:
+    """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
+    if not input.ndim:
+        return input.copy(), np.zeros((), np.int64)
+    index = order_of(input, dim, descending, stable)
+    return gather_along(input, index, dim), index
+
+
+@op(ns=None, name="topk", outputs=("values", "indices"), differentiable=(0,),
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
+def topk_op(be: Any, input: Array, k: int, dim: int, largest: bool) -> Any:
+    """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
+    if not input.ndim:
+        return input.reshape(()).copy(), np.zeros((), np.int64)
+    n = input.shape[dim]
+    cut = [slice(None)] * dim
+    if k == 0 or k >= n or k * 8 > n:
+        index = order_of(input, dim, largest)[(*cut, slice(0, k))]
+        return gather_along(input, index, dim), index
+    near = np.argpartition(input, n - k if largest else k - 1, axis=dim)
+    near = near[(*cut, slice(n - k, n) if largest else slice(0, k))]
+    values = gather_along(input, near, dim)
+    order = order_of(values, dim, largest)
+    return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
+
+
+def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
+    """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
+    if isinstance(k, int):
+        index = np.argpartition(x, k, axis=dim)[(*[slice(None)] * dim, slice(k, k + 1))]
+    else:
+        index = np.take_along_axis(order_of(x, dim, False), k, dim)
+    values = gather_along(x, index, dim)
+    if not keepdim:
+        values, index = values.squeeze(dim), index.squeeze(dim)
+    return values, np.array(index, np.int64)
+
+
+@op(ns=None, name="kthvalue", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
+    """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
+    if not input.ndim:
+        return input.copy(), np.zeros((), np.int64)
+    return nth(input, dim, k - 1, keepdim)
+
+
+@op(ns=None, name="median", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
+    """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
+    if not input.ndim:
+        return input.copy(), np.zeros((), np.int64)
+    n = input.shape[dim]
+    if input.dtype.kind != "f":
+        return nth(input, dim, (n - 1) // 2, keepdim)
+    broken = np.isnan(input)
+    if not broken.any():
+        return nth(input, dim, (n - 1) // 2, keepdim)
+    bad = fold(np.add, broken, (dim,), True, dtype=np.int64)
+    if skip_nan:
+        return nth(input, dim, np.maximum((n - bad - 1) // 2, 0), keepdim)
+    # NaN sorts last: the first of them is at n - bad.
+    return nth(input, dim, np.where(bad > 0, n - bad, (n - 1) // 2), keepdim)
+
+
+@op(ns=None, name="median_all",
+    grads={"input": lambda g, input, out: alike(g, input, out)})  # fmt: skip
+def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
+    """The lower median of all elements.  (*) -> ()"""
+    flat = input.reshape(-1)
+    if not flat.size:
+        return np.full((), np.nan if input.dtype.kind == "f" else np.iinfo(input.dtype).min).astype(input.dtype)
+    return np.asarray(median_op.op.forward(be, flat, 0, False, skip_nan)[0])
+
+
+@op(ns=None, name="mode", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+    """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
+    if not input.ndim:
+        return input.copy(), np.zeros((), np.int64)
+    order = order_of(input, dim, False)
+    rows = np.moveaxis(np.take_along_axis(input, order, dim), dim, -1)
+    n = rows.shape[-1]
+    # Lengths of runs of equal elements: at each place how far back its run started.
+    starts = np.ones(rows.shape, np.bool_)
+    starts[..., 1:] = rows[..., 1:] != rows[..., :-1]
+    place = np.arange(n)
+    length = place - np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
+    last = np.expand_dims(np.argmax(length, axis=-1), dim)
+    index = np.take_along_axis(order, last, dim)
+    values = gather_along(input, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+_sort, _topk, _kthvalue = (named(n, "values", "indices") for n in ("sort", "topk", "kthvalue"))
+_median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", "nanmedian", "mode"))
+
+
+@function(method=True, out=True)
+@numpy_names
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
+    dim = wrap_dim(dim, ordered("sort", input).ndim)
+    return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
+
+
+@op(ns=None, name="argsort")
+def argsort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Array:
+    """The indices that sort along `dim`.  (*) -> (*) of int64"""
+    return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
+
+
+@function(method=True)
+@numpy_names
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The indices that sort along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
+    dim = wrap_dim(dim, ordered("argsort", input).ndim)
+    return argsort_op(input, dim, bool(descending), bool(stable))
+
+
+@function(method=True, out=True)
+def msort(input: Any) -> Any:
+    """The elements in order along the first dimension.  (*) -> (*)"""
+    ordered("msort", input)
+    return sort_op(input, 0, False, False)[0]
+
+
+def check_k(name: str, array: Any, k: Any, dim: int, low: int) -> int:
+    """`k` as an int.  Raises RuntimeError where `dim` has no k elements."""
+    n = array.shape[dim] if array.ndim else 1
+    k = int(k)
+    if not low <= k <= n:
+        raise RuntimeError(f"{name}(): selected number k out of range for dimension {dim}: got {k}, size {n}")
+    return int(k)
+
+
+@function(method=True, out=True)
+@numpy_names
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
+    array = ordered("topk", input)
+    dim = wrap_dim(dim, array.ndim)
+    return _topk(*topk_op(input, check_k("topk", array, k, dim, 0), dim, bool(largest)))
+
+
+@function(method=True)
+@moving("kthvalue", same_dtype=True)
+@numpy_names
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""
+    array = ordered("kthvalue", input)
+    dim = check_dim("kthvalue", array, dim)
+    return _kthvalue(*kthvalue_op(input, check_k("kthvalue", array, k, dim, 1), dim, keepdim))
+
+
+def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
+    """median and nanmedian."""
+    array = ordered(name, input)
+    if dim is None:
+        return median_all(input, skip_nan)
+    return kind(*median_op(input, check_dim(name, array, dim), keepdim, skip_nan))
+
+
+@function(method=True, out=True)
+@numpy_names
+def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The median (of an even number of elements the lower one); with `dim` a named tuple with the indices.
+
+    NaN if any element is NaN.  (*) -> (*), (*)
+    """
+    return middle("median", _median, input, dim, keepdim, False)
+
+
+@function(method=True, out=True)
+@numpy_names
+def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""
+    return middle("nanmedian", _nanmedian, input, dim, keepdim, True)
+
+
+@function(method=True, out=True)
+@numpy_names
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent elements along `dim` (the smallest of several) and their indices.  (*) -> (*), (*)"""
+    return _mode(*mode_op(input, check_dim("mode", ordered("mode", input), dim), keepdim))

@@ -1,0 +1,361 @@
+"""Spread and sums of exponentials: var, std, var_mean, std_mean, logsumexp, cov, corrcoef."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import caller, dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import keep, plain, raw
+from rushlight.ops.reduce.sums import (
+    axes,
+    cast_first,
+    count,
+    fold,
+    fold_of,
+    left,
+    mean_op,
+    numpy_names,
+    spread,
+    sum_op,
+    tensor_argument,
+    unsqueezed,
+)
+
+
+def squared_distance(x: Any, middle: Any) -> Any:
+    """|x - middle|**2, real."""
+    off = np.asarray(x - middle)
+    if off.dtype.kind == "c":
+        return off.real**2 + off.imag**2
+    return np.multiply(off, off, out=off)
+
+
+def squared_deviations(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The sum of |x - mean|**2 over `dim`."""
+    middle = fold(np.add, x, dim, True) / max(count(x.shape, dim), 1)
+    return fold_of(np.add, squared_distance, x, dim, keepdim, middle)
+
+
+def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> Any:
+    """Sums of squares divided by the degrees of freedom."""
+    free = max(count(shape, dim) - correction, 0.0)
+    if free:
+        return total / total.dtype.type(free)
+    with np.errstate(all="ignore"):
+        return np.asarray(total / total.dtype.type(0))
+
+
+@op(ns=None, name="var")
+def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+    """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
+    return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+
+
+def _var_raw(be: Any, g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    if undefined(input.shape, dim, correction):
+        return var_grad(g, input, dim, correction, keepdim)
+    off = np.asarray(input - mean_op(input, dim, True))
+    with np.errstate(invalid="ignore"):
+        return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
+
+
+def slope(shape: Any, dim: Any, correction: float) -> float:
+    """2 / (N - correction), infinite where no degrees of freedom are left."""
+    free = count(shape, dim) - correction
+    return 2.0 / free if free else math.inf
+
+
+def undefined(shape: Any, dim: Any, correction: float) -> bool:
+    """Whether the variance of all elements has no degrees of freedom: infinite or NaN, whatever the elements are."""
+    return dim is None and count(shape, dim) <= correction
+
+
+def times(off: Any, by: Any) -> Any:
+    """off * by, in the memory of `off`."""
+    return np.multiply(off, by, out=off)
+
+
+@var_op.grad("input", raw=_var_raw)
+def _(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    return var_grad(g, input, dim, correction, keepdim)
+
+
+def var_grad(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    """The gradient of the variance.  The result is not saved for it, and may change."""
+    shape = raw(input).shape
+    with np.errstate(invalid="ignore"):
+        if undefined(shape, dim, correction):
+            return unsqueezed(g, shape, dim, keepdim) * limits(plain(input), raw(g).dtype)
+        by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
+        return (input - mean_op(input, dim, True)) * by
+
+
+def limits(x: Any, dtype: Any) -> Any:
+    """The slope of a variance without degrees of freedom: infinite, NaN at the mean; a constant, as the variance is."""
+    return cast(x != mean_op(x, None, True), dtype) * math.inf
+
+
+@op(ns=None, name="std")
+def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+    """The square root of the variance over `dim`.  (*) -> (*) real"""
+    return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
+
+
+@std_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    return var_grad(of_root(g, out), input, dim, correction, keepdim)
+
+
+def of_root(g: Any, std: Any) -> Any:
+    """The gradient of the variance, given that of its square root."""
+    zero = plain(std) == 0
+    return keep(g / (std * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
+
+
+def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient by the input of a spread and the mean beside it.  gs: that of either, or None.
+
+    by_spread: the gradient of the spread -> that of the input.
+    """
+    found = None if gs[0] is None else by_spread(gs[0])
+    if gs[1] is None:
+        return found
+    by_mean = spread(gs[1] / max(count(shape, dim), 1), shape, dim, keepdim)
+    return by_mean if found is None else found + by_mean
+
+
+@op(ns=None, name="var_mean", outputs=("var", "mean"))
+def var_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
+    free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+    return free, mean_op(input, dim, keepdim)
+
+
+@var_mean_op.grad("input")
+def _(gs: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
+
+
+@op(ns=None, name="std_mean", outputs=("result0", "mean"))
+def std_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
+    free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+    return np.sqrt(free), mean_op(input, dim, keepdim)
+
+
+@std_mean_op.grad("input")
+def _(gs: Any, input: Any, result0: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    def by_spread(g: Any) -> Any:
+        return var_grad(of_root(g, result0), input, dim, correction, keepdim)
+
+    return with_mean(gs, by_spread, raw(input).shape, dim, keepdim)
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+def free_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """dim and correction of the overloads var(unbiased), var(dim, unbiased), var(dim, correction=)."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(bool(unbiased))
+    elif unbiased is not None:
+        raise TypeError("var() received both unbiased and correction: give one")
+    return dim, float(raw(correction))
+
+
+def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
+    """var or std of checked arguments."""
+    array = tensor_argument(name, input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"{name}(): std and var only support floating point and complex dtypes, got "
+                           f"{dtypes.of(array.dtype)}")  # fmt: skip
+    dim, by = free_arguments(dim, unbiased, correction)
+    where = axes(dim, array.ndim)
+    if count(array.shape, where) - by <= 0 and all(left(array.shape, where)):
+        caller.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                    "factor (input numel divided by output numel).")  # fmt: skip
+    return run(input, where, by, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """The variance over all dimensions or those in `dim`: squared deviations divided by N - correction.  (*) -> (*)
+
+    correction is 1 by default; unbiased=False means 0. Warns and gives inf or NaN where N <= correction.
+    """
+    return spread_of("var", var_op, input, dim, unbiased, keepdim, correction)
+
+
+@function(method=True, out=True)
+@numpy_names
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """The standard deviation over all dimensions or those in `dim`: the square root of `var`.  (*) -> (*)
+
+    Its gradient is zero where the deviation is zero.
+    """
+    return spread_of("std", std_op, input, dim, unbiased, keepdim, correction)
+
+
+@function()
+@numpy_names
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
+    return spread_of("var_mean", var_mean_op, input, dim, unbiased, keepdim, correction)
+
+
+@function()
+@numpy_names
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
+    """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
+    return spread_of("std_mean", std_mean_op, input, dim, unbiased, keepdim, correction)
+
+
+# Sums of exponentials ------------------------------------------------------------------------------
+
+
+@op(ns=None, name="logsumexp", promote="float")
+def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
+    if not count(input.shape, dim):
+        return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
+    top = fold(np.maximum, input.real, dim, True)
+    top = np.where(np.isinf(top), 0, top).astype(top.dtype, copy=False)
+    total = np.log(fold_of(np.add, shifted_exp, input, dim, True, top))
+    total += top
+    return total if keepdim else total.reshape(left(input.shape, dim))
+
+
+def shifted_exp(x: Any, top: Any) -> Any:
+    """exp(x - top)."""
+    off = np.asarray(x - top)
+    return np.exp(off, out=off)
+
+
+def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+    base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
+    share = np.asarray(input - base)
+    share = np.exp(share, out=share)
+    share = np.conj(share, out=share) if share.dtype.kind == "c" else share
+    share *= unsqueezed(g, input.shape, dim, keepdim)
+    return share
+
+
+@logsumexp_op.grad("input", raw=_logsumexp_raw)
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+    shape = raw(input).shape
+    known = plain(out)
+    hidden = known.__class__ is not np.ndarray
+    base = keep(out, NAMESPACES[""]["real"](known) != -np.inf if hidden else ~np.isneginf(known.real))
+    share = NAMESPACES[""]["exp"](input - unsqueezed(base, shape, dim, keepdim))
+    return conj(share) * unsqueezed(g, shape, dim, keepdim)
+
+
+@function(method=True, out=True, ns="")
+@numpy_names
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))) over the dimensions in `dim`, without overflow.  (*) -> (*)"""
+    return logsumexp_op(input, axes(dim, tensor_argument("logsumexp", input).ndim), keepdim)
+
+
+NAMESPACES.setdefault("special", {})["logsumexp"] = logsumexp
+
+
+# Covariance ----------------------------------------------------------------------------------------
+
+
+def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
+    """The array of fweights or aweights.  Raises RuntimeError where they do not fit."""
+    if weights is None:
+        return None
+    w = raw(weights)
+    if w.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+        )
+    if (w.dtype.kind not in "iu") if integer else (w.dtype.kind not in "fV"):
+        kind = "integral" if integer else "floating point"
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {dtypes.of(w.dtype)} dtype"
+        )
+    if w.size != n:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
+                           f"got {w.size} != {n}")  # fmt: skip
+    if w.size and everything(w).min() < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return weights
+
+
+@function(method=True)
+@per_sample
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
+
+    fweights: how often each observation counts; aweights: its weight.
+    """
+    array = tensor_argument("cov", input)
+    if array.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {array.ndim} "
+                           "dimensions")  # fmt: skip
+    if array.dtype == np.bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input if array.ndim == 2 else input.reshape(1, -1)
+    n = x.shape[1]
+    f, a = check_weights("fweights", fweights, n, True), check_weights("aweights", aweights, n, False)
+    weights = a if f is None else f if a is None else f * a
+    free, average = float(n) - correction, None
+    if weights is not None:
+        weights = weights.reshape(-1)
+        total = sum_op(weights)
+        if raw(total) == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        average = sum_op(x * weights, (1,), True) / total
+        free = total - (correction if a is None else correction * sum_op(weights * a.reshape(-1)) / total)
+    if raw(free) <= 0:
+        caller.warn("cov(): degrees of freedom is <= 0")
+        free = 0.0
+    off = x - (mean_op(_floating(x), (1,), True) if average is None else average)
+    right = off if weights is None else off * weights
+    found = NAMESPACES[""]["mm"](off, cast_first(conj(right.t()), raw(off).dtype))
+    return NAMESPACES[""]["true_divide"](found, free).squeeze()
+
+
+def _floating(x: Any) -> Any:
+    return x if raw(x).dtype.kind not in "biu" else cast(x, dtypes.get_default_dtype().numpy)
+
+
+@function(method=True)
+def corrcoef(input: Any) -> Any:
+    """Correlation coefficients of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()"""
+    array = tensor_argument("corrcoef", input)
+    if array.ndim > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with "
+                           f"{array.ndim} dimensions")  # fmt: skip
+    c = cov(input)
+    if not raw(c).ndim:
+        return c / c
+    d = c.diag()
+    scale = d.real.sqrt() if raw(d).dtype.kind == "c" else d.sqrt()
+    return clipped(c / scale.view(-1, 1) / scale.view(1, -1))
+
+
+def clipped(c: Any) -> Any:
+    """Coefficients within [-1, 1], in each part of complex ones."""
+    if raw(c).dtype.kind == "c":
+        return NAMESPACES[""]["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))
+    return c.clip(-1, 1)

@@ -1,0 +1,368 @@
+"""Sums, means and products, and what their gradients share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.compute import HALVES
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.options import numpy_dtype
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.sums import add_up
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import keep, raw
+from rushlight.ops.shape.join import cat_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
+from rushlight.tensor import Tensor
+
+BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
+SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
+
+
+def tensor_argument(name: str, x: Any) -> Any:
+    """The array of the argument `input`.  Raises TypeError where it is neither tensor nor array."""
+    if isinstance(x, Tensor):
+        return x._array
+    if x.__class__ is np.ndarray:
+        return x
+    raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+
+
+def axes(dim: Any, ndim: int) -> Any:
+    """The dimensions that a reduction over `dim` covers, as a tuple from the front; None and () mean all: None."""
+    if dim is None:
+        return None
+    if isinstance(dim, (tuple, list)):
+        return wrap_dims(dim, ndim) if dim else None
+    return wrap_dims((dim,), ndim)
+
+
+def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) -> Any:
+    """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array."""
+    if ufunc is np.add and x.size > BLOCK and dim is not None and not options and x.dtype.kind == "f":
+        length = trailing(x, dim)
+        if length and length <= SHORT:
+            rows: Any = np.einsum("ij->i", x.reshape(-1, length))
+            return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
+    if ufunc is np.add and x.size > BLOCK and dim is not None and "where" not in options:
+        return add_up(x, dim, keepdim, options.get("dtype"))
+    return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
+
+
+def trailing(x: Any, dim: tuple[int, ...]) -> int:
+    """How many neighbours in memory a reduction over `dim` adds up, 0 where they are no neighbours."""
+    first = x.ndim - len(dim)
+    if not x.flags.c_contiguous or min(dim, default=-1) != first:
+        return 0
+    return math.prod(x.shape[first:])
+
+
+def fold_of(ufunc: Any, fn: Any, x: Any, dim: Any, keepdim: bool, *others: Any) -> Any:
+    """The reduction of fn(x, *others) by a ufunc, in blocks: without memory of the size of x.
+
+    others: arrays that have size 1 in the reduced dimensions.
+    """
+    if x.size <= BLOCK:
+        return fold(ufunc, fn(x, *others), dim, keepdim)
+    shape = keep_shape(x.shape, dim)
+    if dim is None and x.flags.c_contiguous:
+        x, others = x.reshape(-1), tuple(a.reshape(-1) for a in others)
+    axis = 0 if len(x) * BLOCK >= x.size else int(np.argmax(x.shape))
+    step, out = max(1, BLOCK * x.shape[axis] // x.size), None
+    for start in range(0, x.shape[axis], step):
+        part = (*(slice(None),) * axis, slice(start, start + step))
+        given = [a if a.shape[axis] == 1 else a[part] for a in others]
+        found = fold(ufunc, fn(x[part], *given), dim, True)
+        if dim is None or axis in dim:
+            out = found if out is None else ufunc(out, found, out=out)
+        else:
+            out = np.empty(shape, found.dtype) if out is None else out
+            out[part] = found
+    assert out is not None
+    return out.reshape(shape if keepdim else left(shape, dim))
+
+
+def left(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """The sizes that a reduction over `dim` leaves."""
+    return () if dim is None else tuple([n for i, n in enumerate(shape) if i not in dim])
+
+
+def keep_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """`shape` with the reduced dimensions at 1."""
+    covered = range(len(shape)) if dim is None else dim
+    return tuple([1 if i in covered else n for i, n in enumerate(shape)])
+
+
+def unsqueezed(x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """A reduced array or tensor with the reduced dimensions back at size 1."""
+    return x if keepdim or not shape else reshape_op(x, keep_shape(shape, dim))
+
+
+def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """The gradient of a reduction, broadcast over the dimensions that it reduced."""
+    return broadcast(unsqueezed(g, shape, dim, keepdim), shape)
+
+
+def count(shape: tuple[int, ...], dim: Any) -> int:
+    """How many elements go into one result."""
+    return math.prod(shape if dim is None else [shape[i] for i in dim if shape])
+
+
+def numpy_names(fn: Any) -> Any:
+    """`fn` that also takes NumPy's names of its keywords: axis for dim, keepdims for keepdim."""
+
+    @functools.wraps(fn)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if theirs in kwargs and ours not in kwargs:
+                    kwargs[ours] = kwargs.pop(theirs)
+        return fn(*args, **kwargs)
+
+    return renamed
+
+
+def cast_first(x: Any, dtype: Any) -> Any:
+    """`x` in a NumPy dtype, itself where it has it."""
+    return x if raw(x).dtype == dtype else cast(x, dtype)
+
+
+def total(x: Any, dim: Any, keepdim: bool) -> Any:
+    """The sum of an array; float16 and bfloat16 are added up in float32."""
+    wide = np.float32 if x.dtype in HALVES else None
+    return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
+
+
+@op(ns=None, name="sum", half=None, linear=True,
+    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)})  # fmt: skip
+def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
+    return total(input, dim, keepdim).astype(input.dtype, copy=False)
+
+
+@op(ns=None, name="mean", half=None, linear=True)
+def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
+    found = total(input, dim, keepdim)
+    n = count(input.shape, dim)
+    if n:
+        found /= n
+    else:
+        found[...] = complex(np.nan, np.nan) if found.dtype.kind == "c" else np.nan
+    return found.astype(input.dtype, copy=False)
+
+
+@mean_op.grad("input")
+def _(g: Any, input_shape: Any, dim: Any, keepdim: Any) -> Any:
+    return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
+
+
+def _in_dtype(name: str, input: Any, dtype: Any) -> Any:
+    """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
+    array = tensor_argument(name, input)
+    if dtype is not None:
+        return cast_first(input, numpy_dtype(name, dtype))
+    return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
+
+
+@function(method=True, out=True, name="sum")
+def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
+         keepdims: bool = False) -> Any:  # fmt: skip
+    """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
+
+    Integers and bools are summed as int64.
+
+    >>> import rushlight as torch
+    >>> torch.ones(2, 3).sum(dim=1)
+    tensor([3., 3.])
+    """
+    array = tensor_argument("sum", input)
+    if dtype is not None or array.dtype.kind in "biu":
+        input = _in_dtype("sum", input, dtype)
+    where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
+    return sum_op(input, where, keepdim or keepdims)
+
+
+@function(method=True, out=True)
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
+         keepdims: bool = False) -> Any:  # fmt: skip
+    """Mean of the elements, over all dimensions or those in `dim`.  (*) -> (*)
+
+    Raises RuntimeError for integers and bools without dtype=.
+    """
+    array = tensor_argument("mean", input)
+    if dtype is not None:
+        input = cast_first(input, numpy_dtype("mean", dtype))
+    if raw(input).dtype.kind in "biu":
+        what = "Input" if dtype is None else "Optional dtype"
+        raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or "
+                           f"complex dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
+    where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
+    return mean_op(input, where, keepdim or keepdims)
+
+
+# Products ------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="prod")
+def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:
+    """Product along `dim`.  (*) -> (*)"""
+    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
+
+
+@prod_op.grad("input")
+def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+    shape = raw(input).shape
+    up = unsqueezed(g, shape, (dim,), keepdim)
+    if not shape or shape[dim] == 1:
+        return up
+    if not getattr(raw(input), "interpreted", False) and raw(input).all():
+        return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
+    return up * conj(products_of_others(input, dim))
+
+
+def products_of_others(x: Any, dim: int) -> Any:
+    """Of each element the product of all others along `dim`: exact where there are zeros."""
+    from rushlight.ops.reduce.scan import cumprod_op
+
+    n, lead = raw(x).shape[dim], (slice(None),) * dim
+    one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)
+    before = cumprod_op(cat_op((one, slice_op(x, (*lead, slice(0, n - 1)))), dim), dim, False)
+    after = cumprod_op(cat_op((slice_op(x, (*lead, slice(1, n))), one), dim), dim, True)
+    return before * after
+
+
+@function(method=True, out=True)
+@numpy_names
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Product of the elements, all or along `dim`.  (*) -> (*)
+
+    Integers and bools are multiplied as int64. The gradient is exact where elements are zero.
+    """
+    array = tensor_argument("prod", input)
+    input = _in_dtype("prod", input, dtype)
+    if dim is None:
+        return prod_op(reshape_op(input, (array.size,)), 0, False)
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    return prod_op(input, wrap_dim(dim, array.ndim), keepdim)
+
+
+# Truth ---------------------------------------------------------------------------------------------
+
+
+@op(ns=None, half=None, complex_half="moves")
+def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+    """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
+    found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
+    return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
+
+
+def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
+    array = tensor_argument(name, input)
+    where: Any = None
+    if dim is not None:
+        several = isinstance(dim, (tuple, list))
+        where = wrap_dims(dim if several else (dim,), array.ndim)
+    return truth_op(input, which, where if array.ndim else None, keepdim)
+
+
+@function(method=True, out=True, name="any")
+@numpy_names
+def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
+    return _truth("any", "logical_or", input, dim, keepdim)
+
+
+@function(method=True, out=True, name="all")
+@numpy_names
+def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
+    return _truth("all", "logical_and", input, dim, keepdim)
+
+
+@op(ns=None, half=None, complex_half="moves")
+def count_op(be: Any, input: Array, dim: Any) -> Array:
+    """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
+    return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
+
+
+@function(method=True)
+@numpy_names
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """The number of elements that are not zero, over all dimensions or those in `dim`.  (*) -> (*) of int64"""
+    array = tensor_argument("count_nonzero", input)
+    where = axes(dim, array.ndim)
+    return count_op(input, where if array.ndim else None)
+
+
+@op(ns=None, half=None)
+def hash_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
+    wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
+    return fold(np.bitwise_xor, wide, dim, keepdim)
+
+
+@function(method=True, out=True)
+def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+    """A hash of the elements, over all dimensions or `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
+    array = tensor_argument("hash_tensor", input)
+    if mode != 0 or array.dtype.kind == "c":
+        raise RuntimeError(
+            f"hash_tensor(): expected mode 0 and a real tensor, got mode {mode}, {dtypes.of(array.dtype)}"
+        )
+    return hash_op(input, axes(dim, array.ndim), keepdim)
+
+
+# Without NaN ---------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="nansum", half=None)
+def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+    """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
+    wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
+    known = fold_of(np.add, lambda x: np.where(np.isnan(x), 0, x).astype(wide, copy=False), input, dim, keepdim)
+    return known.astype(input.dtype, copy=False)
+
+
+@nansum_op.grad("input")
+def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:
+    return keep(spread(g, raw(input).shape, dim, keepdim), ~np.isnan(raw(input)))
+
+
+@function(method=True, out=True)
+@numpy_names
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
+    array = tensor_argument("nansum", input)
+    if array.dtype.kind == "c":
+        raise RuntimeError("nansum(): does not support complex inputs")
+    if dtype is not None and dtype.category < dtypes.FLOAT and array.dtype.kind not in "biu":
+        input = keep(input, ~np.isnan(array))  # before they are converted
+    input = _in_dtype("nansum", input, dtype)
+    where = axes(dim, array.ndim)
+    return (sum_op if raw(input).dtype.kind in "iu" else nansum_op)(input, where, keepdim)
+
+
+@function(method=True, out=True)
+@numpy_names
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Mean of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
+    array = tensor_argument("nanmean", input)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{dtypes.of(array.dtype)}")  # fmt: skip
+    where = axes(dim, array.ndim)
+    if getattr(array, "interpreted", False):
+        known = cast(input == input, array.dtype)
+        return nansum(input, dim, keepdim, dtype=dtype) / sum_op(known, where, keepdim)
+    valid = fold(np.add, ~np.isnan(array), where, keepdim, dtype=np.int64)
+    many = valid.astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
+    return nansum(input, dim, keepdim, dtype=dtype) / many

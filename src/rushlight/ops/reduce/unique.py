@@ -1,0 +1,246 @@
+"""Sets and bins: unique, searchsorted, bucketize, isin, bincount, histc, histogram."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.compute import cast
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.options import made
+from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import of_one_shape
+from rushlight.ops.elementwise.shared import raw
+from rushlight.ops.reduce.extrema import ordered
+from rushlight.ops.reduce.sums import tensor_argument
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, half=None)
+def opaque(be: Any, input: Array, name: str, result: Any) -> Array:
+    """`result`, which follows from `input` in a way that has no derivative: asking for one is an error."""
+    return result()
+
+
+@opaque.grad("input")
+def _(g: Any, name: Any) -> Any:
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented: detach() its input")
+
+
+def computed(name: str, input: Any, array: Any) -> Any:
+    """A tensor on `array`, computed from `input` without a derivative."""
+    if isinstance(input, Tensor) and input.requires_grad:
+        held = [array]
+        return opaque(input, name, held.pop)  # the node does not keep the array
+    return made(array)
+
+
+def _results(name: str, input: Any, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    results = [computed(name, input, np.ascontiguousarray(values))]
+    if return_inverse:
+        results.append(made(np.asarray(inverse, np.int64)))
+    if return_counts:
+        results.append(made(np.asarray(counts, np.int64)))
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@function(method=True)
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:  # fmt: skip
+    """The different elements in order, or the different slices along `dim`; with inverse indices and counts if asked.
+
+    NaN differs from NaN.  (*) -> (N), inverse: the input's shape, counts: (N)
+    """
+    array = of_one_shape("unique", ordered("unique", input))
+    if dim is None:
+        values, inverse, counts = _unique(array.reshape(-1), return_inverse, return_counts)
+        inverse = None if inverse is None else inverse.reshape(array.shape)
+        return _results("unique", input, (values, inverse, counts), return_inverse, return_counts)
+    rows = np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
+    check_rows("unique", rows, array)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    order = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
+    first, inverse, counts = runs(flat[order])
+    back = np.empty(len(flat), np.int64)
+    back[order] = inverse
+    found = np.moveaxis(rows[order][first], 0, wrap_dim(dim, array.ndim))
+    return _results("unique_dim", input, (found, back, counts), return_inverse, return_counts)
+
+
+def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
+    if flat.dtype.kind == "V":  # NumPy sorts no NaN of these
+        values, places, counted = _unique(flat.astype(np.float32), inverse, counts)
+        return values.astype(flat.dtype), places, counted
+    find: Any = np.unique
+    found = find(flat, return_inverse=inverse, return_counts=counts, equal_nan=False)
+    if not inverse and not counts:
+        return found, None, None
+    rest = list(found[1:])
+    return found[0], rest.pop(0) if inverse else None, rest.pop(0) if counts else None
+
+
+def check_rows(name: str, rows: Any, array: Any) -> None:
+    """Raise RuntimeError for slices of no elements, which cannot be told apart."""
+    if array.size == 0 and len(rows) and 0 in rows.shape[1:] and rows.shape[1:].count(0):
+        raise RuntimeError(
+            f"{name}(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
+
+
+def runs(rows: Any) -> Any:
+    """Of rows, whether each starts a run of equal ones, the number of its run, and the lengths of the runs."""
+    first = np.ones(len(rows), np.bool_)
+    if len(rows) > 1:
+        different = rows[1:] != rows[:-1]
+        first[1:] = different.reshape(len(rows) - 1, math.prod(rows.shape[1:])).any(axis=1)
+    starts = np.flatnonzero(first)
+    return first, np.cumsum(first) - 1, np.diff(np.append(starts, len(rows)))
+
+
+@function(method=True)
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:  # fmt: skip
+    """The elements (or slices along `dim`) without those equal to their predecessor.
+
+    (*) -> (N), inverse: the input's shape, counts: (N)
+    """
+    array = of_one_shape("unique_consecutive", tensor_argument("unique_consecutive", input))
+    rows = array.reshape(-1) if dim is None else np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
+    if dim is not None:
+        check_rows("unique_consecutive", rows, array)
+    first, inverse, counts = runs(rows)
+    found = rows[first]
+    if dim is None:
+        inverse = inverse.reshape(array.shape)
+    else:
+        found = np.moveaxis(found, 0, wrap_dim(dim, array.ndim))
+    return _results("unique_consecutive", input, (found, inverse, counts), return_inverse, return_counts)
+
+
+# Searching -----------------------------------------------------------------------------------------
+
+
+def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any, int32: bool) -> Any:
+    """np.searchsorted for each row of sequences of one or more dimensions."""
+    kind = np.int32 if int32 else np.int64
+    side: Any = "right" if right else "left"
+    if sequence.dtype.kind == "V":
+        sequence, values = sequence.astype(np.float32), np.asarray(values).astype(np.float32)
+    if sequence.ndim == 1:
+        return np.asarray(np.searchsorted(sequence, values, side, sorter=sorter), kind)
+    if sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+                           f"tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(sequence.shape)} and input value tensor {list(values.shape)}")  # fmt: skip
+    out = np.empty(values.shape, kind)
+    lead = math.prod(sequence.shape[:-1])
+    rows, wanted, found = (x.reshape(lead, x.shape[-1]) for x in (sequence, values, out))
+    order = None if sorter is None else sorter.reshape(rows.shape)
+    for i in range(len(rows)):
+        found[i] = np.searchsorted(rows[i], wanted[i], side, sorter=None if order is None else order[i])
+    return out
+
+
+@function(out=True)
+@per_sample
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Any = None) -> Any:  # fmt: skip
+    """Where the elements of `input` belong in rows that are sorted: (*, N), (*, M) -> (*, M) of int64 (or int32).
+
+    side: "left" (default) before equal elements, "right" after them, as right=True.
+    """
+    sequence = tensor_argument("searchsorted", sorted_sequence)
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+                           "right was True")  # fmt: skip
+    values = np.asarray(raw(input))
+    check_search("torch.searchsorted", sequence, values, isinstance(input, Tensor), sorter)
+    order = None if sorter is None else sorter._array
+    return made(place_values("torch.searchsorted", sequence, values, right or side == "right", order, out_int32))
+
+
+def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: Any = None) -> None:
+    """Raise RuntimeError for boundaries and values that do not fit."""
+    if sequence.ndim == 0:
+        raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if not tensor and sequence.ndim != 1:
+        raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                           f"got boundaries tensor dim({sequence.ndim})")  # fmt: skip
+    if sequence.dtype.kind == "c":
+        raise RuntimeError(f"{name}(): not implemented for {dtypes.of(sequence.dtype)}")
+    if sequence.ndim > 1 and values.ndim == 0:
+        raise RuntimeError(f"{name}(): boundaries tensor should be 1 dimension, got {sequence.ndim}, for a 0-d input")
+    if sorter is None:
+        return
+    order = sorter._array
+    if order.shape != sequence.shape:
+        raise RuntimeError(f"{name}(): boundary and sorter must have the same size, but got boundary tensor "
+                           f"{list(sequence.shape)} and got sorter tensor {list(order.shape)}")  # fmt: skip
+    if order.dtype != np.int64:
+        raise RuntimeError(f"{name}(): sorter must be a tensor of long dtype but got dtype {dtypes.of(order.dtype)}")
+    if order.size and (order.min() < 0 or order.max() >= sequence.shape[-1]):
+        raise RuntimeError(f"{name}(): sorter index out of range")
+
+
+@function(out=True)
+@per_sample
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
+    limits = tensor_argument("bucketize", boundaries)
+    if limits.ndim != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({limits.ndim})")
+    values = np.asarray(raw(input))
+    check_search("torch.bucketize", limits, values, isinstance(input, Tensor))
+    return made(place_values("bucketize", limits, values, right, None, out_int32))
+
+
+@function(out=True)
+@per_sample
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among `test_elements`.  (*), (*) -> (*) of bool"""
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
+    a, b = raw(elements), raw(test_elements)
+    if any(np.asarray(x).dtype in dtypes.HALVES for x in (a, b)):  # NumPy sorts no bfloat16 that holds a NaN
+        common = dtypes.result_dtype([a, b]).numpy
+        a, b = (cast(x, common) for x in (a, b))
+        a, b = (x.astype(np.float32) if common in dtypes.HALVES else x for x in (a, b))
+    found = np.isin(a, b, assume_unique=assume_unique and np.ndim(a) > 0, invert=invert)
+    return made(np.asarray(found, np.bool_).reshape(np.shape(a)))
+
+
+# Counting ------------------------------------------------------------------------------------------
+
+
+@function(method=True)
+@per_sample
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each of the numbers 0, 1, ... occurs, or the sum of their weights.  (N) -> (max + 1)
+
+    Raises RuntimeError for negative numbers, NotImplementedError for dtypes other than integers.
+    """
+    array = tensor_argument("bincount", input)
+    if array.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f"bincount(): expected a tensor of integers, got {input.dtype}: convert it with .long()"
+        )
+    if array.ndim != 1 or (array.size and array.min() < 0):
+        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {array.ndim}-d {input.dtype}")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return made(np.asarray(np.bincount(array, minlength=minlength), np.int64))
+    w = raw(weights)
+    if w.shape != array.shape:
+        raise RuntimeError(f"weights should be 1-d and have the same length as input: got {list(w.shape)}, expected "
+                           f"{list(array.shape)}")  # fmt: skip
+    kind = np.float32 if w.dtype == np.float32 else np.float64
+    return computed("bincount", weights, np.bincount(array, w.astype(np.float64), minlength).astype(kind))

@@ -1,0 +1,158 @@
+"""Diagonals and triangles: diagonal, diag, diag_embed, diagflat, trace, tril, triu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.memory_views import view_at
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.convert import copy
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import reshape_op
+from rushlight.ops.shape.views import held
+
+
+def length(rows: int, columns: int, offset: int) -> int:
+    """The number of elements of a diagonal."""
+    return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+
+
+def diagonal_of(array: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of two dimensions as a new last dimension, a view."""
+    n = length(array.shape[dim1], array.shape[dim2], offset)
+    keep = [d for d in range(array.ndim) if d not in (dim1, dim2)]
+    start = 0 if n == 0 else offset * array.strides[dim2] if offset >= 0 else -offset * array.strides[dim1]
+    shape = (*[array.shape[d] for d in keep], n)
+    return view_at(array, shape, (*[array.strides[d] for d in keep], array.strides[dim1] + array.strides[dim2]), start)
+
+
+@op(ns=None, name="diagonal", view=True, half=None, linear=True)
+def diagonal_op(be: Any, input: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """The diagonal of two dimensions as a new last dimension, a view.  (*) -> (*, N)"""
+    return diagonal_of(input, offset, dim1, dim2)
+
+
+diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_zeros(g, input_shape, offset, dim1, dim2))
+
+
+@op(ns=None, half=None, linear=True, complex_half="moves")
+def diagonal_zeros(be: Any, input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
+    """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
+    out = np.zeros(size, input.dtype)
+    diagonal_of(out, offset, dim1, dim2)[...] = input
+    return out
+
+
+diagonal_zeros.grad("input")(lambda g, offset, dim1, dim2: diagonal_op(g, offset, dim1, dim2))
+
+
+@function(method=True)
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal of dimensions `dim1` and `dim2` as a new last dimension, a view.  (*) -> (*, N)"""
+    ndim = held(input).ndim
+    first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diagonal_op(input, offset, first, second)
+
+
+@function(method=True)
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Zeros with the last dimension of `input` on a diagonal of two new dimensions.  (*, N) -> (*)"""
+    ndim = held(input).ndim
+    first, second = wrap_dim(dim1, ndim + 1), wrap_dim(dim2, ndim + 1)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    side = held(input).shape[-1] + abs(offset)
+    size = list(held(input).shape[:-1])
+    for d in sorted((first, second)):
+        size.insert(d, side)
+    return diagonal_zeros(input, tuple(size), offset, first, second)
+
+
+@function(method=True, out=True)
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector, a copy."""
+    ndim = held(input).ndim
+    if ndim == 1:
+        return diag_embed(input, diagonal)
+    if ndim != 2:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
+    return copy(diagonal_op(input, diagonal, 0, 1), contiguous_format)
+
+
+@function(method=True)
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """The elements, flat, as the diagonal of a matrix of zeros.  (*) -> (N, N)"""
+    return diag_embed(reshape_op(input, (held(input).size,)), offset)
+
+
+@function(method=True)
+def trace(input: Any) -> Any:
+    """The sum of the diagonal of a matrix.  (M, N) -> ()"""
+    if held(input).ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {held(input).ndim}")
+    part = diagonal_op(input, 0, 0, 1)
+    if held(input).dtype.kind in "bui":
+        from rushlight.ops.elementwise.convert import cast
+
+        part = cast(part, np.dtype(np.int64))
+    return sum_op(part, None, False)
+
+
+def _triangle(be: Any, out: Any, diagonal: int, upper: bool) -> None:
+    """Zeros on one side of a diagonal, in place, row by row: no mask of the matrix's size."""
+    rows, columns = out.shape[-2:]
+    for i in range(rows):
+        cut = min(max(i + diagonal + (not upper), 0), columns)
+        if upper:
+            out[..., i, :cut] = 0
+        else:
+            out[..., i, cut:] = 0
+
+
+def _kept(input: Any, diagonal: int, upper: bool) -> Any:
+    rows, columns = input.shape[-2:]
+    mask = np.less_equal.outer(np.arange(rows), np.arange(columns) - diagonal) if upper else \
+        np.greater_equal.outer(np.arange(rows), np.arange(columns) - diagonal)  # fmt: skip
+    out = np.zeros(input.shape, input.dtype)
+    np.copyto(out, input, where=mask)
+    return out
+
+
+@op(half=None, linear=True, inplace=True, complex_half="moves")
+def tril(be: Any, input: Array, diagonal: int = 0) -> Array:
+    """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
+    check_matrix("tril", input)
+    return _kept(input, int(diagonal), False)
+
+
+@op(half=None, linear=True, inplace=True, complex_half="moves")
+def triu(be: Any, input: Array, diagonal: int = 0) -> Array:
+    """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
+    check_matrix("triu", input)
+    return _kept(input, int(diagonal), True)
+
+
+def check_matrix(name: str, array: Any) -> None:
+    """Raise RuntimeError for fewer than two dimensions."""
+    if array.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got {array.ndim}")
+
+
+def _into(name: str, upper: bool) -> Any:
+    def into(be: Any, out: Any, diagonal: int) -> None:
+        check_matrix(name, out)
+        _triangle(be, out, int(diagonal), upper)
+
+    return into
+
+
+tril.op.into, triu.op.into = _into("tril", False), _into("triu", True)
+tril.grad("input")(lambda g, diagonal: tril(g, diagonal))
+triu.grad("input")(lambda g, diagonal: triu(g, diagonal))

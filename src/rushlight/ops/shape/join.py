@@ -1,0 +1,202 @@
+"""Joining tensors: cat and stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import observed
+from rushlight.dispatch.declare import Array, Arrays
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.fast_views import joined
+from rushlight.dispatch.formats import channels_last, channels_last_3d, has_format
+from rushlight.dispatch.outs import moving
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.shape.reshape import reshape_op, slice_op
+from rushlight.ops.shape.views import raw
+from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
+from rushlight.state import modes, special
+from rushlight.tensor import Tensor
+
+
+def in_c_order(arrays: Any) -> bool:
+    """Whether NumPy joins arrays in C order: where all lie so."""
+    return all(a.flags.c_contiguous for a in arrays)
+
+
+def concatenated(arrays: Any, dim: int) -> Any:
+    """Arrays of one dtype one after another, in C order; images with channels last stay so."""
+    if in_c_order(arrays) or all(a.ndim in RANKS and has_format(a, RANKS[a.ndim]) for a in arrays):
+        return np.concatenate(arrays, dim)
+    first = arrays[0].shape
+    if not -len(first) <= dim < len(first) or any(a.ndim != len(first) for a in arrays):
+        return np.concatenate(arrays, dim)  # which says what is wrong
+    shape = list(first)
+    shape[dim] = sum(a.shape[dim] for a in arrays)
+    return np.concatenate(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+
+
+def stacked(arrays: Any, dim: int) -> Any:
+    """Arrays of one shape and dtype side by side along a new dimension, in C order."""
+    shape = list(arrays[0].shape)
+    if in_c_order(arrays) or not -len(shape) - 1 <= dim <= len(shape):
+        return np.stack(arrays, dim)
+    shape.insert(dim if dim >= 0 else dim + len(shape) + 1, len(arrays))
+    return np.stack(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+
+
+RANKS = {4: channels_last, 5: channels_last_3d}
+
+
+@op(ns=None, name="cat", half=None, linear=True, complex_half="moves")
+def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
+    """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
+    shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
+    return concatenated(shaped, dim) if shaped else tensors[0].copy()
+
+
+@cat_op.grad("tensors")
+def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+    lead, start, parts = (slice(None),) * dim, 0, []
+    for shape in tensors_shape:
+        if tuple(shape) == (0,):
+            parts.append(reshape_op(slice_op(g, (slice(0, 0), ...)), (0,)))
+            continue
+        parts.append(slice_op(g, (*lead, slice(start, start + shape[dim]), ...)))
+        start += shape[dim]
+    return tuple(parts)
+
+
+@op(ns=None, name="stack", half=None, linear=True, complex_half="moves")
+def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
+    """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
+    return stacked(tensors, dim)
+
+
+@stack_op.grad("tensors")
+def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+    lead = (slice(None),) * dim
+    return tuple([slice_op(g, (*lead, i, ...)) for i in range(len(tensors_shape))])
+
+
+def plain_arrays(tensors: Any) -> Any:
+    """The arrays of a list of tensors of one dtype, in the usual modes; None otherwise."""
+    if (
+        (special.count and special.count != special.observing)
+        or (tensors.__class__ is not list and tensors.__class__ is not tuple)
+        or not tensors
+    ):
+        return None
+    arrays, dtype = [], None
+    for x in tensors:
+        if not isinstance(x, Tensor) or x._inference:
+            return None
+        array = x._array
+        if array.dtype is not dtype:
+            if dtype is not None:
+                return None
+            dtype = array.dtype
+        arrays.append(array)
+    return arrays
+
+
+def gathered(name: str, tensors: Any) -> list[Any]:
+    """The tensors of a sequence, all in their common dtype.  Raises TypeError, RuntimeError or ValueError for the rest."""
+    if not isinstance(tensors, (tuple, list)):
+        raise unfit(tensors)(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
+    found = list(tensors)
+    if not found:
+        kind: Any = ValueError if name == "cat" else RuntimeError
+        raise kind(f"{name}(): expected a non-empty list of Tensors")
+    arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
+    for i, x in enumerate(found):
+        if not hasattr(x, "_array") and not arrays:
+            raise unfit(x)(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    if any(raw(x).dtype != raw(found[0]).dtype for x in found):
+        found = converted(found)
+    return found
+
+
+def converted(tensors: list[Any]) -> list[Any]:
+    """The tensors in the dtype to which they promote together."""
+    from rushlight import dtypes
+    from rushlight.ops.elementwise.convert import cast
+
+    target = dtypes.result_dtype([raw(x) for x in tensors]).numpy
+    return [x if raw(x).dtype == target else cast(x, target) for x in tensors]
+
+
+def check_cat(found: list[Any], dim: int) -> None:
+    """Raise RuntimeError where sizes besides `dim` differ."""
+    first = raw(found[0]).shape
+    for i, x in enumerate(found):
+        shape = raw(x).shape
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for d, (a, b) in enumerate(zip(first, shape, strict=True)):
+            if a != b and d != dim:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
+                    f"tensor number {i} in the list."
+                )
+
+
+@function(aliases=("concat", "concatenate"))
+@moving("cat")
+def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+    """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
+
+    Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ, ValueError for no tensors.
+    """
+    arrays = plain_arrays(tensors)
+    if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):
+        try:
+            if special.observing:
+                return observed.joined(cat_op.op, concatenated, tensors, arrays, dim)
+            result = concatenated(arrays, dim)
+        except (TypeError, ValueError):
+            pass  # the errors are raised below
+        else:
+            return joined(cat_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
+    try:
+        found = gathered("cat", tensors)
+    except Unnoticed as error:
+        return retried(public_of(cat), error, tensors, *((dim,) if dim else ()))
+    for i, x in enumerate(found):
+        if raw(x).ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    shaped = [x for x in found if raw(x).shape != (0,)]
+    if not shaped:
+        return cat_op(found, 0)
+    dim = wrap_dim(dim if axis is None else axis, raw(shaped[0]).ndim)
+    check_cat(shaped, dim)
+    tracked = not modes.levels and any(isinstance(x, Tensor) and x.requires_grad for x in found)
+    return cat_op(found if tracked else shaped, dim)
+
+
+@function(out=True)
+def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+    """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
+    arrays = plain_arrays(tensors)
+    if arrays is not None and axis is None:
+        try:
+            if special.observing:
+                return observed.joined(stack_op.op, stacked, tensors, arrays, dim)
+            result = stacked(arrays, dim)
+        except (TypeError, ValueError):
+            pass  # the errors are raised below
+        else:
+            return joined(stack_op.op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
+    try:
+        found = gathered("stack", tensors)
+    except Unnoticed as error:
+        return retried(public_of(stack), error, tensors, *((dim,) if dim else ()))
+    first = raw(found[0]).shape
+    for i, x in enumerate(found):
+        if raw(x).shape != first:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                               f"{list(raw(x).shape)} at entry {i}")  # fmt: skip
+    return stack_op(found, wrap_dim(dim if axis is None else axis, len(first) + 1))

@@ -1,0 +1,276 @@
+"""More views: another dtype, movedim, unflatten, atleast_*, and the same views as copies."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.outs import check_dtypes
+from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.ops.elementwise.complexes import resolve_conj, resolve_neg, view_as_complex, view_as_real
+from rushlight.ops.elementwise.convert import cast, contiguous, copy, detach
+from rushlight.ops.shape import splitting, views
+from rushlight.ops.shape.diagonal import diagonal
+from rushlight.ops.shape.reshape import broadcast, expand, permute_op, reshape, reshape_op, slice_op, sum_to
+from rushlight.ops.shape.strided import as_strided, unfold
+from rushlight.ops.shape.views import held, raw
+from rushlight.signs import CONJ
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, name="view_dtype", view=True, half=None)
+def view_dtype_op(be: Any, input: Array, dtype: Any) -> Array:
+    """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
+    return input.view(dtype)
+
+
+def view_as_dtype(input: Any, dtype: Any) -> Any:
+    """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion.
+
+    The result is outside the graph, as that of `detach`: other bits have no derivative.
+    """
+    array = held(input)
+    if getattr(input, "_bits", 0):
+        kind = "conjugate view tensors" if input._bits & CONJ else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype: use "
+                           "resolve_conj() and resolve_neg()")  # fmt: skip
+    if array.dtype == dtype:
+        return detach(input)
+    old, new = array.itemsize, dtype.itemsize
+    if old != new and not array.ndim:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
+                           "element sizes)")  # fmt: skip
+    if old != new and array.size and array.strides[-1] != old:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
+                           f"element sizes), but got {array.strides[-1] // old}")  # fmt: skip
+    if new > old and array.shape[-1] % (new // old):
+        raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {dtypes.of(array.dtype)} as "
+                           f"{dtypes.of(dtype)} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
+    return detach(view_dtype_op(detach(input), dtype))
+
+
+@function(method=True, aliases=("moveaxis",))
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
+    ndim = held(input).ndim
+    a, b = ((d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination))
+    if len(a) != len(b):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(a)} dims) should contain the same "
+                           f"number of dims as destination ({list(b)} dims)")  # fmt: skip
+    a, b = wrap_dims(a, ndim), wrap_dims(b, ndim)
+    if not ndim:
+        return permute_op(input, ())
+    rest = iter(d for d in range(ndim) if d not in a)
+    order = [a[b.index(d)] if d in b else next(rest) for d in range(ndim)]
+    return permute_op(input, tuple(order))
+
+
+@function(method=True)
+def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
+    """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
+    shape = held(input).shape
+    d = wrap_dim(dim, len(shape))
+    if not shape:
+        raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions: use reshape()")
+    wanted = tuple(as_int(n, "unflatten", "sizes") for n in sizes)
+    if not wanted:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    known = math.prod(n for n in wanted if n != -1)
+    size = shape[d]
+    if wanted.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if -1 in wanted and known and size % known == 0:
+        wanted = tuple(size // known if n == -1 else n for n in wanted)
+    if math.prod(wanted) != size or -1 in wanted:
+        raise RuntimeError(f"unflatten: Provided sizes {list(wanted)} don't multiply up to the size of dim {d} ({size}) in "
+                           "the input tensor")  # fmt: skip
+    return views.view(input, (*shape[:d], *wanted, *shape[d + 1 :]))
+
+
+@function(method=True)
+def ravel(input: Any) -> Any:
+    """All elements in one dimension: a view of what is contiguous, else a copy.  (*) -> (N)"""
+    return reshape(contiguous(input), (held(input).size,))
+
+
+@function(method=True)
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Dimensions `axis0` and `axis1` exchanged, a view.  (*) -> (*)"""
+    return views.transpose(input, axis0, axis1)
+
+
+@function(method=True)
+def broadcast_to(input: Any, size: Any) -> Any:
+    """`input` broadcast to `size` without copying.  (*) -> size"""
+    return expand(input, sizes((size,), "broadcast_to", "size"))
+
+
+@function(method=True, ns="Tensor")
+def sum_to_size(self: Any, *size: Any) -> Any:
+    """`self` summed over the dimensions in which `size` broadcasts to its shape.  (*) -> size"""
+    target = sizes(size, "sum_to_size", "size")
+    have = raw(self).shape
+    lead = len(have) - len(target)
+    if lead < 0 or any(n not in (1, have[i + lead]) for i, n in enumerate(target)):
+        raise RuntimeError(f"size {{{list(have)}}} is not expandable to size {{{list(target)}}}.")
+    if raw(self).dtype.kind in "bui" and (not target or target != have):  # sums of integers count in int64
+        return sum_to(cast(self, np.dtype(np.int64)), target)
+    return self if target == have else sum_to(self, target)
+
+
+@function()
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none."""
+    from rushlight.size import Size
+
+    known = [(int(s),) if hasattr(s, "__index__") else tuple(int(n) for n in s) for s in shapes]
+    for shape in known:
+        if any(n < 0 for n in shape):
+            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+    try:
+        return Size(np.broadcast_shapes(*known))
+    except ValueError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape: "
+                           f"{', '.join(map(str, known))}") from None  # fmt: skip
+
+
+@function()
+def broadcast_tensors(*tensors: Any) -> Any:
+    """The tensors, each broadcast to their common shape without copying; those that have it are returned as they are.
+
+    (*), ... -> [(*), ...]
+    """
+    found = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    try:
+        shape = broadcast_shapes(*[raw(x).shape for x in found])
+    except RuntimeError:
+        check_broadcast("broadcast_tensors", found)
+        raise
+    return tuple(x if held(x).shape == tuple(shape) else broadcast(x, tuple(shape)) for x in found)
+
+
+def atleast(input: Any, ndim: int) -> Any:
+    """A tensor with dimensions of size 1 added until there are `ndim`; `input` itself where it has as many."""
+    shape = held(input).shape
+    if len(shape) >= ndim:
+        return input
+    if ndim == 3 and len(shape) == 2:
+        return reshape_op(input, (*shape, 1))
+    if ndim == 3 and len(shape) == 1:
+        return reshape_op(input, (1, *shape, 1))
+    return reshape_op(input, (*[1] * (ndim - len(shape)), *shape))
+
+
+def _atleast(ndim: int) -> Any:
+    def fn(*tensors: Any) -> Any:
+        if len(tensors) == 1:
+            one = tensors[0]
+            return tuple(atleast(x, ndim) for x in one) if isinstance(one, (tuple, list)) else atleast(one, ndim)
+        return tuple(atleast(x, ndim) for x in tensors)
+
+    fn.__name__ = fn.__qualname__ = f"atleast_{ndim}d"
+    fn.__doc__ = f"Tensors with dimensions of size 1 added until they have at least {ndim}; several give a tuple."
+    return fn
+
+
+for _n in (1, 2, 3):
+    function()(_atleast(_n))
+
+
+# The same as copies --------------------------------------------------------------------------------
+
+
+def copying(fn: Any, name: str) -> Any:
+    """The form of a view function that returns copies."""
+
+    @functools.wraps(fn)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        result = fn(*args, **kwargs)
+        several = isinstance(result, tuple)
+        result = tuple(copy(x, contiguous_format) for x in result) if several else copy(result, contiguous_format)
+        if out is None:
+            return result
+        check_dtypes(name, out, result)
+        call.write_out(name, out, result)
+        return None if several else out
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"As {fn.__name__}, but with copies for views."
+    return made
+
+
+def slice_view(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    """start:end:step of dimension `dim`.  (*) -> (*)"""
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    dim = wrap_dim(dim, raw(input).ndim)
+    return slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...))
+
+
+def same(input: Any) -> Any:
+    """`input` itself.  (*) -> (*)"""
+    return input
+
+
+for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (views.transpose, "transpose_copy"),
+                   (views.t, "t_copy"), (views.squeeze, "squeeze_copy"), (views.unsqueeze, "unsqueeze_copy"),
+                   (views.view, "view_copy"), (views.select, "select_copy"),
+                   (splitting.split, "split_copy"), (splitting.split_with_sizes, "split_with_sizes_copy"),
+                   (splitting.unbind, "unbind_copy"), (as_strided, "as_strided_copy"),
+                   (diagonal, "diagonal_copy"), (unfold, "unfold_copy"), (slice_view, "slice_copy"),
+                   (same, "alias_copy"), (detach, "detach_copy"), (view_as_real, "view_as_real_copy"),
+                   (view_as_complex, "view_as_complex_copy")):  # fmt: skip
+    function()(copying(_fn, _name))
+
+
+@function(method=True, out=True)
+def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+    """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
+    if dim >= max(held(input).ndim, 1):
+        raise RuntimeError(f"narrow_copy(): dim {dim} does not exist in a tensor of {held(input).ndim} dimensions")
+    return copy(views.narrow(input, dim, start, length), contiguous_format)
+
+
+def apart(parts: Any) -> Any:
+    """Pieces that share memory with what they were made of, and count changes each for itself."""
+    for part in parts:
+        if isinstance(part, Tensor):
+            part._view = part._storage = None
+    return parts
+
+
+def resolved(x: Any) -> Any:
+    """`x`, or a copy without its conjugate and negative bit: a change of one piece must not depend on how others see it."""
+    return resolve_neg(resolve_conj(x)) if isinstance(x, Tensor) else x
+
+
+@function()
+def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> Any:
+    """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
+    return apart(splitting.split(resolved(tensor), split_size, dim))
+
+
+@function()
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
+    return apart(splitting.chunk(resolved(input), chunks, dim))
+
+
+@function()
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """As split_with_sizes, but the pieces may be changed in place, as if they were no views: nobody notices who saved it."""
+    return apart(splitting.split_with_sizes(resolved(input), split_sizes, dim))
+
+
+for _name in ("unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"):
+    setattr(Tensor, _name, NAMESPACES[""][_name])

@@ -1,0 +1,109 @@
+"""Padding: constant by slices, the other modes by an index for each padded dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.tensor import wrap
+
+
+def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """For pads [(before, after)] of each dimension: where in the input, and where in the output, the kept part is."""
+    source = tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(pads, shape, strict=True))
+    target = tuple(slice(max(b, 0), n + b + a - max(a, 0)) for (b, a), n in zip(pads, shape, strict=True))
+    return source, target
+
+
+@op(ns=None, half=None, complex_half="moves")
+def pad_op(be: Any, input: Array, pads: Any, value: Any) -> Array:
+    """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
+    shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]
+    out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))
+    source, target = _slices(pads, input.shape)
+    out[target] = input[source]
+    return out
+
+
+pad_op.grad("input")(lambda g, pads: pad_op(g, tuple((-b, -a) for b, a in pads), 0))
+
+
+def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
+    """PyTorch's flat list, last dimension first, as (before, after) of every dimension."""
+    pad = [int(p) for p in pad]
+    if len(pad) % 2:
+        raise RuntimeError(f"{name}: padding length must be divisible by 2, got {len(pad)}")
+    if len(pad) > 2 * ndim:
+        raise RuntimeError(f"{name}: padding length should be less than or equal to two times the input dimension but "
+                           f"got padding length {len(pad)} and input of dimension {ndim}")  # fmt: skip
+    given = list(zip(pad[::2], pad[1::2], strict=True))[::-1]
+    return tuple([(0, 0)] * (ndim - len(given)) + given)
+
+
+@function(out=True)
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """The input with `pad` elements of `value` before and after each dimension, last first; negative pads cut."""
+    pads = pairs("constant_pad_nd", pad, len(input.shape))
+    for i, ((b, a), n) in enumerate(zip(pads, input.shape, strict=True)):
+        if n + b + a < 0:
+            raise RuntimeError(f"constant_pad_nd: the input size {n}, plus negative padding {b} and {a} resulted in a "
+                               f"negative output size, which is invalid (dimension {i})")  # fmt: skip
+    return pad_op(input, pads, value)
+
+
+def sources(mode: str, n: int, before: int, after: int) -> Any:
+    """For each position of a padded dimension of size n, the position in the input that it repeats."""
+    at = np.arange(-before, n + after)
+    if mode == "replicate":
+        return at.clip(0, n - 1)
+    if mode == "circular":
+        # What negative padding cuts is gone before the rest wraps around.
+        first, kept = max(-before, 0), n - max(-before, 0) - max(-after, 0)
+        return first + (at - first) % kept
+    period = max(2 * (n - 1), 1)
+    folded = np.abs(at) % period
+    return np.where(folded >= n, period - folded, folded)
+
+
+def check(mode: str, input: Any, pads: Any, count: int) -> None:
+    """Raise RuntimeError for paddings that a mode does not allow."""
+    shape = tuple(input.shape)
+    if len(shape) not in (count + 1, count + 2):
+        raise NotImplementedError(f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad "
+                                  f"with mode='{mode}' got input of shape {list(shape)}")  # fmt: skip
+    for i, ((b, a), n) in enumerate(zip(pads, shape, strict=True)):
+        limit = n - 1 if mode == "reflect" else n if mode == "circular" else None
+        if limit is not None and (b or a) and max(b, a) > limit:
+            raise RuntimeError(f"pad: padding size should be less than the corresponding input dimension for "
+                               f"mode='{mode}', but got padding ({b}, {a}) at dimension {i} of input {list(shape)}")  # fmt: skip
+        if n + b + a <= 0 and i >= len(shape) - count:
+            raise RuntimeError(
+                f"pad: input of shape {list(shape)} is too small for padding ({b}, {a}) at dimension {i}"
+            )
+        if n == 0 and i > 0:
+            raise RuntimeError(f"pad: expected an input with non-zero dimensions besides the batch, got {list(shape)}")
+
+
+@function(ns="nn.functional")
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """The input padded before and after each dimension, last first.
+
+    mode: "constant" (with `value`, default 0), "reflect", "replicate" or "circular".
+    """
+    if mode == "constant":
+        return constant_pad_nd(input, pad, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}: pad knows constant, reflect, replicate, circular")
+    if value is not None and value != 0:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    pads = pairs("pad", pad, len(input.shape))
+    check(mode, input, pads, len(pad) // 2)
+    for d, (b, a) in enumerate(pads):
+        if b or a:
+            index = wrap(sources(mode, input.shape[d], b, a).astype(np.int64))
+            input = input.index_select(d, index)
+    return input if any(map(any, pads)) else input.clone()

@@ -1,0 +1,209 @@
+"""Copies in another order: repeat, tile, repeat_interleave, flip, roll, rot90."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.index.index_select import index_select_op
+from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.shape.reshape import reshape_op
+from rushlight.ops.shape.views import raw, transpose
+from rushlight.tensor import wrap
+
+
+@op(ns=None, name="repeat", half=None, linear=True, complex_half="moves")
+def repeat_op(be: Any, input: Array, repeats: Any) -> Array:
+    """`input` several times along each dimension.  (*) -> (*)"""
+    lead = len(repeats) - input.ndim
+    shape = (*[1] * lead, *input.shape)
+    spread = [k for n, r in zip(shape, repeats, strict=True) for k in (r, n)]
+    whole = np.broadcast_to(input.reshape([k for n in shape for k in (1, n)]), spread)
+    out = whole.reshape([n * r for n, r in zip(shape, repeats, strict=True)])
+    return out if out.flags.writeable and not np.may_share_memory(out, input) else out.copy()
+
+
+@repeat_op.grad("input")
+def _(g: Any, input_shape: Any, repeats: Any) -> Any:
+    shape = (*[1] * (len(repeats) - len(input_shape)), *input_shape)
+    if 0 in repeats:
+        return np.zeros(input_shape, raw(g).dtype)
+    parts = reshape_op(g, tuple(k for n, r in zip(shape, repeats, strict=True) for k in (r, n)))
+    return reshape_op(sum_op(parts, tuple(range(0, 2 * len(shape), 2)), False), input_shape) if shape else g
+
+
+@function(method=True, ns="Tensor")
+def repeat(self: Any, *repeats: Any, **named: Any) -> Any:
+    """A copy with the tensor `repeats` times along each dimension; more repeats than dimensions add leading ones."""
+    if named:
+        repeats = by_keyword("repeat", "repeats", repeats, named)
+    times = sizes(repeats, "repeat", "repeats")
+    if len(times) < raw(self).ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got "
+                           f"{len(times)} and {raw(self).ndim}")  # fmt: skip
+    if any(r < 0 for r in times):
+        raise RuntimeError(f"Trying to create tensor with negative dimension: repeats are {list(times)}")
+    return repeat_op(self, times)
+
+
+@function(method=True)
+def tile(input: Any, *dims: Any, **named: Any) -> Any:
+    """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
+    if named:
+        dims = by_keyword("tile", "dims", dims, named)
+    times = sizes(dims, "tile", "dims")
+    return repeat(input, (*[1] * (raw(input).ndim - len(times)), *times))
+
+
+@op(
+    ns=None,
+    name="flip",
+    half=None,
+    linear=True,
+    grads={"input": lambda g, dims: flip_op(g, dims)},
+    complex_half="moves",
+)
+def flip_op(be: Any, input: Array, dims: Any) -> Array:
+    """A copy with dimensions in reverse order.  (*) -> (*)"""
+    return np.flip(input, dims).copy()
+
+
+@function(method=True)
+def flip(input: Any, *dims: Any, **named: Any) -> Any:
+    """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
+    if named:
+        dims = by_keyword("flip", "dims", dims, named)
+    along = sizes(dims, "flip", "dims")
+    return flip_op(input, wrap_dims(along, raw(input).ndim) if raw(input).ndim else _no_dims(along))
+
+
+def _no_dims(dims: Any) -> Any:
+    """The dimensions of a 0-d tensor: none, once they were checked."""
+    wrap_dims(dims, 0)
+    return ()
+
+
+@function(method=True)
+def fliplr(input: Any) -> Any:
+    """A copy with the second dimension in reverse order.  (M, N, *) -> (M, N, *)"""
+    if raw(input).ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip_op(input, (1,))
+
+
+@function(method=True)
+def flipud(input: Any) -> Any:
+    """A copy with the first dimension in reverse order.  (M, *) -> (M, *)"""
+    if raw(input).ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip_op(input, (0,))
+
+
+@op(ns=None, name="roll", half=None, linear=True, complex_half="moves")
+def roll_op(be: Any, input: Array, shifts: Any, dims: Any) -> Array:
+    """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
+    return np.roll(input, shifts, dims)
+
+
+roll_op.grad("input")(lambda g, shifts, dims: roll_op(g, tuple(-s for s in shifts), dims))
+
+
+@function(method=True)
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """A copy with elements moved by `shifts` along `dims`, round the end; without `dims`, of the flat tensor."""
+    moves = sizes((shifts,), "roll", "shifts")
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
+        if len(moves) != 1:
+            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:0")
+        shape = raw(input).shape
+        return reshape_op(roll_op(reshape_op(input, (raw(input).size,)), moves, (0,)), shape)
+    along = sizes((dims,), "roll", "dims")
+    if not raw(input).ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if not moves:
+        raise RuntimeError("`shifts` required")
+    if len(moves) != len(along):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}")
+    along = tuple(wrap_dim(d, raw(input).ndim) for d in along)
+    return roll_op(input, moves, along)
+
+
+@function(method=True)
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """A copy turned `k` times by 90 degrees in the plane of two dimensions, from the first to the second."""
+    ndim = raw(input).ndim
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    for name, d in zip("01", dims, strict=True):
+        if not -ndim <= d < ndim:
+            raise RuntimeError(f"Rotation dim{name} out of range, dim{name} = {d}")
+    a, b = wrap_dims(dims, ndim)
+    turns = k % 4
+    if turns == 2:
+        return flip_op(input, (a, b))
+    if turns == 0:
+        return flip_op(input, ())
+    return transpose(flip_op(input, (b,)), a, b) if turns == 1 else flip_op(transpose(input, a, b), (b,))
+
+
+# repeat_interleave ---------------------------------------------------------------------------------
+
+
+@function(method=True)
+@per_sample
+def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+    """Each slice of `dim` (each element without it) `repeats` times in a row; repeats: an int or a vector of counts.
+
+    With a vector alone: how often to repeat its positions 0, 1, ...
+    """
+    if repeats is None:
+        counts = check_counts(raw(input))
+        return wrap(np.repeat(np.arange(len(counts)), counts).astype(raw(input).dtype, copy=False))
+    if dim is None:
+        input, dim = reshape_op(input, (raw(input).size,)), 0
+    dim = wrap_dim(dim, raw(input).ndim)
+    size = raw(input).shape[dim] if raw(input).ndim else 1
+    whole = input if raw(input).ndim else reshape_op(input, (1,))
+    if not isinstance(raw(repeats), np.ndarray):
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
+        return evenly(whole, as_int(repeats, "repeat_interleave", "repeats"), dim)
+    counts = check_counts(raw(repeats))
+    if counts.size != 1 and counts.size != size:
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} and input.size({dim}) = {size}")  # fmt: skip
+    if counts.size == 1:
+        return evenly(whole, int(counts.reshape(-1)[0]), dim)
+    where = np.repeat(np.arange(size), counts)
+    if output_size is not None and output_size != len(where):
+        raise RuntimeError(f"allocated size does not match required size: output_size {output_size}, repeats sum to "
+                           f"{len(where)}")  # fmt: skip
+    return index_select_op(whole, where, dim)
+
+
+def evenly(input: Any, repeats: int, dim: int) -> Any:
+    """Each slice of `dim` equally often in a row: a repeat of a dimension of size 1, put behind it."""
+    shape = raw(input).shape
+    spread = (*shape[: dim + 1], 1, *shape[dim + 1 :])
+    many = repeat_op(reshape_op(input, spread), tuple(repeats if d == dim + 1 else 1 for d in range(len(spread))))
+    return reshape_op(many, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+
+
+def check_counts(repeats: Any) -> Any:
+    """The counts of repeat_interleave, a vector of integers that are not negative."""
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if repeats.dtype not in (np.int64, np.int32):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if (repeats < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    return repeats

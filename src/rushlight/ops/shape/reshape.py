@@ -1,0 +1,210 @@
+"""Views that rearrange, and what undoes them: expand, sum_to_size, reshape, permute."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import by_keyword, sizes
+from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
+from rushlight.dispatch.formats import contiguous_format, viewable
+from rushlight.dispatch.registry import function, op
+from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
+from rushlight.kernels.sums import add_up
+from rushlight.ops.elementwise.shared import raw
+from rushlight.tensor import Tensor
+
+
+@op(ns=None, name="expand", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
+def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
+    """`input` broadcast to `size`, a view.  (*) -> size"""
+    flags = input.flags
+    if flags.c_contiguous and input.size and flags.writeable:
+        strides, lead = input.strides, len(size) - input.ndim
+        steps = [s if n == m else 0 for n, m, s in zip(input.shape, size[lead:], strides, strict=True)]
+        return np.ndarray(size, input.dtype, input, 0, [0] * lead + steps)
+    out = np.broadcast_to(input, size)
+    if flags.writeable:
+        out.flags.writeable = True
+    return out
+
+
+@op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)}, complex_half="widens")
+def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
+    """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
+    if not fits(input.shape, tuple(size)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
+    axes = reduce_axes(input.shape, tuple(size))
+    return add_up(input, tuple(axes), True).reshape(size) if axes else input.copy()
+
+
+@function(method=True)
+def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
+    """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
+    if named:
+        size = by_keyword("expand", "size", size, named)
+    target, have = sizes(size, "expand", "size"), (input if input.__class__ is np.ndarray else input._held).shape
+    lead = len(target) - len(have)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({len(have)})"
+        )
+    full = []
+    for i, n in enumerate(target):
+        own: Any = have[i - lead] if i >= lead else None
+        if n == -1 and own is None:
+            raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")  # fmt: skip
+        n = own if n == -1 else n
+        if n < 0 or (own is not None and own != n and own != 1):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension "
+                f"{i}.  Target sizes: {list(target)}.  Tensor sizes: {list(have)}"
+            )
+        full.append(n)
+    size = tuple(full)
+    if not at_once(input):
+        return broadcast(input, size)
+    return made_view(broadcast.op, input, broadcast.op.forward(None, input._held, size), (size,))
+
+
+tensor_functions["sum_to_size"] = sum_to
+tensor_functions["expand"] = broadcast
+
+
+@op(ns=None, name="view", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+    """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
+    return input.reshape(shape)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """A result that nobody else has, in another shape.  (*) -> shape
+
+    It is no view: changing it in place depends on no mode in which it was made.
+    """
+    found = reshape_op(x, shape)
+    if isinstance(found, Tensor):
+        found._view = None
+        if found._dual_base is not None:
+            found._dual_base = None
+    return found
+
+
+def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with its -1 worked out.  Raises RuntimeError where the number of elements differs."""
+    count = math.prod(input.shape)
+    if -1 in shape:
+        known = math.prod(n for n in shape if n != -1)
+        if shape.count(-1) > 1:
+            raise RuntimeError("only one dimension can be inferred")
+        if known == 0 and count == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
+        if known and count % known == 0:
+            return tuple(count // known if n == -1 else n for n in shape)
+    elif math.prod(shape) == count and all(n >= 0 for n in shape):
+        return shape
+    if any(n < -1 for n in shape):
+        raise RuntimeError(
+            f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}"
+        )
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
+
+
+@function(method=True)
+def reshape(input: Any, *shape: Any, **named: Any) -> Any:
+    """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
+    if named:
+        shape = by_keyword("reshape", "shape", shape, named)
+    if len(shape) == 1 and shape[0].__class__ is not int:
+        shape = shape[0]
+    if at_once(input):
+        array = input._held
+        try:
+            result = array.reshape(shape)
+            usual = result.shape == shape or min(shape) >= -1
+        except (TypeError, ValueError):
+            usual = False
+        if usual:
+            made = made_view if array.flags.c_contiguous or shares(result, array) else made_copy
+            return made(reshape_op.op, input, result, (result.shape,))
+    target = infer(input, sizes((shape,), "reshape", "shape"))
+    if getattr(raw(input), "interpreted", False) and not viewable(raw(input), target):
+        input = input.clone(memory_format=contiguous_format)  # a copy of each sample, as outside of vmap
+    return reshape_op(input, target)
+
+
+@op(ns=None, name="squeeze", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+def squeeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+    """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
+    return input.reshape(shape)
+
+
+@op(ns=None, name="unsqueeze", view=True, half=None, linear=True,
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+def unsqueeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+    """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
+    return input.reshape(shape)
+
+
+@op(ns=None, name="permute", view=True, half=None, linear=True)
+def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:
+    """The dimensions in another order, a view.  (*) -> (*)"""
+    return input.transpose(dims)
+
+
+@permute_op.grad("input")
+def _(g: Any, dims: Any) -> Any:
+    back = [0] * len(dims)
+    for i, d in enumerate(dims):
+        back[d] = i
+    return permute_op(g, tuple(back))
+
+
+@op(ns=None, name="transpose", view=True, half=None, linear=True,
+    grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)})  # fmt: skip
+def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:
+    """Two dimensions exchanged, a view.  (*) -> (*)"""
+    return input.swapaxes(dim0, dim1)
+
+
+@op(ns=None, name="slice", view=True, half=None, linear=True)
+def slice_op(be: Any, input: Array, index: Any) -> Array:
+    """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
+    return input[index]
+
+
+@op(ns=None, name="select", view=True, half=None, linear=True)
+def select_op(be: Any, input: Array, index: Any) -> Array:
+    """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
+    return input[index]
+
+
+def _slice_raw(be: Any, g: Any, input_shape: Any, index: Any) -> Any:
+    return Part(input_shape, index, g)
+
+
+def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
+    return slice_scatter_zeros(g, input_shape, index)
+
+
+slice_op.grad("input", raw=_slice_raw)(_slice_grad)
+select_op.grad("input", raw=_slice_raw)(_slice_grad)
+
+
+@op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)}, complex_half="moves")
+def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:
+    """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
+    out = np.zeros(size, input.dtype)
+    out[index] = input
+    return out

@@ -1,0 +1,205 @@
+"""Views by strides: as_strided, unfold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import sizes, wrap_dim
+from rushlight.dispatch.memory_views import view_at
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.index.raw_indices import add_rows
+from rushlight.ops.shape.reshape import reshape_op, slice_op
+from rushlight.ops.shape.views import held, raw
+from rushlight.storage import offset_of, root_of
+from rushlight.tensor import Tensor
+
+
+def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    """The position in memory, in elements, of each element.  -> shape"""
+    found = np.full(shape, offset, np.int64)
+    for d, (n, step) in enumerate(zip(shape, strides, strict=True)):
+        found += (np.arange(n) * step).reshape(n, *[1] * (len(shape) - d - 1))
+    return found
+
+
+def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether two elements may be one memory location."""
+    reach = 0
+    for step, n in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+@op(ns=None, name="as_strided", view=True, half=None, linear=True)
+def as_strided_op(be: Any, input: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+    """The memory of `input` with other sizes and strides; offset: from its first element; own: its strides."""
+    unit = input.itemsize
+    return view_at(input, size, tuple([s * unit for s in stride]), offset * unit)
+
+
+@as_strided_op.grad("input")
+def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+    return as_strided_adjoint(g, input_shape, size, stride, offset, own)
+
+
+@op(ns=None, half=None, linear=True, complex_half="widens")
+def as_strided_adjoint(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+    """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
+
+    Where several elements of the input are one memory location, each gets its share.
+    """
+    at, there = positions(size, stride, offset), positions(shape, own, 0)
+    low = min(int(at.min(initial=0)), int(there.min(initial=0)))
+    length = max(int(at.max(initial=0)), int(there.max(initial=0))) - low + 1
+    memory = np.zeros((length, 1), input.dtype)
+    add_rows(memory, at.reshape(-1) - low, input.reshape(-1, 1))
+    found = memory.reshape(-1)[there - low]
+    if overlaps(shape, own):
+        found = found / np.bincount(there.reshape(-1) - low, minlength=length)[there - low].astype(found.real.dtype)
+    return np.asarray(found).astype(input.dtype, copy=False)
+
+
+@as_strided_adjoint.grad("input")
+def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+    return as_strided_read(g, shape, size, stride, offset, own)
+
+
+@op(ns=None, half=None, linear=True, complex_half="moves")
+def as_strided_read(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+    """What as_strided gives of an input that lies in memory with strides `own`, as a copy: the adjoint's adjoint."""
+    at, there = positions(size, stride, offset), positions(shape, own, 0)
+    low = min(int(at.min(initial=0)), int(there.min(initial=0)))
+    length = max(int(at.max(initial=0)), int(there.max(initial=0))) - low + 1
+    memory = np.zeros(length, input.dtype)
+    if overlaps(shape, own):
+        share = np.bincount(there.reshape(-1) - low, minlength=length)[there - low].astype(input.real.dtype)
+        add_rows(memory.reshape(-1, 1), there.reshape(-1) - low, np.asarray(input / share).reshape(-1, 1))
+    else:
+        memory[there - low] = input
+    return memory[at - low]
+
+
+@as_strided_read.grad("input")
+def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+    return as_strided_adjoint(g, shape, size, stride, offset, own)
+
+
+def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
+    """The statics of as_strided, checked to lie within the storage."""
+    array = held(input)
+    size, stride = sizes((size,), name, "size"), sizes((stride,), name, "stride")
+    if len(size) != len(stride):
+        raise RuntimeError(f"{name}: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"{name}: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"{name}: sizes must not be negative, got {list(size)}")
+    memory = array.memory() if getattr(array, "interpreted", False) else array  # inside vmap that of all samples
+    root, unit, start = root_of(memory), array.itemsize, offset_of(memory)
+    first = start if storage_offset is None else int(storage_offset)
+    if first < 0:
+        raise RuntimeError(f"{name}: Tensor: invalid storage offset {first}")
+    end = first + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if 0 not in size and end * unit > root.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {first}, and itemsize {unit} requiring "
+            f"a storage size of {end * unit} are out of bounds for storage of size {root.nbytes} ({name})"
+        )
+    return size, stride, first - start if 0 not in size else 0, tuple([s // unit for s in array.strides])
+
+
+@function(method=True)
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """A view of the storage of `input` with the given sizes, strides and offset, in elements.
+
+    Raises RuntimeError where it would leave the storage.
+    """
+    return as_strided_op(input, *geometry("as_strided", input, size, stride, storage_offset))
+
+
+@function()
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """A copy of `input` with `src` in the part that as_strided would give.  (*), size -> (*)"""
+    found = geometry("as_strided_scatter", input, size, stride, storage_offset)
+    if raw(src).shape != found[0]:
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(raw(src).shape)}, "
+                           f"slice size = {list(found[0])}")  # fmt: skip
+    return as_strided_scatter_op(input, src, *found)
+
+
+Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[attr-defined]
+
+
+@op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves")
+def as_strided_scatter_op(be: Any, input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+    """`input` with `src` at memory locations.  (*), size -> (*)"""
+    at, there = positions(size, stride, offset), positions(input.shape, own, 0)
+    low = min(int(at.min(initial=0)), int(there.min(initial=0)))
+    length = max(int(at.max(initial=0)), int(there.max(initial=0))) - low + 1
+    memory = np.zeros(length, input.dtype)
+    memory[there - low] = input
+    memory[at - low] = src
+    return memory[there - low]
+
+
+@as_strided_scatter_op.grad("input")
+def _(g: Any, src_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+    return as_strided_scatter_op(g, np.zeros(src_shape, raw(g).dtype), size, stride, offset, own)
+
+
+@as_strided_scatter_op.grad("src")
+def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+    return as_strided_read(g, input_shape, size, stride, offset, own)
+
+
+# Windows -------------------------------------------------------------------------------------------
+
+
+@op(ns=None, name="unfold", view=True, half=None, linear=True)
+def unfold_op(be: Any, input: Array, dim: int, size: int, step: int) -> Array:
+    """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
+    n = (input.shape[dim] - size) // step + 1
+    shape = (*input.shape[:dim], n, *input.shape[dim + 1 :], size)
+    s = input.strides
+    return view_at(input, shape, (*s[:dim], s[dim] * step, *s[dim + 1 :], s[dim]))
+
+
+unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g, input_shape, dim, size, step))
+
+
+@op(ns=None, half=None, linear=True, complex_half="widens")
+def unfold_adjoint(be: Any, input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
+    """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
+    out = np.zeros(shape, input.dtype)
+    lead, n = (slice(None),) * dim, input.shape[dim]
+    if step >= size and n:  # the windows are apart
+        view_at_windows = unfold_op.op.forward(be, out, dim, size, step)
+        view_at_windows[...] = input
+        return out
+    for k in range(size):
+        out[(*lead, slice(k, k + (n - 1) * step + 1, step))] += input[..., k]
+    return out
+
+
+unfold_adjoint.grad("input")(lambda g, dim, size, step: unfold_op(g, dim, size, step))
+
+
+@function(method=True, ns="Tensor")
+def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    """All windows of `size` elements of `dimension`, every `step`, as a new last dimension: a view.  (*) -> (*, size)"""
+    whole = self if held(self).ndim else reshape_op(self, (1,))
+    dim = wrap_dim(dimension, held(whole).ndim)
+    n = held(whole).shape[dim]
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {n} but size is {size}")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    found = unfold_op(whole, dim, size, step)
+    return found if held(self).ndim else slice_op(found, (0, ...))

@@ -1,0 +1,1 @@
+"""Special functions of mathematics, element by element: the names of torch.special."""

@@ -1,0 +1,159 @@
+"""The gamma function's relatives: lgamma, digamma, polygamma, mvlgamma, igamma, zeta."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import elementwise, function, known_as, publish_inplace
+from rushlight.kernels.reference import gamma
+from rushlight.ops.elementwise.shared import number, raw, require_tensors
+from rushlight.ops.elementwise.unary import exp, log
+from rushlight.ops.special.scipy_special import scipy_special
+from rushlight.tensor import Tensor
+
+
+@elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)})
+def lgamma(be: Any, input: Array) -> Array:
+    """log |gamma(input)|.  input: (*) -> (*), infinite at 0, -1, -2 and so on.
+
+    >>> import rushlight as torch
+    >>> torch.lgamma(torch.tensor([0.5, 5.0]))
+    tensor([0.5724, 3.1781])
+    """
+    return gamma.lgamma(input)
+
+
+@elementwise(refuse="c", grads={"input": lambda g, input: g * polygamma_op(input, 1)})
+def digamma(be: Any, input: Array) -> Array:
+    """The derivative of lgamma.  input: (*) -> (*); infinite at 0, NaN at -1, -2 and so on."""
+    return gamma.digamma(input)
+
+
+@elementwise(refuse="c", ns=None, name="polygamma", inplace=False,
+             grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
+def polygamma_op(be: Any, input: Array, n: int) -> Array:
+    """The n-th derivative of digamma.  (*) -> (*)"""
+    return gamma.polygamma(n, input) if n else gamma.digamma(input)
+
+
+def _order(n: Any, input: Any) -> int:
+    require_tensors("polygamma", input=input)
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+    return int(n)
+
+
+@function(out=True)
+def polygamma(n: int, input: Any) -> Any:
+    """The n-th derivative of digamma, n >= 0.  input: (*) -> (*)"""
+    return polygamma_op(input, _order(n, input))
+
+
+def polygamma_method(self: Any, n: int) -> Any:
+    """The n-th derivative of digamma, n >= 0."""
+    return polygamma(n, self)
+
+
+def polygamma_(input: Any, n: int) -> Any:
+    """The n-th derivative of digamma in place."""
+    return call.apply_inplace(polygamma_op.op, (input,), (_order(n, input),))
+
+
+Tensor.polygamma = known_as(polygamma_method, "polygamma", "Tensor")  # type: ignore[attr-defined]
+publish_inplace(polygamma_, "polygamma", "", ())
+
+
+# The multivariate log-gamma function -----------------------------------------------------------------
+
+
+@elementwise(refuse="c", ns=None, name="mvlgamma", inplace=False)
+def mvlgamma_op(be: Any, input: Array, p: int) -> Array:
+    """log of the gamma function of dimension p.  (*) -> (*)"""
+    total = np.full(input.shape, 0.25 * p * (p - 1) * math.log(math.pi))
+    for j in range(p):
+        total += gamma.lgamma(input - input.dtype.type(0.5 * j))
+    return total.astype(input.dtype)
+
+
+@mvlgamma_op.grad("input")
+def _(g: Any, input: Any, p: Any) -> Any:
+    total = digamma(input)
+    for j in range(1, p):
+        total = total + digamma(input - 0.5 * j)
+    return g * total
+
+
+def _dimension(input: Any, p: Any) -> int:
+    require_tensors("mvlgamma", input=input)
+    p = number(p)
+    if p < 1:
+        raise RuntimeError(f"mvlgamma(): p has to be greater than or equal to 1, got {p}")
+    if raw(input).dtype.kind == "c":
+        raise RuntimeError(f"mvlgamma(): not implemented for {input.dtype}")
+    return int(p)
+
+
+@function(method=True, out=True)
+def mvlgamma(input: Any, p: int) -> Any:
+    """log of the multivariate gamma function of dimension p >= 1.  input: (*), over (p - 1) / 2 -> (*)"""
+    return mvlgamma_op(input, _dimension(input, p))
+
+
+def mvlgamma_(input: Any, p: int) -> Any:
+    """log of the multivariate gamma function, in place."""
+    return call.apply_inplace(mvlgamma_op.op, (input,), (_dimension(input, p),))
+
+
+publish_inplace(mvlgamma_, "mvlgamma", "", ())
+
+
+# Incomplete gamma functions, by SciPy ----------------------------------------------------------------
+
+
+def _no_order(name: str) -> Any:
+    def formula(g: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented: detach() it where it is "
+                                  "a constant")  # fmt: skip
+
+    return formula
+
+
+def _density(g: Any, a: Any, x: Any) -> Any:
+    """g times the gamma distribution's density of shape `a` at `x`."""
+    return g * exp((a - 1) * log(x) - x - lgamma(a))
+
+
+@elementwise(promote="arith", refuse="bic", strict=True,
+             grads={"input": _no_order("igamma"),
+                    "other": lambda g, input, other: _density(g, input, other)})  # fmt: skip
+def igamma(be: Any, input: Array, other: Array) -> Array:
+    """The regularized lower incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
+    return scipy_special("igamma").gammainc(input, other)
+
+
+@elementwise(promote="arith", refuse="bic", strict=True,
+             grads={"input": _no_order("igammac"),
+                    "other": lambda g, input, other: -_density(g, input, other)})  # fmt: skip
+def igammac(be: Any, input: Array, other: Array) -> Array:
+    """The regularized upper incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
+    return scipy_special("igammac").gammaincc(input, other)
+
+
+# The zeta function of Hurwitz ------------------------------------------------------------------------
+
+
+def _no_exponent(g: Any) -> Any:
+    raise NotImplementedError("the derivative for 'zeta: input' is not implemented: detach() it where it is a constant")
+
+
+@elementwise(ns="special", method=False, inplace=False, refuse="c",
+             grads={"input": _no_exponent,
+                    "other": lambda g, input, other: g * (-input * zeta(input + 1, other))})  # fmt: skip
+def zeta(be: Any, input: Array, other: Array) -> Array:
+    """Sum over n >= 0 of (other + n)^-input, broadcast; either may be a number.  (*), (*) -> (*)"""
+    return gamma.zeta(np.asarray(input), np.asarray(other))

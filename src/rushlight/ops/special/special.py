@@ -1,0 +1,196 @@
+"""Special functions: erf and its relatives, Bessel functions, entropy; the names of torch.special."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import functions as ops
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import NAMESPACES, elementwise
+from rushlight.kernels.reference import bessel, normal, slopes
+from rushlight.ops.elementwise import rounding, two_variables, unary
+from rushlight.ops.elementwise.shared import times
+from rushlight.ops.elementwise.unary import exp, log
+from rushlight.ops.special import gamma
+from rushlight.ops.special.scipy_special import scipy_special
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+PEAK = math.sqrt(0.5 / math.pi)
+SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "refuse": "c"}
+
+# The error function and the normal distribution ------------------------------------------------------
+
+
+def _bell(g: Any, x: Any, scale: float) -> Any:
+    """g * scale * e^(-x^2)."""
+    return times(g, exp(-(x * x)) * scale)
+
+
+@elementwise(half=None, refuse="c", grads={"input": lambda g, input: _bell(g, input, TWO_OVER_ROOT_PI)})
+def erf(be: Any, input: Array) -> Array:
+    """The error function.  input: (*) -> (*)
+
+    >>> import rushlight as torch
+    >>> torch.erf(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """
+    return be.erf(input)
+
+
+@elementwise(refuse="c", grads={"input": lambda g, input: _bell(g, input, -TWO_OVER_ROOT_PI)})
+def erfc(be: Any, input: Array) -> Array:
+    """1 - erf(input), exact where that is small.  input: (*) -> (*)"""
+    return normal.erfc(input)
+
+
+@elementwise(refuse="c", grads={"input": lambda g, input: times(g, exp(erfinv(input) ** 2) * (1 / TWO_OVER_ROOT_PI))})
+def erfinv(be: Any, input: Array) -> Array:
+    """The inverse of erf.  input: (*) -> (*); infinite at -1 and 1, NaN beyond."""
+    return normal.erfinv(input)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, input: g * erfcx_slope(input, 1)})
+def erfcx(be: Any, input: Array) -> Array:
+    """e^(input^2) erfc(input), without overflow for large `input`.  input: (*) -> (*)"""
+    return normal.erfcx(input)
+
+
+@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
+def erfcx_slope(be: Any, input: Array, n: int) -> Array:
+    """The n-th derivative of erfcx.  input: (*) -> (*)"""
+    return slopes.erfcx_slope(input, n)
+
+
+@elementwise(**SPECIAL,
+             grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * PEAK)})  # fmt: skip
+def ndtr(be: Any, input: Array) -> Array:
+    """The normal distribution: the area below `input`.  input: (*) -> (*)"""
+    return normal.ndtr(input)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, exp(out * out * 0.5) * math.sqrt(2 * math.pi))})
+def ndtri(be: Any, input: Array) -> Array:
+    """The inverse of :func:`ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
+    return normal.ndtri(input)
+
+
+@elementwise(**SPECIAL,
+             grads={"input": lambda g, input: g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)})  # fmt: skip
+def log_ndtr(be: Any, input: Array) -> Array:
+    """The logarithm of the normal distribution, exact where that is small.  input: (*) -> (*)"""
+    return normal.log_ndtr(input)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, input: g * (-log(input) - 1)})
+def entr(be: Any, input: Array) -> Array:
+    """-input * log(input): 0 at 0, -inf below.  input: (*) -> (*)"""
+    out = np.asarray(np.negative(input) * np.log(input))
+    np.copyto(out, out.dtype.type(0), where=np.equal(input, 0))
+    np.copyto(out, out.dtype.type(-np.inf), where=np.less(input, 0))
+    return out
+
+
+# Modified Bessel functions of the first kind ---------------------------------------------------------
+
+
+@elementwise(refuse="c", grads={"input": lambda g, input: g * i1(input)})
+def i0(be: Any, input: Array) -> Array:
+    """The modified Bessel function of the first kind of order 0.  input: (*) -> (*)"""
+    return bessel.i0(input)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * (i1e(input) - rounding.sgn(input) * out)})
+def i0e(be: Any, input: Array) -> Array:
+    """e^-|input| i0(input).  input: (*) -> (*)"""
+    return bessel.i0e(input)
+
+
+def _or_half(slope: Any, input: Any) -> Any:
+    return ops.where(input == 0, 0.5, slope)
+
+
+def _divisor(x: Any) -> Any:
+    """x, 1 where it is 0."""
+    return ops.where(x == 0, 1.0, x)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * _or_half(i0(input) - out / _divisor(input), input)})
+def i1(be: Any, input: Array) -> Array:
+    """The modified Bessel function of the first kind of order 1.  input: (*) -> (*)"""
+    return bessel.i1(input)
+
+
+@elementwise(**SPECIAL)
+def i1e(be: Any, input: Array) -> Array:
+    """e^-|input| i1(input).  input: (*) -> (*)"""
+    return bessel.i1e(input)
+
+
+@i1e.grad("input")
+def _(g: Any, input: Any, out: Any) -> Any:
+    return g * _or_half(i0e(input) - out * (rounding.sgn(input) + 1 / _divisor(input)), input)
+
+
+# Functions by SciPy ----------------------------------------------------------------------------------
+
+
+def _no_derivative(name: str) -> Any:
+    def formula(g: Any) -> Any:
+        raise NotImplementedError(f"the derivative of special.{name} is not implemented: detach() its argument where "
+                                  "it is a constant")  # fmt: skip
+
+    return formula
+
+
+def by_scipy(name: str, scipy_name: str, doc: str) -> Any:
+    """Publish a function of SciPy as torch.special.NAME, without a derivative."""
+
+    def forward(be: Any, input: Array) -> Array:
+        return getattr(scipy_special(f"special.{name}"), scipy_name)(input)
+
+    forward.__name__, forward.__doc__ = name, f"{doc}  input: (*) -> (*).  Needs SciPy."
+    forward.__annotations__ = {"input": "Array"}
+    return elementwise(**SPECIAL, grads={"input": _no_derivative(name)})(forward)
+
+
+BY_SCIPY = {
+    "bessel_j0": ("j0", "The Bessel function of the first kind of order 0."),
+    "bessel_j1": ("j1", "The Bessel function of the first kind of order 1."),
+    "bessel_y0": ("y0", "The Bessel function of the second kind of order 0."),
+    "bessel_y1": ("y1", "The Bessel function of the second kind of order 1."),
+    "modified_bessel_k0": ("k0", "The modified Bessel function of the second kind of order 0."),
+    "modified_bessel_k1": ("k1", "The modified Bessel function of the second kind of order 1."),
+    "scaled_modified_bessel_k0": ("k0e", "e^input times the modified Bessel function of the second kind of order 0."),
+    "scaled_modified_bessel_k1": ("k1e", "e^input times the modified Bessel function of the second kind of order 1."),
+}
+for _name, (_scipy_name, _doc) in BY_SCIPY.items():
+    by_scipy(_name, _scipy_name, _doc)
+
+
+@elementwise(**SPECIAL, grads={"input": _no_derivative("airy_ai")})
+def airy_ai(be: Any, input: Array) -> Array:
+    """The Airy function Ai.  input: (*) -> (*).  Needs SciPy."""
+    return scipy_special("special.airy_ai").airy(input)[0]
+
+
+@elementwise(**SPECIAL, grads={"input": _no_derivative("spherical_bessel_j0")})
+def spherical_bessel_j0(be: Any, input: Array) -> Array:
+    """The spherical Bessel function of the first kind of order 0: sin(input) / input.  input: (*) -> (*)"""
+    out = np.asarray(np.sin(input) / input)
+    np.copyto(out, out.dtype.type(1), where=np.equal(input, 0))
+    np.copyto(out, out.dtype.type(0), where=np.isinf(input))
+    return out
+
+
+# Names of torch.special ------------------------------------------------------------------------------
+
+NAMESPACES.setdefault("special", {}).update(
+    erf=erf, erfc=erfc, erfinv=erfinv, i0=i0, modified_bessel_i0=i0, modified_bessel_i1=i1,
+    gammaln=gamma.lgamma, digamma=gamma.digamma, psi=gamma.digamma, polygamma=gamma.polygamma,
+    multigammaln=gamma.mvlgamma, gammainc=gamma.igamma, gammaincc=gamma.igammac, xlogy=two_variables.xlogy,
+    expit=unary.sigmoid, logit=unary.logit, exp2=unary.exp2, expm1=unary.expm1, log1p=unary.log1p, sinc=unary.sinc,
+    round=rounding.round_,
+)  # fmt: skip

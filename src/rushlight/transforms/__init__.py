@@ -1,0 +1,1 @@
+"""Interpreters over the records: forward mode (`dual`, `tangents`) and vmap (`batched`, `batching`)."""

@@ -1,0 +1,43 @@
+"""Random operators: whether samples are drawn apart, together or not at all is the user's choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.declare import OPS
+from rushlight.ops.shape.reshape import broadcast
+from rushlight.tensor import wrap
+from rushlight.transforms.batching import rule
+from rushlight.transforms.batching.given import Given
+from rushlight.transforms.batching.pointwise import pointwise
+
+
+@rule("normal poisson binomial log_standard_gamma")
+def parametric(c: Given) -> Any:
+    """Draws whose parameters are tensors."""
+    if c.level.randomness == "same":
+        raise RuntimeError(
+            f"Vmap does not currently support same randomness with a batched tensor input: {c.op.name}() draws by "
+            "parameters that differ from sample to sample. Use randomness='different'"
+        )
+    return pointwise(c)
+
+
+@rule("random_")
+def drawn(c: Given) -> Any:
+    """Draws in the shape of the input: for all samples, or for one and the same in all."""
+    if c.level.randomness == "different":
+        return c.run(c.values)
+    one = c.run((wrap(np.empty(c.shapes[0], c.values[0]._array.dtype)),))
+    return broadcast(one, (c.size, *c.shapes[0]))
+
+
+@rule("native_dropout")
+def dropout(c: Given) -> Any:
+    """Dropout by a seed."""
+    if c.level.randomness == "different" or c.op.out_count != 1:
+        return c.run(c.values)
+    noise = c.run((wrap(np.ones(c.shapes[0], c.values[0]._array.dtype)),))
+    return c.run((c.values[0], noise), (), OPS["mul"])

@@ -1,0 +1,32 @@
+"""Operators whose first dimension runs over images: the samples are folded into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.transforms.batching import rule
+from rushlight.transforms.batching.given import Given, each, reshaped
+
+
+def folded(c: Given, x: Any, i: int) -> Any:
+    """Input `i` with the samples folded into its first dimension."""
+    shape = c.shapes[i]
+    return reshaped(x, (c.size * shape[0], *shape[1:]))
+
+
+def unfolded(c: Given, t: Any) -> Any:
+    """A result with the samples apart again."""
+    shape = tuple(t.shape)
+    return reshaped(t, (c.size, shape[0] // max(c.size, 1), *shape[1:]))
+
+
+@rule("max_pool_op pool_gather_op pool_scatter_op window_spread_op window_sum_op im2col_op col2im_op window_sum "
+      "local_response_norm adaptive_indices_op fractional_indices_op")  # fmt: skip
+def images(c: Given) -> Any:
+    """Every input and result begins with the dimension of images."""
+    values = [folded(c, x, i) for i, x in enumerate(c.every())]
+    statics = c.statics
+    if c.has("size") and isinstance(c["size"], (tuple, list)):
+        size = tuple(c["size"])
+        statics = c.changed(size=(c.size * size[0], *size[1:]))
+    return each(c.run(values, statics), lambda t: unfolded(c, t))

@@ -1,0 +1,303 @@
+"""Dual numbers: a level that sends tangents through every operator beside its values.
+
+A tensor keeps its tangents in `_tangents`, by level. Views need no bookkeeping of their own: the tangent of a view is the
+same view of its base's tangent. A change in place gives the base a new tangent and a new stamp; views whose stamp is
+another one take theirs anew when it is next asked for. Nobody ever writes into a tangent that somebody else may hold.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import call, plan
+from rushlight.dispatch.formats import contiguous_format
+from rushlight.engine.conform import tensor_functions
+from rushlight.engine.saved import Packed, SavedOutput
+from rushlight.engine.views import Step, replay, restrided
+from rushlight.levels import Level
+from rushlight.levels.batch import BatchedArray
+from rushlight.ops.elementwise.convert import clone
+from rushlight.state import modes, set_mode
+from rushlight.storage import storage_of
+from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
+from rushlight.transforms.tangents import Derivative
+
+
+class DualLevel(Level):
+    """One level of forward mode; tensors carry its tangents in `_tangents[self]`.
+
+    of_function: whether `func.jvp` or a relative of it opened it, for the time of one call.
+    """
+
+    of_function = False
+
+    def __init__(self) -> None:
+        # Weak references to the tensors that have tangents of this level, and to the nodes that keep such tensors' tangents.
+        self.holders: list[Any] = []
+        self.limit = 256
+
+    def owns(self, flat: tuple[Any, ...]) -> bool:
+        """Whether any of the inputs carries a tangent of this level."""
+        return modes.forward_grad and any(isinstance(x, Tensor) and self.tangent_of(x) is not None for x in flat)
+
+    def tangent_of(self, x: Tensor) -> Any:
+        """The tangent of a tensor at this level, or None."""
+        if x._view is not None and x._dual_base is not ITSELF and (x._dual_base is not None or not severed(x._view)):
+            base = base_of(x)
+            if base is not x and base._stamp != x._stamp:
+                x._tangents = {level: viewed(base, x, t) for level, t in (base._tangents or {}).items()
+                               if level in modes.levels}  # fmt: skip
+                x._stamp = base._stamp
+                for level in x._tangents:
+                    level.note(x)
+            elif base._tangents and self in base._tangents and not (x._tangents and self in x._tangents):
+                self.give(x, viewed(base, x, base._tangents[self]))
+        return x._tangents.get(self) if x._tangents else None
+
+    def give(self, x: Tensor, tangent: Any) -> None:
+        """Set the tangent of a tensor."""
+        x._tangents = {**(x._tangents or {}), self: tangent}
+        self.note(x)
+
+    def note(self, x: Any) -> None:
+        """Remember that a tensor has a tangent of this level, or that a node keeps one."""
+        if len(self.holders) >= self.limit:
+            self.holders = [ref for ref in self.holders if ref() is not None]
+            self.limit = 2 * len(self.holders) + 256
+        self.holders.append(weakref.ref(x))
+
+    def end(self) -> None:
+        """Drop all tangents of this level."""
+        for ref in self.holders:
+            x = ref()
+            for tangents in () if x is None else (x._tangents,) if isinstance(x, Tensor) else kept_tangents(x):
+                if tangents:
+                    tangents.pop(self, None)
+        self.holders.clear()
+
+    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run `op` on the values, and its derivative on the tangents."""
+        values = tuple(self.value(x) for x in flat)
+        inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
+        result = call.apply(op, inputs, statics)
+        outs = (result,) if op.out_count == 1 else tuple(result)
+        if op.view:
+            attach_views(outs, flat[0], values[0])
+        if not op.formulas:
+            return result
+        derivative = Derivative(self, op, values, self.tangents(flat), statics, outs)
+        for out, t in zip(outs, derivative.tangents(), strict=True):
+            if t is not None:
+                self.give(out, t)
+        for out in outs:
+            node = carry_tangents(op, out, flat, values, outs)
+            if node is not None:
+                self.note(node)
+        return result
+
+    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run the in-place form of `op` on the values, and replace the target's tangent."""
+        target = flat[0]
+        if modes.grad and op.formulas and self.saves_target(op, flat):
+            original = clone(target)
+            flat = tuple(original if x is target else x for x in flat)
+        result = self.apply(op, flat, statics)
+        if result._array.shape != target._array.shape:
+            raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(result.shape)}")  # fmt: skip
+        if op.name != "copy_into":
+            call.check_cast(op.name, result._array, target._array)
+        return self.replace(target, result)
+
+    def saves_target(self, op: Any, flat: tuple[Any, ...]) -> bool:
+        """Whether a graph, of the values or of the tangents, keeps the value that the first input has before its change."""
+        if type(flat[0]._held) is BatchedArray:  # the graphs around a batched tensor are not seen from here
+            return bool(op.tensors)
+        mask, _ = call.edges_of(op, flat)
+        if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+            return True
+        if not any(t is not None and t.requires_grad for t in self.tangents(flat)):
+            return False
+        asked = op.jvp is not None and not set(op.tensors[:1]).isdisjoint(op.jvp[1])
+        return asked or 0 in op.plan((1 << len(flat)) - 1, len(flat)).save_inputs
+
+    def replace(self, target: Tensor, result: Tensor) -> Tensor:
+        """Give `target` the values, history and tangents of `result`."""
+        tangent, former = self.tangent_of(result), self.tangent_of(target)
+        levels = set_mode("levels", tuple(level for level in modes.levels if level is not self))
+        try:
+            target.copy_(self.value(result))
+        finally:
+            set_mode("levels", levels)
+        if (tangent is not None or former is not None) and target._array.dtype.kind not in "biu":
+            self.change(target, tangent)
+        return target
+
+    def change(self, target: Tensor, tangent: Any) -> None:
+        """Make `tangent` (zeros for None) that of `target` after a change in place, and so part of that of its base."""
+        base = base_of(target)
+        if base is target:
+            self.give(base, zeros_like(target) if tangent is None else fitting(tangent, target))
+        else:
+            former = self.tangent_of(base)
+            whole = laid_out(zeros_like(base) if former is None else former, base._held)
+            if tangent is not None and type(tangent._held) is BatchedArray and type(whole._held) is not BatchedArray:
+                whole = batched_like(tangent, whole)
+            part = replay(chain_from(base, target), whole)
+            _ = part.zero_() if tangent is None else part.copy_(tangent)
+            self.give(base, whole)
+        base._stamp += 1
+
+    def value(self, x: Any) -> Any:
+        """A tensor without its tangent of this level, at the same place in the graph."""
+        if not isinstance(x, Tensor) or self.tangent_of(x) is None:
+            return x
+        v = twin(x)
+        v._storage, v._view = storage_of(x), None if x._view is None else cut(x._view)
+        v._edge = x if x._edge is LEAF else x._edge
+        v._dual_base = ITSELF
+        if x._inference:
+            v._inference = v._unusual = True
+        rest = {level: t for level, t in x._tangents.items() if level is not self}
+        v._tangents = rest or None
+        return v
+
+    def tangents(self, flat: tuple[Any, ...]) -> list[Any]:
+        """The tangent of each input, or None."""
+        return [self.tangent_of(x) if isinstance(x, Tensor) else None for x in flat]
+
+
+# Views -----------------------------------------------------------------------------------------------------------
+
+
+class Cut(ViewInfo):
+    """That of a value: views of it are not views of the dual."""
+
+    __slots__ = ()
+
+
+def cut(info: ViewInfo) -> Cut:
+    """The same information for a value."""
+    made = Cut()
+    for name in ViewInfo.__slots__:
+        setattr(made, name, getattr(info, name))
+    return made
+
+
+def severed(info: Any) -> bool:
+    """Whether a view was made of a value."""
+    while info is not None:
+        if info.__class__ is Cut:
+            return True
+        info = info.parent
+    return False
+
+
+def base_of(x: Tensor) -> Tensor:
+    """The tensor whose tangent that of `x` is a view of: `x` itself where it is no view, or the dual that make_dual made."""
+    base: Any = x._dual_base
+    if base is ITSELF:
+        return x
+    if base is not None:
+        return base  # type: ignore[no-any-return]
+    return x if x._view is None else x._view.base
+
+
+def attach_views(outs: tuple[Any, ...], of: Tensor, value: Tensor) -> None:
+    """Make views of the value of a dual views of the dual itself."""
+    base = base_of(of)
+    for out in outs:
+        info = out._view
+        if info is None:
+            continue
+        if info.base is value:
+            info.base = of
+        if info.parent is value._view:
+            info.parent = of._view
+        out._dual_base, out._stamp = base, base._stamp
+
+
+def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
+    """What `view` is of its base, of a tangent of that."""
+    steps = chain_from(base, view)
+    if any(getattr(step, "op", None) is None or step.op.name == "as_strided" for step in steps):  # they read memory
+        tangent = laid_out(tangent, base._held)
+    return replay(steps, tangent)
+
+
+def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
+    """The operators that make `view` from its base in the sense of `base_of`."""
+    info, end, steps = view._view, base._view, []
+    array = base._held
+    while info is not None and info is not end:
+        if info.op is None:
+            raise RuntimeError(
+                "a view made inside a custom Function was changed in place in forward mode: clone() it first"
+            )
+        if info.parent is not None and info.op.name == "as_strided":
+            return restrided(view, base)
+        steps.append(Step(info.op, info.statics, info.position))
+        adopted = type(array) is BatchedArray and type(info.array) is not BatchedArray
+        if info.parent is None and info.array is not array and not adopted:
+            steps.append(tensor_functions["restride"](info.array, array))
+        info = info.parent
+    return tuple(reversed(steps))
+
+
+def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
+    """The tangent of a base that all samples share, where the tangent of a view of it differs from sample to sample."""
+    zeros: Any = tangent._array.level.alike(tangent, np.zeros(whole._array.shape, whole._array.dtype))
+    return zeros.add_(whole)  # type: ignore[no-any-return]
+
+
+def laid_out(t: Tensor, like: Any) -> Tensor:
+    """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other."""
+    strides = like.strides
+    hidden = type(like) is BatchedArray or type(t._array) is BatchedArray
+    if hidden or like.flags.c_contiguous or not strides or min(strides) <= 0:
+        return t.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+    reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
+    whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))
+    return whole.copy_(t)  # type: ignore[no-any-return]
+
+
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros of the shape and dtype of a tensor, at the level that it belongs to."""
+    zeros = np.zeros(x._held.shape, x._held.dtype)
+    if type(x._held) is not BatchedArray:
+        return wrap(zeros)
+    return x._held.level.alike(x, zeros)  # type: ignore[no-any-return]
+
+
+def fitting(t: Tensor, target: Tensor) -> Tensor:
+    """A tangent in the dtype of the tensor that it becomes the tangent of."""
+    return t if t._array.dtype == target._array.dtype else t.to(target.dtype)
+
+
+def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """Have the node of `out` keep the dual inputs and outputs themselves, so that its backward has tangents too.
+
+    Returns the node if it keeps tangents of its outputs, whose graph leads back to it.
+    """
+    node = None if out._edge is None or out._edge is LEAF or isinstance(out._edge, Tensor) else out._edge.node
+    if not isinstance(node, plan.OpNode) or node.plan.op is not op or node.saved is None:
+        return None
+    node.saved = tuple(x if s is v and s is not None else s for s, v, x in zip(node.saved, values, flat, strict=True))
+    for s, x in zip(node.saved, flat, strict=True):
+        if isinstance(s, Packed):
+            s.tangents = x._tangents
+    for kept in node.outs or ():
+        if isinstance(kept, SavedOutput):
+            kept.tangents = outs[kept.nr]._tangents
+    for kept, out in zip(node.outs or (), outs, strict=False):
+        if isinstance(kept, Packed):
+            kept.tangents = out._tangents
+    return node if node.outs else None
+
+
+def kept_tangents(node: Any) -> list[Any]:
+    """The tangents, by level, that a node keeps of its outputs."""
+    return [kept.tangents for kept in node.outs or () if isinstance(kept, SavedOutput | Packed)]
