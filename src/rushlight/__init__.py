@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings as _warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.backends import blas as _blas
 
@@ -114,7 +114,12 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+if TYPE_CHECKING:
+    from rushlight.stubs.functions import *  # noqa: F403
+
+
+def _get(name: str) -> Any:
+    """A name that is loaded when it is first asked for."""
     if name == "torch":  # PyTorch's own import of itself, which some write
         found = sys.modules[__name__]
     elif name.startswith("_foreach_"):
@@ -133,6 +138,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS, *_LAZY, *_FUNCTIONS})
+
+
+if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
+    __getattr__ = _get
 
 
 __all__ = ["Generator", "Size", "Tensor", "__version__", "autograd", "default_generator", "device", "dtype",

@@ -18,6 +18,11 @@ from rushlight.size import Size
 from rushlight.state import modes
 from rushlight.storage import Storage, bump, move, offset_of, storage_of
 
+if TYPE_CHECKING:
+    from rushlight.stubs.methods import TensorMethods
+else:
+    TensorMethods = object  # `ops` and `autograd` attach them
+
 
 class _Leaf:
     """The edge of a tensor that requires grad and was computed by nothing: gradients gather in its `.grad`."""
@@ -50,7 +55,7 @@ class ViewInfo:
     version: int
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """A multi-dimensional array whose operators can be differentiated.
 
     Slots: `_array` the memory, of tensors with bits what they show of it (`_held` is always the memory); `_edge` None,
@@ -82,9 +87,13 @@ class Tensor:
     _refresh: Any = None  # set by engine.views: brings the edge of a view up to date
 
     if TYPE_CHECKING:  # what `ops` and `autograd` attach
+        _backward_hooks: Any  # the dictionary of hooks that old code reads
+        _on_page: Any  # of classes whose memory may be elsewhere
+        _on_disk: Any
 
-        def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]: ...
+        def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
@@ -94,7 +103,14 @@ class Tensor:
         def __truediv__(self, other: Any) -> Tensor: ...
         def __rtruediv__(self, other: Any) -> Tensor: ...
         def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
         def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
         def __pow__(self, other: Any) -> Tensor: ...
         def __rpow__(self, other: Any) -> Tensor: ...
         def __matmul__(self, other: Any) -> Tensor: ...
@@ -256,11 +272,11 @@ class Tensor:
         return self._inference
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         """The accumulated gradient: None, or a tensor of this one's shape and dtype."""
         if self._grad is None and not self.is_leaf and self._retains is None:
             _warn_non_leaf_grad()
-        return self._grad
+        return self._grad  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -273,7 +289,7 @@ class Tensor:
         self._grad = None
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor:
         """The same memory outside the graph, with a version counter of its own."""
         return self.detach() if self._held.__class__ is not np.ndarray or self._inference else twin(self)
 

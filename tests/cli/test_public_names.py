@@ -118,3 +118,7 @@ def test_distributed_is_available_once_there_is_a_group(tmp_path: Path) -> None:
         print(dist.is_available())
     """
     assert run(tmp_path, script) == "False True True\nFalse\n"
+
+
+def test_completion_shows_what_is_loaded_on_use():
+    assert {"nn", "optim", "memory", "save", "vmap", "randn", "float32"} <= set(dir(torch))

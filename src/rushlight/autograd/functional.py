@@ -214,7 +214,7 @@ def single_output(func: Any, name: str, strict: bool) -> Any:
             raise RuntimeError(f"The function given to {name} should return a single Tensor")
         if outs[0].nelement() != 1:
             raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
-        return outs[0].reshape(())  # type: ignore[no-any-return]
+        return outs[0].reshape(())
 
     return checked
 

@@ -208,7 +208,7 @@ def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Any, ...]:  # fmt: skip
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
     """The sum of gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 
     outputs, inputs: one or several tensors or gradient edges; grad_outputs: as in `backward`. allow_unused: give None
@@ -303,4 +303,4 @@ def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | Non
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
-Tensor.backward = known_as(tensor_backward, "backward", "Tensor")  # type: ignore[attr-defined]
+Tensor.backward = known_as(tensor_backward, "backward", "Tensor")  # type: ignore[method-assign]

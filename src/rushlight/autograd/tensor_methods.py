@@ -34,7 +34,7 @@ def retains_grad(self: Tensor) -> bool:
     return bool(self._retains) and not self.is_leaf
 
 
-Tensor.register_hook = register_hook  # type: ignore[attr-defined]
-Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
-Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
-Tensor.retains_grad = property(retains_grad)  # type: ignore[attr-defined]
+Tensor.register_hook = register_hook  # type: ignore[assignment, method-assign]
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[assignment, method-assign]
+Tensor.retain_grad = retain_grad  # type: ignore[assignment, method-assign]
+Tensor.retains_grad = property(retains_grad)  # type: ignore[assignment, method-assign]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.registry import NAMESPACES
+
+if TYPE_CHECKING:
+    from rushlight.stubs.functions import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

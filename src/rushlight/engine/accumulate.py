@@ -204,9 +204,9 @@ def add(leaf: Tensor, g: Tensor) -> None:
 def laid_out(g: Tensor, like: Any) -> Tensor:
     """`g` with the layout that a gradient of `like` should have, by operators that can be differentiated."""
     if not is_dense(like):
-        return g.contiguous()  # type: ignore[no-any-return]
+        return g.contiguous()
     order = sorted(range(like.ndim), key=lambda i: -like.strides[i])
-    return g.permute(order).contiguous().permute([order.index(i) for i in range(like.ndim)])  # type: ignore[no-any-return]
+    return g.permute(order).contiguous().permute([order.index(i) for i in range(like.ndim)])
 
 
 class NodeHooks:

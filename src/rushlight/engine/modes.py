@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from rushlight.caller import warn
 from rushlight.state import modes, set_mode
+
+F = TypeVar("F")
 
 
 def switch(settings: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +36,8 @@ class Mode:
         """A fresh context of the same kind: one decorator may be entered by several threads at once."""
         return type(self)()
 
-    def __call__(self, function: Any) -> Any:
-        return decorate(function, self.clone)
+    def __call__(self, function: F) -> F:
+        return cast(F, decorate(function, self.clone))
 
 
 def decorate(function: Any, context: Any) -> Any:
@@ -125,6 +127,13 @@ class no_grad(Mode):
 
     enabled = False
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls) -> Self: ...
+        @overload
+        def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
         if function is None:
@@ -158,9 +167,9 @@ class set_grad_enabled(Mode):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         switch(self.before)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: F) -> F:
         switch(self.before)
-        return decorate(function, self.clone)
+        return cast(F, decorate(function, self.clone))
 
     def clone(self) -> Any:
         return set_grad_enabled(self.mode)

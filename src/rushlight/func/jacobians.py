@@ -191,7 +191,7 @@ def columns_last(t: Tensor, x: Tensor) -> Tensor:
     """Columns stacked along the first dimension as a Jacobian: the output's dimensions, then those of input `x`."""
     d = t._array.ndim
     moved = permute_op(t, (*range(1, d), 0)) if d > 1 else t
-    return moved.reshape((*t._array.shape[1:], *x._array.shape))  # type: ignore[no-any-return]
+    return moved.reshape((*t._array.shape[1:], *x._array.shape))
 
 
 def columns(func: Any, inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:

@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from rushlight import nn
+from rushlight.dispatch.functions import arange
 from rushlight.nn import functional as F
-from rushlight.ops import arange
 from rushlight.tensor import Tensor
 
 __all__ = ["GPT", "GPTBlock"]

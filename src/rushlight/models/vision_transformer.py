@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from rushlight import nn
+from rushlight.dispatch.functions import cat, zeros
 from rushlight.models.weights import Weights, WeightsEnum, build, register_model
-from rushlight.ops import cat, zeros
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -8,10 +8,13 @@ tensor([0., 2.])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn import grad  # noqa: F401
 from rushlight.ops import NAMESPACES
+
+if TYPE_CHECKING:
+    from rushlight.stubs.functional import *  # noqa: F403
 
 __all__ = sorted(NAMESPACES["nn.functional"])  # noqa: PLE0605
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -19,8 +22,13 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 globals().update(NAMESPACES["nn.functional"])
 
 
-def __getattr__(name: str) -> Any:
+def _get(name: str) -> Any:
+    """A function that was published after this module was loaded."""
     try:
         return NAMESPACES["nn.functional"][name]
     except KeyError:
         raise AttributeError(f"module 'rushlight.nn.functional' has no attribute {name!r}") from None
+
+
+if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
+    __getattr__ = _get

@@ -258,10 +258,10 @@ def laid_out(t: Tensor, like: Any) -> Tensor:
     strides = like.strides
     hidden = type(like) is BatchedArray or type(t._array) is BatchedArray
     if hidden or like.flags.c_contiguous or not strides or min(strides) <= 0:
-        return t.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+        return t.clone(memory_format=contiguous_format)
     reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
     whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))
-    return whole.copy_(t)  # type: ignore[no-any-return]
+    return whole.copy_(t)
 
 
 def zeros_like(x: Tensor) -> Tensor:

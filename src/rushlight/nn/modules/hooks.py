@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.caller import warn
@@ -50,9 +51,11 @@ class Hooked(Stateful):
 
     _wrapped_call_impl = _call_impl
 
-    def forward(self, *input: Any) -> Any:
+    def _forward_unimplemented(self, *input: Any) -> Any:
         """Compute the output; every subclass overrides it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    forward: Callable[..., Any] = _forward_unimplemented  # so declared, an override may have any parameters
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if shared.used:

@@ -36,7 +36,7 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return 1, 0
 
 
-Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device  # type: ignore[attr-defined]
+Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device  # type: ignore[attr-defined, method-assign]
 
 
 class Capsule:

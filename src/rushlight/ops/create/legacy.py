@@ -54,7 +54,7 @@ def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype:
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected {dtype} (got {first.dtype})")
-        return first.detach()  # type: ignore[no-any-return]
+        return first.detach()
     if len(args) == 1 and type(first).__name__ == "Size":
         return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
@@ -115,8 +115,8 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return legacy(self.dtype, args, kwargs)
 
 
-Tensor.new = new  # type: ignore[attr-defined]
-Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[attr-defined]
+Tensor.new = new  # type: ignore[assignment, method-assign]
+Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[method-assign]
 
 
 @function()

@@ -143,7 +143,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, l
     return _finish(self, strided_memory("new_empty_strided", size, stride, kind), requires_grad)  # type: ignore[no-any-return]
 
 
-Tensor.new_empty_strided = new_empty_strided  # type: ignore[attr-defined]
+Tensor.new_empty_strided = new_empty_strided  # type: ignore[assignment, method-assign]
 
 
 @function()

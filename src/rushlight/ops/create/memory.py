@@ -196,7 +196,7 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
 
 for _each in (storage_type, dim_order):
     setattr(Tensor, _each.__name__, _each)
-Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
+Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[assignment, method-assign]
 Tensor.name = None  # type: ignore[attr-defined]
 NAMESPACES[""].update(UntypedStorage=Storage, TypedStorage=TypedStorage)
 
@@ -354,5 +354,5 @@ def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Any:
 
 
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
-Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]
+Tensor.as_subclass = as_subclass  # type: ignore[assignment, method-assign]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]

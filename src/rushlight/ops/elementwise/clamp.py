@@ -320,7 +320,7 @@ def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
     return where(condition, self, other)
 
 
-Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[attr-defined]
+Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method-assign]
 
 
 # nan_to_num ------------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ def _set_part(part: Any) -> Any:
     return setter
 
 
-Tensor.real = property(real, _set_part(real), doc="The real part: a view, or this tensor where it is real.")  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[attr-defined]
+Tensor.real = property(real, _set_part(real), doc="The real part: a view, or this tensor where it is real.")  # type: ignore[assignment, method-assign]
+Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[assignment, method-assign]
 
 
 def _pairs(g: Any) -> Any:

@@ -189,7 +189,7 @@ def to_dtype(self: Tensor, dtype: Any, fresh: bool = False, format_: Any = None)
     return copy(result, None) if fresh and result is self else result
 
 
-Tensor.to = to  # type: ignore[attr-defined]
+Tensor.to = to  # type: ignore[assignment, method-assign]
 
 
 def _shorthand(name: str, dtype: Any) -> Any:

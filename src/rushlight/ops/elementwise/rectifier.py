@@ -126,7 +126,7 @@ def relu(be: Any, input: Array) -> Array:
 relu.grad("input", raw=lambda be, g, out: be.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
 relu.op.into = lambda be, x: be.maximum(x, 0, out=x)
 relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
-Tensor.relu_ = relu_  # type: ignore[attr-defined]
+Tensor.relu_ = relu_  # type: ignore[method-assign]
 
 
 @function(ns=F, name="relu")

@@ -268,7 +268,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
 
 
-Tensor.triangular_solve = triangular_solve  # type: ignore[attr-defined]
+Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-assign]
 
 
 # Cholesky --------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 for _method in (size, stride, dim, is_contiguous, element_size, is_set_to):
     setattr(Tensor, _method.__name__, _method)
-Tensor.ndimension, Tensor.nelement = dim, numel  # type: ignore[attr-defined]
+Tensor.ndimension, Tensor.nelement = dim, numel  # type: ignore[assignment, method-assign]
 for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu",
               "is_sparse_csr", "is_shared_", "is_ipu", "is_vulkan"):  # fmt: skip
     setattr(Tensor, _flag, False)
@@ -164,7 +164,7 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
-Tensor.item, Tensor.tolist = item, tolist  # type: ignore[attr-defined]
+Tensor.item, Tensor.tolist = item, tolist  # type: ignore[assignment, method-assign]
 for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__", _complex), ("__index__", _index)):
     setattr(Tensor, _name, _number)
 
@@ -204,7 +204,7 @@ def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bo
     return wrap(array)
 
 
-Tensor.numpy, Tensor.__array__, Tensor.__array_wrap__ = numpy, _array_protocol, _array_wrap  # type: ignore[attr-defined]
+Tensor.numpy, Tensor.__array__, Tensor.__array_wrap__ = numpy, _array_protocol, _array_wrap  # type: ignore[assignment, attr-defined, method-assign]
 
 
 @function()
@@ -213,4 +213,4 @@ def get_device(input: Tensor) -> int:
     return -1
 
 
-Tensor.get_device = get_device  # type: ignore[attr-defined]
+Tensor.get_device = get_device  # type: ignore[assignment, method-assign]

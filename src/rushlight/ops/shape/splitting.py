@@ -141,7 +141,7 @@ def _split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
     return split(self, split_size, dim)
 
 
-Tensor.split = known_as(_split_method, "split", "Tensor")  # type: ignore[attr-defined]
+Tensor.split = known_as(_split_method, "split", "Tensor")  # type: ignore[method-assign]
 
 
 @function(method=True)

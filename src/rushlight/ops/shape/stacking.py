@@ -176,7 +176,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return reshaped(index_select_op(input, rows.reshape(-1), 0), (len(rows), r))
 
 
-Tensor.combinations = combinations  # type: ignore[attr-defined]
+Tensor.combinations = combinations  # type: ignore[assignment, method-assign]
 
 
 @op(ns=None, name="block_diag", half=None, linear=True, complex_half="moves")

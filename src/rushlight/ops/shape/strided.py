@@ -132,7 +132,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
     return as_strided_scatter_op(input, src, *found)
 
 
-Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[attr-defined]
+Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, method-assign]
 
 
 @op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves")

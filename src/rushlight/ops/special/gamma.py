@@ -64,7 +64,7 @@ def polygamma_(input: Any, n: int) -> Any:
     return call.apply_inplace(polygamma_op.op, (input,), (_order(n, input),))
 
 
-Tensor.polygamma = known_as(polygamma_method, "polygamma", "Tensor")  # type: ignore[attr-defined]
+Tensor.polygamma = known_as(polygamma_method, "polygamma", "Tensor")  # type: ignore[method-assign]
 publish_inplace(polygamma_, "polygamma", "", ())
 
 

@@ -1,0 +1,1 @@
+"""Types of what is published while the package is imported."""

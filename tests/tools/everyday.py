@@ -1,0 +1,100 @@
+"""Everyday lines as type checkers see them: `make lint` checks this file with mypy, and the tests run it.
+
+A line that is wrong on purpose says which error it expects; a checker that finds none there complains.
+"""
+
+from typing import Any, assert_type
+
+from numpy import ndarray
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import Tensor, nn
+
+# Making tensors, and arithmetic
+x = torch.randn(3, 4, requires_grad=True)
+assert_type(x, Tensor)
+assert_type(x.sum() + 1, Tensor)
+assert_type(2.0 / (1 - x), Tensor)
+assert_type(x[0], Tensor)
+assert_type(x @ x.T, Tensor)
+assert_type(x > 0, Tensor)
+assert_type(torch.zeros(2, 3, dtype=torch.float64), Tensor)
+assert_type(torch.arange(6).view(2, 3).permute(1, 0), Tensor)
+assert_type(torch.cat([x, x], dim=0), Tensor)
+assert_type(torch.stack([x, x]).mean((0, 1), keepdim=True), Tensor)
+assert_type(torch.where(x > 0, x, 0.0), Tensor)
+assert_type(torch.einsum("ij,kj->ik", x, x), Tensor)
+
+# What tensors say of themselves
+assert_type(x.shape, torch.Size)
+assert_type(x.size(0), int)
+assert_type(x.dim(), int)
+assert_type(x.dtype, torch.dtype)
+assert_type(x.requires_grad, bool)
+assert_type(x.detach().numpy(), ndarray[Any, Any])
+assert_type(torch.float32, torch.dtype)
+
+# Several results
+assert_type(x.max(), Tensor)
+assert_type(x.max(dim=1).indices, Tensor)
+values, order = x.sort(dim=1)
+assert_type(values, Tensor)
+assert_type(torch.linalg.svd(x).S, Tensor)
+assert_type(x.split(2), tuple[Tensor, ...])
+assert_type(next(iter(x)), Tensor)
+
+
+# Models, losses, optimizers
+class Net(nn.Module):
+    """Two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(4, 8)
+        self.out = nn.Linear(8, 3)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.out(F.relu(self.hidden(features)))  # type: ignore[no-any-return]  # a called module gives Any
+
+
+net = Net()
+assert_type(net.hidden, nn.Linear)
+assert_type(net.hidden.weight, Tensor)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+loss = F.cross_entropy(net(x), torch.tensor([0, 1, 2]))
+assert_type(loss, Tensor)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+assert_type(x.grad, Tensor | None)
+assert_type(torch.autograd.grad(net(x).sum(), [x]), tuple[Tensor, ...])
+
+
+@torch.no_grad()
+def evaluated(model: nn.Module, batch: Tensor) -> Tensor:
+    """What `no_grad` decorates keeps its type."""
+    return F.softmax(model(batch), dim=-1)
+
+
+assert_type(evaluated(net, x), Tensor)
+with torch.no_grad(), torch.autograd.set_detect_anomaly(False):
+    net.out.bias.zero_()
+
+# Memory
+assert_type(torch.memory.peak(), int)
+handle = torch.optim.in_backward(optimizer)
+with torch.memory.budget(torch.memory.current() + 2**20):
+    net(x).sum().backward()
+handle.remove()
+
+
+def wrong() -> None:
+    """What is no name, no argument and no type of it is an error."""
+    x.summ()  # type: ignore[attr-defined]
+    torch.summ(x)  # type: ignore[attr-defined]
+    F.rellu(x)  # type: ignore[attr-defined]
+    x.sum(dims=1)  # type: ignore[call-arg]
+    torch.cat(x, dim="rows")  # type: ignore[arg-type]
+    count: int = x.sum()  # type: ignore[assignment]
+    print(count)

@@ -1,0 +1,61 @@
+"""The types that checkers and editors read say what the package does."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import stubs
+from tools.calls import CALLS
+from tools.replaying.cases import SPACE, variables
+
+import rushlight as torch
+
+NAMESPACE = {"T": "functions", "F": "functional", "L": "linalg", "S": "special", "X": "fft"}
+
+
+def test_the_files_are_what_the_declarations_say():
+    stale = [name for name, text in stubs.texts().items() if stubs.put(stubs.FOLDER / name, text, check=True)]
+    assert not stale, "run python tools/stubs.py"
+
+
+def test_everyday_lines_run():
+    runpy.run_path(str(Path(__file__).with_name("everyday.py")))
+
+
+def declared(file: str, name: str) -> set[str]:
+    """The types of the results that a stub names for a function."""
+    text = (stubs.FOLDER / f"{file}.pyi").read_text(encoding="utf-8")
+    return set(re.findall(rf"^ *def {name}\(.*\) -> (.*): \.\.\.$", text, re.M))
+
+
+def shown(value: Any) -> str:
+    """The type of a value as the stubs write it."""
+    if isinstance(value, torch.Tensor):
+        return "Tensor"
+    if type(value) is tuple:
+        return "tuple"
+    return f"results.{type(value).__name__}" if isinstance(value, tuple) else type(value).__name__
+
+
+def test_every_published_function_is_there():
+    missing = [name for name, value in vars(torch.Tensor).items()
+               if callable(value) and not name.startswith("_") and not declared("methods", name)
+               and name not in stubs.shown_by_source()]  # fmt: skip
+    assert not missing
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS if isinstance(ast.parse(c, mode="eval").body, ast.Call)])
+def test_results_have_the_declared_types(call):
+    function = ast.parse(call, mode="eval").body.func
+    if not isinstance(function, ast.Attribute):
+        pytest.skip("a call of a call")
+    space = function.value.id if isinstance(function.value, ast.Name) and function.value.id in NAMESPACE else None
+    types = declared(NAMESPACE.get(space, "methods"), function.attr)
+    result = eval(call, {**SPACE, **{name: torch.tensor(v) for name, v in variables(call).items()}})
+    if types and types != {"Any"}:
+        assert any(t.split("[")[0] == shown(result) for t in types), (call, types, shown(result))
