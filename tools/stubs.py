@@ -119,7 +119,7 @@ def of_package() -> list[str]:
     dtypes = sorted(name for name, value in vars(torch).items() if type(value).__name__ == "dtype")
     rooms = sorted(name for name in torch._ROOMS if not name.startswith("_"))
     elsewhere = [
-        at.rpartition(".")[::2] + (name,) for name, at in sorted(torch._LAZY.items()) if not name.startswith("_")
+        (*at.rpartition(".")[::2], name) for name, at in sorted(torch._LAZY.items()) if not name.startswith("_")
     ]
     lazy = sorted((name, at) for name, at in torch._FUNCTIONS.items() if not name.startswith("_"))
     return [*(f"{name}: _dtype" for name in dtypes), *(f"from rushlight import {name} as {name}" for name in rooms),
