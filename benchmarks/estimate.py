@@ -15,7 +15,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import memory, models
-from rushlight.memory.account import human
+from rushlight.memory.counting.account import human
 from rushlight.models.language import GPT
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))

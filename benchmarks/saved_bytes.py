@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import rushlight  # before torch: it chooses the BLAS core type
-from rushlight.memory.account import human
-from rushlight.memory.places import saved_arrays
+from rushlight.memory.counting.account import human
+from rushlight.memory.counting.holders import saved_arrays
 from rushlight.storage import root_of
 
 import torch

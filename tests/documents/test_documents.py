@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rushlight import memory
-from rushlight.memory.recording import PHASE, PHASES
-from rushlight.memory.snapshots import load
+from rushlight.memory.recordings.recording import PHASE, PHASES
+from rushlight.memory.snapshots.snapshots import load
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "documents"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the founding documents are not here")

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rushlight.memory.recording import ALLOC, CATEGORIES, CATEGORY, FREE, MARK, PHASE, PHASES, Frame, Recording
+from rushlight.memory.recordings.recording import (
+    ALLOC,
+    CATEGORIES,
+    CATEGORY,
+    FREE,
+    MARK,
+    PHASE,
+    PHASES,
+    Frame,
+    Recording,
+)
 
 START = 1_790_000_000_000_000  # microseconds since 1970
 MB = 1_000_000

@@ -84,7 +84,7 @@ def test_the_names_of_pytorch() -> None:
 
 
 def test_human() -> None:
-    from rushlight.memory.account import human
+    from rushlight.memory.counting.account import human
 
     assert [human(n) for n in (0, 999, 1000, 1_210_000_000, 999_600)] == ["0 B", "999 B", "1 kB", "1.21 GB", "1 MB"]
 

@@ -8,9 +8,10 @@ from tests.memory import synthetic
 from tests.memory.synthetic import MB
 
 from rushlight import memory
-from rushlight.memory import replay, techniques
-from rushlight.memory.recording import CATEGORIES, Recording
-from rushlight.memory.whatif import Run, changes
+from rushlight.memory.advice import techniques
+from rushlight.memory.advice.whatif import Run, changes
+from rushlight.memory.recordings import replay
+from rushlight.memory.recordings.recording import CATEGORIES, Recording
 
 SHAPES = {
     "large weights": {},

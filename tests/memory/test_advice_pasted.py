@@ -11,8 +11,8 @@ import pytest
 import rushlight as torch
 from rushlight import memory, nn
 from rushlight.kernels.native import loader
-from rushlight.memory.advisor import Advice
-from rushlight.memory.recording import Recording
+from rushlight.memory.advice.advisor import Advice
+from rushlight.memory.recordings.recording import Recording
 
 pytestmark = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 

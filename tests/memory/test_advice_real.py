@@ -10,9 +10,9 @@ import pytest
 import rushlight as torch
 from rushlight import memory, nn, optim
 from rushlight.kernels.native import loader
-from rushlight.memory import techniques
-from rushlight.memory.recording import Recording
-from rushlight.memory.whatif import Run
+from rushlight.memory.advice import techniques
+from rushlight.memory.advice.whatif import Run
+from rushlight.memory.recordings.recording import Recording
 from rushlight.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")

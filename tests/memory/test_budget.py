@@ -14,8 +14,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
-from rushlight.memory import pager
-from rushlight.memory.paged import PagedTensor
+from rushlight.memory.budgets import pager
+from rushlight.memory.budgets.paged import PagedTensor
 from rushlight.stores.files import Spill
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")

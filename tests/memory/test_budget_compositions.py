@@ -11,7 +11,7 @@ import pytest
 from tests.stores import nets
 
 from rushlight import memory
-from rushlight.memory import pager, pages
+from rushlight.memory.budgets import pager, pages
 from rushlight.stores import StoreWarning
 from rushlight.stores.files import Spill
 

@@ -13,7 +13,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, nn
-from rushlight.memory.paged import PagedParameter, PagedTensor
+from rushlight.memory.budgets.paged import PagedParameter, PagedTensor
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 

@@ -16,8 +16,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, nn, stores
-from rushlight.memory.paged import PagedTensor
-from rushlight.memory.pager import Pager
+from rushlight.memory.budgets.paged import PagedTensor
+from rushlight.memory.budgets.pager import Pager
 from rushlight.optim.optimizer import _global_optimizer_post_hooks
 from rushlight.state import modes
 

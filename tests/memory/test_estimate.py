@@ -10,8 +10,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
-from rushlight.memory.rehearsal import state_shapes
-from rushlight.memory.rehearsals import blocks
+from rushlight.memory.estimates.rehearsal import state_shapes
+from rushlight.memory.estimates.rehearsals import blocks
 from rushlight.models.language import GPT
 from rushlight.models.resnet import BasicBlock, ResNet
 from rushlight.models.vision_transformer import VisionTransformer

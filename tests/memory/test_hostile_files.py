@@ -18,9 +18,9 @@ import pytest
 from tests.memory import synthetic
 
 from rushlight import memory
-from rushlight.memory import plain
-from rushlight.memory.plain import PlainError
-from rushlight.memory.snapshots import SnapshotError
+from rushlight.memory.snapshots import plain_pickles
+from rushlight.memory.snapshots.plain_pickles import PlainError
+from rushlight.memory.snapshots.snapshots import SnapshotError
 
 
 class Trap:
@@ -51,12 +51,12 @@ def test_plain_values_as_python_reads_them(value: Any, protocol: int) -> None:
     data = pickle.dumps(value, protocol)
     if b"V" in {bytes([op.code.encode("latin-1")[0]]) for op, _, _ in pickletools.genops(data)}:
         pytest.skip("text in escapes is only written by protocol 0, which no snapshot uses")
-    assert plain.loads(data) == value
+    assert plain_pickles.loads(data) == value
 
 
 def test_sharing_is_kept() -> None:
     shared = [{"line": 1}]
-    found = plain.loads(pickle.dumps([shared, shared], 4))
+    found = plain_pickles.loads(pickle.dumps([shared, shared], 4))
     assert found[0] is found[1]
 
 
@@ -140,7 +140,7 @@ def harmless(data: bytes) -> None:
     """Reading gives a recording or a SnapshotError, in bounded time."""
     start = time.perf_counter()
     try:
-        value = plain.loads(data)
+        value = plain_pickles.loads(data)
     except PlainError:
         pass
     else:
@@ -161,7 +161,7 @@ def test_every_truncation_is_an_error() -> None:
     data = foreign()
     for length in range(0, len(data) - 1, 7):
         with pytest.raises(PlainError):
-            plain.loads(data[:length])
+            plain_pickles.loads(data[:length])
 
 
 def test_truncated_files_of_ours(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_the_validator_survives_anything() -> None:
         at, bit = dice.randrange(len(data)), 1 << dice.randrange(8)
         data[at] ^= bit
         try:
-            memory.validate(plain.loads(bytes(data)))
+            memory.validate(plain_pickles.loads(bytes(data)))
         except ValueError:
             pass
         data[at] ^= bit

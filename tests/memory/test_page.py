@@ -14,8 +14,9 @@ from tests.memory import synthetic
 from tests.memory.browser import PROGRAM, Browser
 
 from rushlight import memory
-from rushlight.memory import page, replay
-from rushlight.memory.recording import CATEGORIES, Recording
+from rushlight.memory.recordings import replay
+from rushlight.memory.recordings.recording import CATEGORIES, Recording
+from rushlight.memory.reports import page
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
 

@@ -16,7 +16,7 @@ import pytest
 import rushlight as torch
 from rushlight import memory
 from rushlight.kernels.native import loader
-from rushlight.memory.recording import ALLOC, CATEGORIES, CATEGORY, FREE, MARK, PHASE, PHASES, Recording
+from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, MARK, PHASE, PHASES, Recording
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 

@@ -11,9 +11,9 @@ import pytest
 from tests.memory import synthetic
 
 from rushlight import memory
-from rushlight.memory import columns, replay
-from rushlight.memory.recording import CATEGORIES, MARK, PHASE, PHASES, Recording
-from rushlight.memory.snapshots import SnapshotError
+from rushlight.memory.recordings import columns, replay
+from rushlight.memory.recordings.recording import CATEGORIES, MARK, PHASE, PHASES, Recording
+from rushlight.memory.snapshots.snapshots import SnapshotError
 
 MAKERS = {
     "training": synthetic.training,

@@ -14,7 +14,7 @@ from tests.memory import synthetic
 
 from rushlight import memory
 from rushlight.cli import main
-from rushlight.memory import units
+from rushlight.memory.counting import units
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -280,7 +280,7 @@ def test_everything_saved_is_used(name: str) -> None:
 
 def saved_bytes(loss: Tensor, model: Any) -> int:
     """Bytes that the nodes of a graph hold, without those of the model."""
-    from rushlight.memory.places import saved_arrays
+    from rushlight.memory.counting.holders import saved_arrays
     from rushlight.storage import root_of
 
     found: dict[int, int] = {}

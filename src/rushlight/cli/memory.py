@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 2
-    from rushlight.memory.snapshots import SnapshotError
+    from rushlight.memory.snapshots.snapshots import SnapshotError
 
     try:
         status: int = options.run(options) if job is None else _report(options, job)
@@ -162,7 +162,7 @@ def _record(options: argparse.Namespace, job: run.Job) -> tuple[Any, int]:
 
 
 def _print(recording: Any, other: Any, names: tuple[str, str], width: int | None) -> int:
-    from rushlight.memory.terminal import shown_in, text_report
+    from rushlight.memory.reports.terminal import shown_in, text_report
 
     encoding = sys.stdout.encoding or "ascii"
     print(shown_in(text_report(recording, width, None, other, *names), encoding), end="", flush=True)
@@ -188,7 +188,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from rushlight.memory import load_snapshot, validate
-    from rushlight.memory.units import size
+    from rushlight.memory.counting.units import size
 
     snapshot = load_snapshot(options.file)
     try:

@@ -171,7 +171,7 @@ def _memory(name: str, otherwise: Any) -> Any:
     return otherwise if devices.instead_of_cuda is None else getattr(__getattr__("memory"), name)()
 
 
-_LAZY = {"memory": "rushlight.memory.cuda", "nvtx": "rushlight.compat.rooms.nvtx",
+_LAZY = {"memory": "rushlight.memory.counting.cuda", "nvtx": "rushlight.compat.rooms.nvtx",
          "random": "rushlight.compat.rooms.cuda_random"}  # fmt: skip
 
 

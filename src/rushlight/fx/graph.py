@@ -357,7 +357,7 @@ def _global(value: Any, found: dict[str, Any]) -> str:
     name = getattr(value, "__name__", type(value).__name__)
     if getattr(builtins, name, None) is value:
         return str(name)
-    module = (getattr(value, "__module__", None) or "").replace("rushlight.ops", "torch").replace("rushlight", "torch")
+    module = re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
     wish = re.sub(r"\W", "_", f"{module}.{name}") if module else re.sub(r"\W", "_", name)
     unique, number = wish, 0
     while unique in found and found[unique] is not value:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rushlight.memory.account import (
+from rushlight.memory.budgets.budget import BudgetError, BudgetReport, budget
+from rushlight.memory.counting.account import (
     Live,
     Stats,
     current,
@@ -24,17 +25,23 @@ from rushlight.memory.account import (
     stats,
     trim,
 )
-from rushlight.memory.budget import BudgetError, BudgetReport, budget
-from rushlight.memory.estimates import Estimate, estimate
-from rushlight.memory.recorder import dump, is_recording, mark, record_history, recording, snapshot
-from rushlight.memory.recording import Recording
+from rushlight.memory.estimates.estimates import Estimate, estimate
+from rushlight.memory.recordings.recorder import dump, is_recording, mark, record_history, recording, snapshot
+from rushlight.memory.recordings.recording import Recording
 
 if TYPE_CHECKING:
-    from rushlight.memory.advisor import Advice, advise
-    from rushlight.memory.reports import report
-    from rushlight.memory.snapshots import SnapshotError, from_snapshot, load, load_snapshot, save, to_snapshot
-    from rushlight.memory.terminal import text_report
-    from rushlight.memory.validation import validate
+    from rushlight.memory.advice.advisor import Advice, advise
+    from rushlight.memory.reports.reports import report
+    from rushlight.memory.reports.terminal import text_report
+    from rushlight.memory.snapshots.snapshots import (
+        SnapshotError,
+        from_snapshot,
+        load,
+        load_snapshot,
+        save,
+        to_snapshot,
+    )
+    from rushlight.memory.snapshots.validation import validate
 
 __all__ = [
     "Advice",
@@ -78,18 +85,18 @@ __all__ = [
 
 # What only files and reports need is imported when it is asked for.
 _LATER = {
-    "Advice": "advisor",
-    "SnapshotError": "snapshots",
-    "advise": "advisor",
-    "from_snapshot": "snapshots",
-    "load": "snapshots",
-    "load_ipython_extension": "display",
-    "load_snapshot": "snapshots",
-    "report": "reports",
-    "save": "snapshots",
-    "text_report": "terminal",
-    "to_snapshot": "snapshots",
-    "validate": "validation",
+    "Advice": "advice.advisor",
+    "SnapshotError": "snapshots.snapshots",
+    "advise": "advice.advisor",
+    "from_snapshot": "snapshots.snapshots",
+    "load": "snapshots.snapshots",
+    "load_ipython_extension": "reports.display",
+    "load_snapshot": "snapshots.snapshots",
+    "report": "reports.reports",
+    "save": "snapshots.snapshots",
+    "text_report": "reports.terminal",
+    "to_snapshot": "snapshots.snapshots",
+    "validate": "snapshots.validation",
 }
 
 

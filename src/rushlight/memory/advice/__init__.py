@@ -1,0 +1,1 @@
+"""What would lower the peak of a recording, and by how much."""

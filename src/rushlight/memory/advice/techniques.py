@@ -1,0 +1,348 @@
+"""Techniques that lower a peak, each as the changes that it makes to a recording's blocks."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from rushlight.memory.advice.whatif import (
+    ACTIVATION,
+    DETAIL,
+    GRADIENT,
+    INPUT,
+    OPTIMIZER_STATE,
+    PARAMETER,
+    TEMPORARY,
+    UNKNOWN,
+    Changes,
+    Run,
+    changes,
+    joined,
+)
+
+IN_FLIGHT = 2  # saved tensors that a store writes or reads at once
+ALIKE = 0.01  # of the peak: what saves as much but for this is as good
+SMALLEST = 1 << 16  # bytes of a tensor that is worth a store's trouble
+
+
+class Applied(NamedTuple):
+    """A technique on a recording: its changes, and what it found there, for the text."""
+
+    changes: Changes
+    bytes: int = 0  # of the blocks that it is about, together, at the recording's peak
+    what: str = ""
+    number: int = 0  # of blocks or parts
+    largest: int = 0  # bytes of the largest block
+    each_step: int = 0  # bytes that a leak takes in every step
+
+
+def nothing() -> Changes:
+    """No changes."""
+    return changes(*(np.zeros(0, np.int64),) * 4)
+
+
+def at_peak(run: Run, blocks: np.ndarray) -> int:
+    """Bytes of these blocks at the recorded peak."""
+    birth, death = run.lives
+    moment = run.actual.moment
+    return int(run.size[blocks[(birth[blocks] <= moment) & (death[blocks] > moment)]].sum())
+
+
+# Gradients ----------------------------------------------------------------------------------------------
+
+
+def optimizer_in_backward(run: Run) -> Applied | None:
+    """Each gradient dies as soon as it is complete: the optimizer steps there, and makes its state there.
+
+    Nothing where gradients are accumulated over several backward passes: they have to stay.
+    """
+    grads = run.of(GRADIENT)
+    ready = run.became(GRADIENT)[grads]
+    steps = run.starts("optimizer")
+    if not len(grads) or not len(steps) or accumulates(run, ready, steps):
+        return None
+    stop = run.lives.death[grads]
+    made = moved_states(run, grads, ready)
+    step = step_temporaries(run)
+    scratch = changes(grads, ready, ready + 1, -np.minimum(step, 4 * run.size[grads]))
+    return Applied(joined(changes(grads, ready + 1, stop, run.size[grads]), made, scratch), at_peak(run, grads))
+
+
+def accumulates(run: Run, ready: np.ndarray, steps: np.ndarray) -> bool:
+    """Whether a backward pass begins between the gradients' completion and the optimizer's step."""
+    following = np.searchsorted(steps, ready)
+    known = following < len(steps)
+    passes = run.starts("backward")
+    between = np.searchsorted(passes, steps[following[known]]) - np.searchsorted(passes, ready[known], side="right")
+    return bool((between > 0).any())
+
+
+def moved_states(run: Run, grads: np.ndarray, ready: np.ndarray) -> Changes:
+    """State that is made in the optimizer's step is made when the gradient of the same size is complete."""
+    birth = run.lives.birth
+    states = run.of(OPTIMIZER_STATE)
+    states = states[run.phase_of(birth[states]) == "optimizer"]
+    found = [nothing()]
+    for start, stop, name in run.phases:
+        if name != "optimizer":
+            continue
+        made = states[(birth[states] >= start) & (birth[states] < stop)]
+        there = np.flatnonzero((ready < start) & (run.lives.death[grads] > start))
+        if len(made) and len(there):
+            found.append(changes(made, matched(run, made, grads[there], ready[there]), birth[made], -run.size[made]))
+    return joined(*found)
+
+
+def matched(run: Run, states: np.ndarray, grads: np.ndarray, ready: np.ndarray) -> np.ndarray:
+    """For each state the moment at which a gradient of its size was complete; the last one for other sizes."""
+    found = np.full(len(states), int(ready.max()), np.int64)
+    for size in np.unique(run.size[states]):
+        mine, theirs = np.flatnonzero(run.size[states] == size), np.sort(ready[run.size[grads] == size])
+        if len(theirs):
+            each = -(-len(mine) // len(theirs))
+            found[mine] = theirs[np.minimum(np.arange(len(mine)) // each, len(theirs) - 1)]
+    return found
+
+
+def step_temporaries(run: Run) -> int:
+    """The most bytes of temporaries at once in an optimizer's step."""
+    birth, death = run.lives
+    blocks = run.of(TEMPORARY, DETAIL, UNKNOWN)
+    blocks = blocks[(run.phase_of(birth[blocks]) == "optimizer") & (death[blocks] < run.end)]
+    extra = np.zeros(run.end + 1, np.int64)
+    np.add.at(extra, birth[blocks], run.size[blocks])
+    np.subtract.at(extra, death[blocks], run.size[blocks])
+    return int(np.cumsum(extra).max(initial=0))
+
+
+def zero_grad_early(run: Run) -> Applied | None:
+    """Gradients die right after the optimizer's step, not in the next forward."""
+    grads = run.of(GRADIENT)
+    ready = run.became(GRADIENT)[grads]
+    stops = np.array([stop for _, stop, name in run.phases if name == "optimizer"], np.int64)
+    if not len(stops) or not len(grads):
+        return None
+    place = np.searchsorted(stops, ready, side="right")
+    known = place < len(stops)
+    grads, stop = grads[known], stops[place[known]]
+    late = run.lives.death[grads] > stop + 1
+    if not late.any():
+        return None
+    grads, stop = grads[late], stop[late]
+    return Applied(changes(grads, stop, run.lives.death[grads], run.size[grads]), at_peak(run, grads))
+
+
+# Activations --------------------------------------------------------------------------------------------
+
+
+def saved(run: Run) -> np.ndarray:
+    """Activations that a forward saves for a backward, in the order of their births."""
+    birth, death = run.lives
+    blocks = run.of(ACTIVATION)
+    blocks = blocks[(run.phase_of(birth[blocks]) == "forward") & (run.phase_of(death[blocks]) == "backward")]
+    found: np.ndarray = blocks[np.argsort(birth[blocks], kind="stable")]
+    return found
+
+
+def offloaded(run: Run) -> Applied | None:
+    """Saved activations leave for the disk once written, and come back shortly before they are needed.
+
+    What waits to be written or was read ahead takes `IN_FLIGHT` times the largest of them together.
+    """
+    birth, death = run.lives
+    blocks = saved(run)
+    blocks = blocks[run.size[blocks] >= SMALLEST]
+    if len(blocks) <= 2 * IN_FLIGHT:
+        return None
+    largest = int(run.size[blocks].max())
+    leaves = np.full(len(blocks), run.end, np.int64)
+    later = following(run.size[blocks], IN_FLIGHT * largest)
+    leaves[later < len(blocks)] = birth[blocks][later[later < len(blocks)]]
+    order = np.argsort(-death[blocks], kind="stable")  # backwards in time: from a use to what it is read ahead at
+    later = following(run.size[blocks][order], IN_FLIGHT * largest) + 1  # beside the one that is in use
+    back = np.full(len(blocks), -1, np.int64)
+    back[order[later < len(blocks)]] = death[blocks][order[later[later < len(blocks)]]]
+    gone = changes(blocks, leaves, back, run.size[blocks])
+    return Applied(gone, at_peak(run, blocks), number=len(blocks), largest=largest)
+
+
+def following(sizes: np.ndarray, room: int) -> np.ndarray:
+    """For each of a row of blocks the place of the first with which it and those between take more than `room` bytes."""
+    ends = np.cumsum(sizes)
+    found: np.ndarray = np.searchsorted(ends, ends - sizes + room, side="right")
+    return found
+
+
+def checkpointed(run: Run) -> Applied | None:
+    """The modules whose recomputation lowers the peak most: of parts "layers.0", "layers.1"... all are tried together."""
+    blocks = saved(run)
+    blocks = blocks[run.recording.module[blocks] >= 0]
+    tried = []
+    for pattern, members in patterns(run, blocks).items():
+        applied = recomputed(run, blocks, members, pattern)
+        tried.append((run.replay(applied.changes).peak, pattern.count("."), applied))
+    least = min((peak for peak, _, _ in tried), default=0)
+    good = [(depth, peak, applied) for peak, depth, applied in tried if peak <= least + ALIKE * run.actual.peak]
+    return min(good, key=lambda x: x[:2])[2] if good else None  # of those that save alike the largest parts
+
+
+def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:
+    """Modules that may be recomputed, as "layers.*": for each, the place of every block's module in it, -1 for none."""
+    names = sorted({run.recording.modules[m] for m in np.unique(run.recording.module[blocks]).tolist()})
+    prefixes = {
+        ".".join(parts[:depth])
+        for name in names
+        if (parts := name.split("."))
+        for depth in range(1, min(len(parts), 5) + 1)
+    }
+    grouped: dict[str, dict[str, int]] = {}
+    for prefix in sorted(prefixes):
+        places = grouped.setdefault(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", prefix), {})
+        places[prefix] = len(places)
+    found = {}
+    for pattern, places in list(grouped.items())[:64]:
+        depth = pattern.count(".") + 1
+        of_module = np.array(
+            [places.get(".".join(name.split(".")[:depth]), -1) for name in run.recording.modules], np.int64
+        )
+        found[pattern] = of_module[run.recording.module[blocks]]
+    return found
+
+
+def recomputed(run: Run, blocks: np.ndarray, members: np.ndarray, pattern: str) -> Applied:
+    """What lies inside each part is away from the end of its forward until its backward; its output stays."""
+    birth, death = run.lives
+    inside = members >= 0
+    chosen, places = blocks[inside], members[inside]
+    step = np.searchsorted(np.array(run.steps, np.int64), birth[chosen], side="right")
+    key = step * (int(places.max(initial=0)) + 1) + places
+    _, group = np.unique(key, return_inverse=True)
+    count = int(group.max(initial=-1)) + 1
+    last, first = np.full(count, -1, np.int64), np.full(count, run.end, np.int64)
+    np.maximum.at(last, group, birth[chosen])
+    np.minimum.at(first, group, death[chosen])
+    ends = np.sort(death[blocks])
+    place = np.searchsorted(ends, first) - 1  # the death just before the part's backward: of the part that comes after
+    back = np.where(place >= 0, ends[np.maximum(place, 0)] + 1, first)
+    back = np.where((back > last) & (back <= first), back, first)
+    stays = birth[chosen] == last[group]  # a part's output
+    gone = changes(chosen[~stays], last[group][~stays] + 1, back[group][~stays], run.size[chosen[~stays]])
+    what = "the model's parts" if pattern == "*" else pattern
+    return Applied(gone, at_peak(run, chosen), what, len(np.unique(places)))
+
+
+def half_the_batch(run: Run) -> Applied | None:
+    """Inputs and activations are half as large, and temporaries of a pass that are not as large as a parameter."""
+    birth, death = run.lives
+    blocks = run.of(ACTIVATION, INPUT)
+    blocks = blocks[birth[blocks] >= 0]
+    fixed = np.unique(run.size[run.of(PARAMETER, GRADIENT, OPTIMIZER_STATE)])
+    passing = run.of(TEMPORARY, DETAIL)
+    passing = passing[np.isin(run.phase_of(birth[passing]), ("forward", "backward"))]
+    passing = passing[~np.isin(run.size[passing], fixed)]
+    both = np.concatenate([blocks, passing])
+    if not len(blocks):
+        return None
+    return Applied(changes(both, birth[both], death[both], run.size[both] // 2), at_peak(run, both))
+
+
+def accumulated_halves(run: Run) -> Applied | None:
+    """Two half batches to a step: each gradient of the first is there until that of the second has been added."""
+    half = half_the_batch(run)
+    if half is None:
+        return None
+    grads = run.of(GRADIENT)
+    grads = grads[run.lives.birth[grads] >= 0]
+    birth, ready = run.lives.birth[grads], run.became(GRADIENT)[grads]
+    bounds = np.array([-1, *run.steps], np.int64)
+    start = bounds[np.searchsorted(bounds, birth, side="right") - 1]
+    return half._replace(changes=joined(half.changes, changes(grads, start, ready + 1, -run.size[grads])))
+
+
+# Optimizer state, leaks, temporaries --------------------------------------------------------------------
+
+
+def without_state(run: Run) -> Applied | None:
+    """The optimizer's state is elsewhere but for that of one parameter at a time."""
+    states = run.of(OPTIMIZER_STATE)
+    if not len(states):
+        return None
+    birth, death = run.lives
+    sizes = run.size[states]
+    place = int(sizes.argmax())
+    window = changes(states[place], int(birth[states].min()), run.end, -2 * int(sizes[place]))
+    return Applied(joined(changes(states, birth[states], death[states], sizes), window), at_peak(run, states))
+
+
+def leaked(run: Run) -> Applied | None:
+    """Blocks that every step makes and no later step frees die at the end of their own step."""
+    birth, death = run.lives
+    bounds = np.array([*run.steps, run.end], np.int64)
+    if len(bounds) < 4:
+        return None
+    blocks = run.of(UNKNOWN, ACTIVATION, INPUT, TEMPORARY, DETAIL)
+    blocks = blocks[birth[blocks] >= bounds[0]]
+    step = np.searchsorted(bounds, birth[blocks], side="right") - 1
+    eligible = step <= len(bounds) - 3
+    blocks, step = blocks[eligible], step[eligible]
+    stays = death[blocks] >= bounds[step + 2]
+    blocks, step = blocks[stays], step[stays]
+    every = constant(run, blocks, step, len(bounds) - 2)
+    if not len(every):
+        return None
+    blocks, step = blocks[every], step[every]
+    gone = changes(blocks, bounds[step + 1], death[blocks], run.size[blocks])
+    each = int(run.size[blocks].sum()) // len(np.unique(step))
+    what = place_of(run, int(blocks[run.size[blocks].argmax()]))
+    return Applied(gone, each, what, len(blocks), each_step=each)
+
+
+def constant(run: Run, blocks: np.ndarray, step: np.ndarray, steps: int) -> np.ndarray:
+    """The places of those blocks whose maker made some that stay in each of the steps, the first aside if there are three.
+
+    What a loop makes after the optimizer's step belongs to the step that follows: the first one has none of it.
+    """
+    r = run.recording
+    makers = np.stack([r.stack[blocks], r.operator[blocks], r.module[blocks]], 1)
+    kinds, group = np.unique(makers, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    pairs = np.unique(group.astype(np.int64) * (steps + 1) + step)
+    first = 1 if steps > 2 else 0
+    pairs = pairs[pairs % (steps + 1) >= first]
+    met = np.bincount(pairs // (steps + 1), minlength=len(kinds))
+    return np.flatnonzero(met[group] == steps - first)
+
+
+def repeated_temporaries(run: Run) -> Applied | None:
+    """Of temporaries that one line made and that are there together at the peak, one is left."""
+    birth, death = run.lives
+    moment = run.actual.moment
+    blocks = run.of(TEMPORARY, DETAIL, UNKNOWN)
+    begins = np.array([-1, *run.steps, run.end], np.int64)
+    place = int(np.searchsorted(begins, moment, side="right")) - 1
+    passing = (birth[blocks] >= max(begins[place], 0)) & (death[blocks] < begins[min(place + 1, len(begins) - 1)])
+    blocks = blocks[(birth[blocks] <= moment) & (death[blocks] > moment) & passing]
+    r = run.recording
+    makers = np.stack([r.stack[blocks], r.operator[blocks], run.size[blocks]], 1)
+    kinds, first, counts = np.unique(makers, axis=0, return_index=True, return_counts=True)
+    worth = counts > 1
+    if not worth.any():
+        return None
+    weight = np.where(worth, (counts - 1) * kinds[:, 2], 0)
+    kind = int(weight.argmax())
+    mine = blocks[(makers == kinds[kind]).all(1)]
+    gone = changes(mine[1:], birth[mine[1:]], death[mine[1:]], run.size[mine[1:]])
+    return Applied(gone, int(run.size[mine].sum()), place_of(run, int(blocks[first[kind]])), len(mine))
+
+
+def place_of(run: Run, block: int) -> str:
+    """Where a block was made, in words."""
+    r = run.recording
+    stack, operator = int(r.stack[block]), int(r.operator[block])
+    parts = [r.operators[operator]] if operator >= 0 else []
+    if stack >= 0 and r.stacks[stack]:
+        frame = r.stacks[stack][0]
+        parts.append(f"at {frame.filename}:{frame.line} in {frame.name}")
+    return " ".join(parts) or "an unrecorded line"

@@ -1,0 +1,1 @@
+"""A bound in bytes on what arrays take: the pager and what it pages."""

@@ -1,0 +1,185 @@
+"""A bound in bytes on what a process's arrays take, and kept."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import perf_counter
+from types import TracebackType
+from typing import Any
+
+from rushlight import heap, storage
+from rushlight.engine.saved import Sparing
+from rushlight.kernels import allocator
+from rushlight.memory.budgets.pager import KINDS, Pager
+from rushlight.memory.counting.account import given, human, process_memory, totals
+from rushlight.optim import optimizer as optimizers
+from rushlight.state import Setting, modes
+from rushlight.stores.errors import bytes_of
+from rushlight.stores.files import Spill
+
+
+class BudgetError(MemoryError):
+    """The bytes given are too few.  `least`: bytes that would have done so far."""
+
+    least: int = 0
+
+
+@dataclass(frozen=True)
+class BudgetReport:
+    """What a budget did.
+
+    limit, peak: bytes allowed, and the most that arrays took. without: the most that they would have taken together.
+    process_peak: resident bytes of the process at most, -1 where the system does not say. moved_out, moved_in: bytes
+    written and read, by kind. again: bytes that were computed again. seconds: in all, and those paid for moving and
+    computing again.
+    """
+
+    limit: int
+    peak: int
+    without: int
+    process_peak: int
+    moved_out: dict[str, int]
+    moved_in: dict[str, int]
+    again: int
+    seconds: float
+    seconds_moving: float
+
+    def __str__(self) -> str:
+        lines = [
+            f"budget                  {given(self.limit)}",
+            f"peak, measured          {human(self.peak)}",
+            f"peak without the budget {human(self.without)} (predicted)",
+            f"time                    {self.seconds:.1f} s, of which {self.seconds_moving:.1f} s for moving",
+        ]
+        lines += [f"{kind:<23} {human(self.moved_out[kind])} out, {human(self.moved_in[kind])} back"
+                  for kind in KINDS if self.moved_out[kind]]  # fmt: skip
+        if self.again:
+            lines.append(f"computed again          {human(self.again)}")
+        return "\n".join(lines)
+
+
+class budget:
+    """While active, all arrays of the process together stay below `limit` bytes.
+
+    What does not fit goes to disk and comes back when it is used: saved tensors, the optimizer's state, gradients and
+    parameters, each time that which is used latest.  Saved tensors that a few cheap operators compute again in less time
+    than the disk took so far are dropped instead.  Results are those without a budget, to the bit.
+
+    Args:
+        limit: bytes, or text: "2 GiB", "500 MB".
+        spill: a directory for what does not fit; the one for temporary files if None.
+        optimizer: an optimizer, or several, to fuse into backward, so that gradients need no memory; see
+            `optim.in_backward` for what that asks of the training loop.
+
+    Saved tensors are moved of the thread that entered it; parameters, gradients and state of all.  A process has one at a
+    time: another is refused with RuntimeError.
+
+    Raises BudgetError (a MemoryError) at its end where what cannot be moved is more than the limit; it says how many bytes
+    would do.  Code within the block meets the plain MemoryError.
+
+    >>> import rushlight as torch
+    >>> from rushlight import memory
+    >>> model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(8)])
+    >>> x = torch.randn(512, 512)
+    >>> with memory.budget(memory.current() + 6_000_000) as b:
+    ...     model(x).sum().backward()
+    >>> b.report().peak <= b.limit
+    True
+    """
+
+    def __init__(self, limit: int | str, spill: Any = None, *, optimizer: Any = None):
+        self.limit = bytes_of(limit, "memory.budget")
+        if not self.limit:
+            raise ValueError("memory.budget: a limit of 0 bytes leaves room for nothing")
+        self.spill = spill
+        several = isinstance(optimizer, (tuple, list))
+        self.optimizers = tuple(optimizer) if several else () if optimizer is None else (optimizer,)
+        self.pager: Any = None
+        self.ended: tuple[int, float] | None = None  # peak and seconds
+
+    def __enter__(self) -> budget:
+        if modes.saved_hooks_disabled is not None:
+            raise RuntimeError(modes.saved_hooks_disabled)
+        if not _active.acquire(blocking=False):
+            raise RuntimeError(
+                "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first"
+            )
+        with ExitStack() as stack:
+            stack.callback(_active.release)
+            disk = Spill(self.spill, memory=min(self.limit // 8, 1 << 28))
+            self.ended, self.start = None, perf_counter()
+            self.pager = pager = Pager(self.limit, disk, min(self.limit // 64, 1 << 25))
+            stack.callback(pager.release)
+            self._set_up(pager, stack)
+            self.undo = stack.pop_all()
+        return self
+
+    def _set_up(self, pager: Pager, stack: ExitStack) -> None:
+        """Let the pager see what is to be paged, then hold the arrays to the limit; `stack` undoes it."""
+        from rushlight.optim import in_backward
+
+        for optimizer in self.optimizers:
+            stack.callback(in_backward(optimizer).remove)
+        hook = optimizers.register_optimizer_step_post_hook(
+            lambda optimizer, args, kwargs: pager.adopt_state(optimizer)
+        )
+        stack.callback(hook.remove)
+        library, former = allocator.library(), heap.exact(True)
+        stack.callback(heap.exact, former)
+        stack.callback(library.exact, former)
+        library.exact(True)
+        pager.scan()
+        storage.guests = pager.guest
+        stack.callback(setattr, storage, "guests", None)
+        stack.callback(allocator.limit, 0, None)
+        self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
+        if totals().bytes > self.limit:
+            pager.make_room(totals().bytes - self.limit)
+        library.reset_peak()
+        stack.callback(self._end)
+        stack.enter_context(Setting("saved_hooks", (*modes.saved_hooks, Sparing((pager.pack, pager.unpack)))))
+        stack.enter_context(Setting("observers", (*modes.observers, pager)))
+
+    def _end(self) -> None:
+        self.ended = allocator.totals().peak, perf_counter() - self.start
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.undo.close()
+        pager = self.pager
+        interrupt, pager.interrupt = pager.interrupt, None
+        refused = isinstance(error, MemoryError) and (type(error) is not MemoryError or not error.args)
+        if interrupt is not None and (error is None or refused):
+            raise interrupt
+        if refused and (pager.least or pager.error):
+            raise self.too_small() from (pager.error or error)
+
+    def too_small(self) -> BudgetError:
+        """The error that says what would do."""
+        error, least = self.pager.error, max(self.pager.least, self.limit)
+        what = f"memory.budget: {human(self.limit)} ({self.limit} bytes) "
+        if error is not None:
+            made = BudgetError(f"{what}could not be kept, for moving arrays failed: {type(error).__name__}: {error}")
+        else:
+            made = BudgetError(
+                f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
+                "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
+                "tensors in variables."
+            )
+        made.least = least
+        return made
+
+    def report(self) -> BudgetReport:
+        """What the budget did, so far or until its end.  Raises RuntimeError where it was not entered yet."""
+        pager = self.pager
+        if pager is None:
+            raise RuntimeError(
+                "memory.budget: there is nothing to report before it is entered (with memory.budget(...) as b)"
+            )
+        peak, seconds = self.ended or (allocator.totals().peak, perf_counter() - self.start)
+        return BudgetReport(self.limit, peak, max(peak, pager.demand), process_memory()[1], dict(pager.moved_out),
+                            dict(pager.moved_in), pager.again, seconds, pager.seconds)  # fmt: skip
+
+
+_active = threading.Lock()  # held by the budget of this process

@@ -1,0 +1,1 @@
+"""What training will need, from shapes alone, before it runs."""

@@ -1,0 +1,242 @@
+"""Operators on stand-ins: a level that makes results by shape rules and leaves the recording to the engine."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
+from rushlight.engine import inplace
+from rushlight.levels import Level
+from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
+from rushlight.memory.estimates.shape_rules import RULES, WORK, Made, asked
+from rushlight.memory.estimates.standins import LARGE, Tally, like, order_of, standin
+from rushlight.state import modes
+from rushlight.tensor import Tensor, wrap
+
+ndarray = np.ndarray
+
+_NUMPY_2_0 = np.__version__.startswith("2.0.")
+
+
+class DryLevel(Level):
+    """The level under which a model runs without computing: it owns every tensor.
+
+    Small arrays, and operators without a shape rule, are computed: `ran` counts the latter where they are large.
+    """
+
+    dry = True
+
+    def __init__(self, tally: Tally):
+        self.tally = tally
+        self.ran: dict[str, int] = {}
+        self.on_step: Any = None  # called with (optimizer, parameter) where an optimizer's step would change it
+        self.kinds: dict[Any, Any] = {}  # dtypes of elementwise results, by operator and what went in
+
+    def owns(self, flat: tuple[Any, ...]) -> bool:
+        return True
+
+    def blank(self, make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A new array of zeros, ones or anything: a stand-in where it is large."""
+        large = math.prod(shape) * dtype.itemsize >= LARGE
+        array = standin(shape, dtype) if large else make(shape, dtype)
+        self.tally.add(array, make.__name__)
+        return array
+
+    def recurrent(self, plan: Any) -> Any:
+        """A recurrent layer by shapes."""
+        from rushlight.memory.estimates.dry_recurrent import DryPlan
+
+        return DryPlan(plan, self.tally)
+
+    def stepped(self, optimizer: Any) -> None:
+        """What an optimizer's `step` does: the state of its parameters comes into being."""
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p._grad is not None and self.on_step is not None:
+                    self.on_step(optimizer, p)
+
+    # What operators make ---------------------------------------------------------------------------
+
+    def results(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Results and auxiliary results of `op` on arrays."""
+        made = self.planned(op, arrays, statics)
+        if made is None:
+            return self.computed(op, arrays, statics)
+        held = self.temporaries(op, arrays, made)
+        found = tuple(self.make(op, m) for m in made)
+        if op.name in WORK:
+            self.tally.work(asked(WORK, op, arrays, statics), op.name)
+        del held
+        if op.out_count is None:
+            return found, ()
+        return found[: op.out_count], found[op.out_count :]
+
+    def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """What a rule says that `op` makes: None where it is to be computed."""
+        if op.view:
+            return self.copied(op, arrays[0], statics)
+        if op.elementwise and op.name not in RULES:
+            made = self.elementwise(op, arrays, statics)
+        else:
+            made = asked(RULES, op, arrays, statics)
+        if made is None or max((m.nbytes for m in made), default=0) >= LARGE:
+            return made
+        return None if all(size_of(x) < LARGE for x in arrays) else made
+
+    def copied(self, op: Any, array: Any, statics: tuple[Any, ...]) -> Any:
+        """The copy that a reshape makes where strides do not allow a view; None for views."""
+        if op.name != "view" or array.nbytes < LARGE or array.flags.c_contiguous:
+            return None
+        try:
+            if _NUMPY_2_0:  # reshape() has no copy= there, and setting a shape is deprecated since
+                array.view().shape = statics[0]
+            else:
+                np.reshape(array, statics[0], copy=False)
+        except (AttributeError, ValueError):
+            return [Made(tuple(statics[0]), array.dtype)]
+        return None
+
+    def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """Of an elementwise operator: the broadcast shape, and dtypes found with arrays of one element."""
+        shapes = [x.shape for x in arrays if hasattr(x, "shape")]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            return None  # computing it raises the right error
+        key = op.name, *(kind_of(x) for x in arrays), repr(statics)
+        kinds = self.kinds.get(key)
+        if kinds is None:
+            ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, ndarray) else x for x in arrays]
+            outs, aux = compute(op, ones, statics)
+            kinds = self.kinds[key] = [x.dtype if isinstance(x, ndarray) else None for x in (*outs, *aux)]
+        if None in kinds:
+            return None
+        leader = next((x for x in arrays if isinstance(x, ndarray) and x.shape == shape), None)
+        order = None if leader is None or leader.flags.c_contiguous else order_of(leader)
+        return [Made(shape, kind, order) for kind in kinds]
+
+    def make(self, op: Any, made: Made) -> Any:
+        array = standin(*made)
+        self.tally.add(array, op.name)
+        return array
+
+    def temporaries(self, op: Any, arrays: list[Any], made: list[Made]) -> list[Any]:
+        """The copies of inputs, and of 16-bit results, in the dtype that `op` computes in, to be held as long as it runs."""
+        present: list[Any] = [x for x in arrays if isinstance(x, ndarray)]
+        wanted = None
+        if op.promote is not None:
+            target = dtypes.result_dtype([x for x in arrays if x is not None])
+            if op.promote == "float" and target.category < dtypes.FLOAT:
+                target = dtypes.get_default_dtype()
+            wanted = target.numpy
+        if op.half is not None and any(x.dtype in HALVES for x in present):
+            if goes_in_blocks(op):
+                return []
+            wanted = np.dtype(np.float32)
+            present = [x for x in (*present, *made) if x.dtype in HALVES]
+        if wanted is None:
+            return []
+        return [self.make(op, Made(x.shape, wanted)) for x in present if x.dtype != wanted and x.nbytes >= LARGE]
+
+    def computed(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Run `op` for real: on small arrays, as a view, or because there is no rule."""
+        if not op.view and any(size_of(x) >= LARGE for x in arrays):
+            self.ran[op.name] = self.ran.get(op.name, 0) + 1
+        outs, aux = compute(op, arrays, statics)
+        for x in (*outs, *aux):
+            if isinstance(x, ndarray):
+                self.tally.add(x, op.name)
+        return outs, aux
+
+    # As the general path of operators does it -----------------------------------------------------------
+
+    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run `op` and record it."""
+        if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
+            return call.signed_view(op, flat, statics)
+        arrays, _ = call.arrays_of(op, unsigned(flat))
+        for x in arrays:
+            if isinstance(x, ndarray):
+                self.tally.add(x)
+        outs, aux = self.results(op, arrays, statics)
+        results = tuple(wrap(x) for x in outs)
+        if modes.inference or (op.view and flat[0]._inference):
+            call.mark_inference(op, flat[0], results, statics)
+        elif op.view:
+            call.track_views(op, flat[0], results, statics)
+        if modes.grad and op.formulas:
+            call.record(op, flat, statics, results, aux)
+            self.noted(op, results)
+        return results[0] if op.out_count == 1 else results
+
+    def noted(self, op: Any, results: tuple[Tensor, ...]) -> None:
+        """Count what the node of a result saves as activations."""
+        node = getattr(results[0]._edge, "node", None) if results else None
+        if node is None or getattr(node, "plan", None) is None or node.plan.op is not op:
+            return
+        for array in saved_arrays(node):
+            self.tally.add(array)
+            self.tally.categorize(array, ACTIVATION)
+
+    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run the in-place form of `op`."""
+        target = flat[0]
+        arrays, _ = call.arrays_of(op, unsigned(flat))
+        mask, edges = call.edges_of(op, flat) if modes.grad and op.formulas else (0, ())
+        inplace.check(target, bool(mask))
+        if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+            original = wrap(like(target._held))
+            self.tally.add(original._array, op.name)
+            original._edge = edges[0]
+            flat = (original, *(original if x is target else x for x in flat[1:]))
+        if target._bits and target.nbytes < LARGE:
+            aux = call.store_signed(op, target, arrays, statics)
+        else:
+            aux = self.stored(op, target._held, arrays, statics)
+        node = None
+        if mask:
+            node = call.make_node(op, flat, statics, edges, mask, aux)
+            node.shape, node.dtype = target._held.shape, target._held.dtype
+        inplace.written(target, f"{op.name.rstrip('_')}_")
+        if node is not None:
+            inplace.rebase(target, node)
+            node.outs = call.save_outputs(node, (target,))
+            for array in saved_arrays(node):
+                self.tally.categorize(array, ACTIVATION)
+        return target
+
+    def stored(self, op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The auxiliary results of `op` stored into `target`; the bytes of a result on the side are counted."""
+        if all(size_of(x) < LARGE for x in arrays):
+            return call.store(op, target, arrays, statics)
+        fits = op.ufunc is not None and target.dtype not in HALVES and call.fits_into(op.ufunc, target, arrays)
+        if fits or op.name in ("fill", "fill_", "copy_into"):
+            return ()
+        if op.into is None:
+            outs, aux = self.results(op, arrays, statics)
+            call.check_cast(op.name, outs[0], target)
+            return aux
+        made = self.planned(op, arrays, statics)
+        if made is None:
+            return call.store(op, target, arrays, statics)
+        return tuple(self.make(op, m) for m in made[1:])
+
+
+def unsigned(flat: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs with stand-ins for the copies that are computed with where tensors have bits."""
+    return tuple([wrap(like(x._held)) if isinstance(x, Tensor) and x._bits and x.nbytes >= LARGE else x for x in flat])
+
+
+def size_of(x: Any) -> int:
+    """Bytes of an array, 0 of anything else."""
+    return int(x.nbytes) if isinstance(x, ndarray) else 0
+
+
+def kind_of(x: Any) -> Any:
+    """What decides the dtype of results: the dtype and whether it is 0-d, or the type of a number."""
+    return (x.dtype, x.ndim) if isinstance(x, ndarray) else type(x)

@@ -1,0 +1,306 @@
+"""A backward run over stand-ins: the engine's order, ownership and accumulation, with gradients that have a shape only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.plan import fetch
+from rushlight.dispatch.rebuilt import Rebuilt
+from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
+from rushlight.engine.conform import expands, fits, mismatch
+from rushlight.engine.reach import count_contributions
+from rushlight.engine.run import Run
+from rushlight.engine.saved import freed
+from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
+from rushlight.memory.estimates.dry import DryLevel
+from rushlight.memory.estimates.shape_rules import block_of_scores
+from rushlight.memory.estimates.standins import order_of, owns, standin
+from rushlight.ops.shape.splitting import whole
+from rushlight.tensor import LEAF, Tensor, wrap
+
+ndarray = np.ndarray
+
+
+class Region:
+    """The gradient of one region of an array, as the engine's `Part`."""
+
+    __slots__ = ("dtype", "region", "shape")
+
+    def __init__(self, shape: tuple[int, ...], region: Any):
+        self.shape, self.region, self.dtype = shape, region, region.dtype
+
+
+def _alone(cell: list[Any]) -> int:
+    """How many references there are to an array that a local variable alone holds."""
+    g, cell[0] = cell[0], None
+    return getrefcount(g)
+
+
+ALONE = _alone([np.zeros(1)])
+
+
+class DryRun(Run):
+    """A run without computing.  accumulated: called with each leaf whose `.grad` is complete."""
+
+    observes = True
+    accumulated: Callable[[Tensor], None] | None = None
+
+    def __init__(self, level: DryLevel):
+        super().__init__(False, False, None, True)
+        self.level, self.tally = level, level.tally
+
+    def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
+        """Send gradients through the graph; what custom functions saved is known by then."""
+        for node in count_contributions(roots):
+            for array in () if isinstance(node, Tensor) else saved_arrays(node):
+                self.tally.add(array)
+                self.tally.categorize(array, ACTIVATION)
+        return super().execute(roots)
+
+    def made(self, shape: Any, dtype: Any, operator: str, order: Any = None, category: int = TEMPORARY) -> Any:
+        array = standin(shape, dtype, order)
+        self.tally.add(array, operator, category)
+        return array
+
+    # Nodes ------------------------------------------------------------------------------------------
+
+    def compute(self, node: Any, g: Any, mask: int) -> Any:
+        """What a node hands on."""
+        if getattr(node, "plan", None) is None:
+            return self.counted(node.run(g, mask))
+        return self.counted(self.by_formulas(node, g, mask))
+
+    def counted(self, grads: Any) -> Any:
+        for x in grads if isinstance(grads, (list, tuple)) else (grads,):
+            if isinstance(x, ndarray):
+                self.tally.add(x)
+        return grads
+
+    def by_formulas(self, node: Any, g: Any, wanted: int) -> list[Any]:
+        """As `plan.interpret`: formulas on tensors, through the level; of raw twins the shapes of their results."""
+        plan = node.plan
+        if node.saved is None and plan.saves:
+            freed(node)
+        results: list[Any] = [None] * len(node.edges)
+        mask = plan.mask & wanted
+        fetched: dict[Any, Any] = {}
+        for formula in plan.op.formulas:
+            places = plan.places(formula, len(node.edges))
+            needs = tuple(any(mask >> i & 1 for i in place) for place in places)
+            if not any(needs):
+                continue
+            raw = formula.raw is not None
+            args = [self.fetched(node, r, g, needs, raw, fetched)
+                    for r in (formula.raw_requests if raw else formula.requests)]  # fmt: skip
+            if raw:
+                given = self.raw(node, formula, args, g, needs, places)
+            else:
+                given = formula.fn(*args) if formula.joint else (formula.fn(*args),)
+            del args
+            for place, value in zip(places, given, strict=True):
+                values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
+                for i, v in zip(place, values or (), strict=False):
+                    if mask >> i & 1:
+                        results[i] = v._array if isinstance(v, Tensor) else v
+        return results
+
+    def fetched(self, node: Any, request: str, g: Any, needs: Any, raw: bool, kept: dict[Any, Any]) -> Any:
+        """What a formula asks for."""
+        if request == "be" or request == "needs":
+            return needs
+        key = request, raw
+        if key not in kept:
+            kept[key] = self.saved(node, request, g, needs, raw)
+        return kept[key]
+
+    def saved(self, node: Any, request: str, g: Any, needs: Any, raw: bool) -> Any:
+        """What a formula asks for, unpacked, or computed again by rule."""
+        op = node.plan.op
+        if request in op.tensors and op.tensors.index(request) != op.sequence:
+            item = node.saved[op.tensors.index(request)]
+            if item.__class__ is Rebuilt:
+                array = self.rebuilt(item)
+                return array if raw else wrap(array)
+        if request in ("g", "gs") or request.startswith("g_"):
+            found = fetch(node, request, g, False, needs)
+            if isinstance(found, list):
+                return found if raw else [None if x is None else wrap(x) for x in found]
+            return found if raw else wrap(found)
+        found = fetch(node, request, g, not raw, needs)
+        if isinstance(found, ndarray):
+            self.tally.add(found)
+        return found
+
+    def rebuilt(self, item: Any) -> Any:
+        """A saved input computed again."""
+        from rushlight.engine.views import replay
+
+        arrays = [None if x is None else x._array for x in item.saved]
+        outs, _ = self.level.results(item.op, arrays, item.statics)
+        return replay(item.chain, outs[0])
+
+    def raw(self, node: Any, formula: Any, args: list[Any], g: Any, needs: Any, places: Any) -> Any:
+        """The results of a formula's twin on arrays."""
+        name = node.plan.op.name
+        special = SPECIAL.get(name)
+        if special is not None:
+            return special(self, node, dict(zip(formula.raw_requests, args, strict=True)), needs)
+        out = []
+        for (place, *_), need in zip(places, needs, strict=True):
+            out.append(self.gradient_for(node, place) if need else None)
+        return out
+
+    def gradient_for(self, node: Any, i: int, order: Any = None) -> Any:
+        """A gradient of the shape of input `i`."""
+        edge = node.edges[i]
+        leaf = isinstance(edge, Tensor)
+        like = edge._array if leaf else edge
+        return self.made(like.shape, like.dtype, node.plan.op.name, order, GRADIENT if leaf else TEMPORARY)
+
+    # Gradients on their way -------------------------------------------------------------------------
+
+    def conformed(self, g: Any, edge: Any, shape: Any, dtype: Any, first: bool) -> Any:
+        """As `conform_array`."""
+        if isinstance(g, Region):
+            if not first and g.shape == shape:
+                return g
+            g = self.made(g.shape, g.dtype, "slice")
+        elif not isinstance(g, ndarray):
+            g = np.asarray(g)
+        if g.shape != shape:
+            if fits(g.shape, shape):
+                g = self.made(shape, np.float32 if g.dtype.itemsize == 2 else g.dtype, "sum")
+            elif expands(g.shape, shape):
+                g = np.broadcast_to(g, shape)
+            else:
+                raise mismatch(edge, list(g.shape), list(shape), "shape")
+        return g if g.dtype == dtype else self.made(shape, dtype, "_to_copy")
+
+    def added(self, cell: list[Any], g: Any) -> Any:
+        """As `add_arrays`: the total in `cell`, which is written to where nobody else holds it, else a new array."""
+        total, cell[0] = cell[0], None
+        if getrefcount(total) <= ALONE and owns(total) and total.flags.writeable:
+            return total
+        return self.made(total.shape, total.dtype, "add")
+
+    def deliver_array(self, edge: Any, g: Any) -> Any:
+        """Hand `g` to an edge; the node that has become ready, if any."""
+        record = self.records.get(edge)
+        if record is None:
+            return self.deliver_port(edge, g)
+        if g is not None:
+            like = edge._array if record[2] else edge
+            g = self.conformed(g, edge, like.shape, like.dtype, record[1] is None)
+            if record[1] is None:
+                record[1] = g
+            else:
+                cell, record[1] = [record[1]], None
+                record[1] = self.added(cell, g)
+            g = None
+        record[0] -= 1
+        if record[0]:
+            return None
+        if record[2]:
+            self.leaf(edge, record)
+            return None
+        return edge
+
+    def deliver_port(self, port: Any, g: Any) -> Any:
+        """Hand `g` to one output of a node that has several."""
+        node, nr = port.node, port.nr
+        record = self.records[node]
+        if g is not None:
+            self.put(record[1], nr, self.conformed(g, port, node.shape[nr], node.dtype[nr], True))
+        record[0] -= 1
+        return node if record[0] == 0 else None
+
+    def put(self, slots: list[Any], nr: int, g: Any) -> None:
+        if slots[nr] is None:
+            slots[nr] = g
+            return
+        cell, slots[nr] = [slots[nr]], None
+        slots[nr] = self.added(cell, g)
+
+    def leaf(self, leaf: Tensor, record: list[Any]) -> None:
+        """The gradient of a leaf is complete: it becomes `.grad`, or is added to it."""
+        cell, record[1] = [record[1]], None
+        if cell[0] is None or (leaf._edge is not LEAF and gone(leaf)):
+            return
+        if leaf._hooks or leaf._node_hooks is not None:
+            given = prepared(leaf, wrap(cell[0]))
+            if given is None:
+                return
+            cell[0] = given._array
+            del given
+        if leaf._grad is None:
+            leaf._grad = wrap(self.taken(cell, leaf._array))
+        cell[0] = None
+        self.tally.add(leaf._grad._array)
+        self.tally.categorize(leaf._grad._array, GRADIENT)
+        if leaf._post_hooks:
+            accumulated(leaf)
+        if self.accumulated is not None:
+            self.accumulated(leaf)
+
+    def taken(self, cell: list[Any], like: Any) -> Any:
+        """As `owned_copy`."""
+        g, cell[0] = cell[0], None
+        if getrefcount(g) <= ALONE and g.flags.writeable and sole(g) and same_layout(g, like):
+            return g
+        order = None if like.flags.c_contiguous or not is_dense(like) else order_of(like)
+        return self.made(g.shape, g.dtype, "AccumulateGrad", order)
+
+
+def sole(g: Any) -> bool:
+    """As `owns_memory`: whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
+    base = g.base
+    if not isinstance(base, ndarray):
+        return True
+    return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= 3)
+
+
+# Twins on arrays that hand on something else than an array of each input's shape -----------------------------------
+
+
+def _slice(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
+    return (Region(tuple(given["input_shape"]), given["g"]),)
+
+
+def _split(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
+    return (run.gradient_for(node, 0),)
+
+
+def _unbind(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
+    found = whole(given["gs"], given["dim"])
+    if found is not None:
+        return (found,)
+    shape, order = given["input_shape"], given["order"]
+    return (run.gradient_for(node, 0, order if order is not None and len(order) == len(shape) else None),)
+
+
+def _attention(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
+    heads = [given[name] for name in ("query", "key", "value")]
+    q, k, v = heads
+    starts = [x.__array_interface__["data"][0] for x in heads]
+    step = starts[1] - starts[0]
+    alike = q.shape == k.shape == v.shape and q.strides == k.strides == v.strides and q.ndim == 4
+    name = node.plan.op.name
+    if alike and isinstance(q.base, ndarray) and q.base is k.base is v.base and 0 < step == starts[2] - starts[1]:
+        strides = (step, *q.strides)
+        order = sorted(range(5), key=lambda i: -strides[i])
+        grads = list(run.made((3, *q.shape), q.dtype, name, order))
+    else:
+        grads = [run.made(x.shape, q.dtype, name, (0, 2, 1, 3) if x.ndim == 4 else None) for x in heads]
+    found = (*grads, run.gradient_for(node, 3) if needs[3] else None)
+    if given["drop"] is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
+        run.tally.work(block_of_scores(q, k, given["is_causal"]) * 4 + q.nbytes // 3, name)
+    return found
+
+
+SPECIAL: dict[str, Any] = {
+    "slice": _slice, "select": _slice, "split": _split, "unbind": _unbind, "scaled_dot_product_attention": _attention,
+}  # fmt: skip

@@ -1,0 +1,265 @@
+"""Rehearsals of one training step in several ways: as it is, and with each technique that saves memory."""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.checkpoint import checkpoint
+from rushlight.engine.modes import no_grad
+from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
+from rushlight.memory.estimates.rehearsal import Rehearsal
+from rushlight.memory.estimates.standins import order_of, standin
+from rushlight.memory.recordings.recording import CATEGORIES
+from rushlight.nn.modules.container import ModuleList, Sequential
+from rushlight.optim.fusing import InBackward
+from rushlight.storage import root_of
+from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tree import tree_flatten, tree_unflatten
+
+WORTH = 0.005  # of the peak: what saves less is not mentioned
+SMALL = 4096  # bytes up to which a store leaves saved tensors where they are
+MISFITS = (RuntimeError, ValueError, IndexError)  # of tensors whose sizes do not go together
+Change = Callable[[Rehearsal], Any]
+
+
+class Setup:
+    """What is estimated: the arguments of `estimate`."""
+
+    def __init__(self, model: Any, sample: Any, optimizer: Any, loss: Any, train: bool):
+        self.model, self.optimizer, self.loss, self.train = model, optimizer, loss, train
+        self.sample = wrap(standin(sample, np.float32)) if is_shape(sample) else sample
+        sizes = [x._held.shape[0] for x in tree_flatten(self.sample)[0] if isinstance(x, Tensor) and x._held.ndim]
+        self.batch = sizes[0] if sizes else 1
+
+    def rehearse(self, change: Change | None = None, batch: int | None = None) -> Rehearsal:
+        """Two steps with `change`, a function giving a context, and a batch of another size."""
+        rehearsal = Rehearsal(self.model, self.optimizer)
+        with ExitStack() as stack:
+            sample = self.sample
+            if batch is not None and batch != self.batch:
+                sample = resized(sample, self.batch, batch)
+                stack.enter_context(resized_in_place(tensors_of(self.loss), self.batch, batch))
+            stack.enter_context(rehearsal)
+            if change is not None:
+                stack.enter_context(change(rehearsal))
+            inputs = rehearsal.inputs(sample)
+            if self.train:
+                for _ in range(2):
+                    rehearsal.step(inputs, self.loss)
+            else:
+                with no_grad():
+                    rehearsal.forward(inputs)
+        return rehearsal
+
+    def estimate(self) -> Estimate:
+        """The figures of the step as it is."""
+        rehearsal = self.rehearse()
+        tally = rehearsal.tally
+        most = tally.most()
+        named = {PHASES[k]: n for k, n in sorted(tally.by_phase.items())}
+        parameters, gradients, state, activations, inputs = (
+            most[CATEGORIES.index(c)] for c in ("parameter", "gradient", "optimizer_state", "activation", "input")
+        )
+        return Estimate(parameters, gradients, state, activations, inputs, tally.peak,
+                        max(named, key=lambda name: named[name]), tally.at_peak(), tally.modules_at_peak(), named,
+                        rehearsal.level.ran, tally, self)  # fmt: skip
+
+    # Techniques -------------------------------------------------------------------------------------
+
+    def savings(self, peak: int) -> list[Saving]:
+        """Every technique that lowers the peak by more than next to nothing."""
+        found = []
+        for name, how, change, batch in self.techniques():
+            try:
+                least = self.rehearse(change, batch).tally.peak
+            except MISFITS:
+                if batch is None:
+                    raise
+                continue  # the loss needs targets of the size that the batch has
+            if peak - least >= peak * WORTH:
+                found.append(Saving(name, least, peak - least, how))
+        return sorted(found, key=lambda s: s.peak)
+
+    def techniques(self) -> Iterator[tuple[str, str, Change | None, int | None]]:
+        """Name, how to do it, and what to rehearse."""
+        if self.train:
+            yield "checkpoint each block", "checkpoint(block, x, use_reentrant=False)", checkpointed, None
+            yield "saved tensors on disk", "with stores.disk():", stored, None
+            yield "train the last module alone", "requires_grad_(False) on the others", frozen, None
+        fused = isinstance(self.optimizer, InBackward) or getattr(self.optimizer, "_in_backward", None) is not None
+        if self.train and self.optimizer is not None and not fused:
+            yield "optimizer in backward", "optim.in_backward(optimizer)", in_backward, None
+            yield "checkpoint, and optimizer in backward", "both", both, None
+        if self.batch > 1:
+            yield f"half the batch ({self.batch // 2})", "accumulate gradients over two", None, self.batch // 2
+
+    def largest_batch(self, limit: int, peak: int) -> int:
+        """The most samples whose peak is within `limit`: guesses on straight lines, each rehearsed."""
+        low, low_peak = 1, peak if self.batch == 1 else self.peak_with(1)
+        if low_peak > limit:
+            raise ValueError(
+                f"largest_batch: a batch of one sample needs {low_peak:,} bytes, and the limit is {limit:,}"
+            )
+        high, high_peak = (self.batch, peak) if self.batch > 1 else (2, self.peak_with(2))
+        while high_peak <= limit:
+            slope = (high_peak - low_peak) / (high - low)
+            if slope < 1:
+                raise ValueError("largest_batch: the peak does not grow with the first dimension of the sample")
+            further = min(math.ceil(high + (limit - high_peak) / slope * 1.02) + 1, high * 1000)
+            low, low_peak, high, high_peak = high, high_peak, further, self.peak_with(further)
+        while high - low > 1:
+            at_line = low + int((limit - low_peak) * (high - low) / max(high_peak - low_peak, 1))
+            guess = min(max(at_line, low + 1), high - 1)
+            at = self.peak_with(guess)
+            if at > limit:
+                high, high_peak = guess, at
+                continue
+            low, low_peak = guess, at
+            if low + 1 < high and self.peak_with(low + 1) > limit:
+                return low
+        return low
+
+    def peak_with(self, batch: int) -> int:
+        """The peak with a batch of another size."""
+        try:
+            return self.rehearse(None, batch).tally.peak
+        except MISFITS as error:
+            error.add_note(f"This happened with a batch of {batch} instead of {self.batch}. Tensors that depend on its size "
+                           "must be in the sample, or be variables that `loss` refers to.")  # fmt: skip
+            raise
+
+
+def is_shape(sample: Any) -> bool:
+    """Whether a sample is a shape: a tuple of ints."""
+    return isinstance(sample, tuple) and bool(sample) and all(isinstance(n, int) for n in sample)
+
+
+# Batches of other sizes ---------------------------------------------------------------------------------------
+
+
+def resized(sample: Any, batch: int, to: int) -> Any:
+    """A sample whose tensors have another first dimension."""
+    leaves, spec = tree_flatten(sample)
+    return tree_unflatten([resized_tensor(x, batch, to) for x in leaves], spec)
+
+
+def resized_tensor(x: Any, batch: int, to: int) -> Any:
+    """A tensor with another first dimension, if that is the batch; anything else as it is."""
+    if not isinstance(x, Tensor) or not x._held.ndim or x._held.shape[0] != batch:
+        return x
+    made = wrap(standin((to, *x._held.shape[1:]), x._held.dtype))
+    made._edge = LEAF if x._edge is LEAF else None
+    return made
+
+
+def tensors_of(loss: Any) -> list[Tensor]:
+    """The tensors that a function refers to."""
+    if isinstance(loss, functools.partial):
+        return [x for x in (*loss.args, *loss.keywords.values()) if isinstance(x, Tensor)] + tensors_of(loss.func)
+    code = getattr(loss, "__code__", None)
+    if code is None:
+        return []
+    cells = [cell.cell_contents for cell in loss.__closure__ or ()]
+    values = [*cells, *(loss.__globals__.get(name) for name in code.co_names), *(loss.__defaults__ or ())]
+    return [x for x in values if isinstance(x, Tensor)]
+
+
+@contextmanager
+def resized_in_place(tensors: list[Tensor], batch: int, to: int) -> Iterator[None]:
+    """Tensors with another first dimension, for a while."""
+    former = [(t, t._held, t._storage, t._view) for t in tensors]
+    try:
+        for t in tensors:
+            t._held, t._storage, t._view = resized_tensor(wrap(t._held), batch, to)._held, None, None
+        yield
+    finally:
+        for t, array, storage, view in former:
+            t._held, t._storage, t._view = array, storage, view
+
+
+# What changes in a rehearsal ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def in_backward(rehearsal: Rehearsal) -> Iterator[None]:
+    """Each parameter is stepped, and its gradient dropped, inside backward."""
+    rehearsal.in_backward = True
+    yield
+
+
+def blocks(model: Any) -> list[Any]:
+    """The modules that a model repeats: members of its outermost lists and sequences that have modules of their own."""
+    found = []
+    for child in model.children():
+        parts = list(child.children()) if isinstance(child, (ModuleList, Sequential)) else []
+        compound = [m for m in parts if any(True for _ in m.children())]
+        if len(compound) > 1:
+            found += compound
+        elif compound or not parts:
+            found += blocks(child)
+    return found
+
+
+@contextmanager
+def checkpointed(rehearsal: Rehearsal) -> Iterator[None]:
+    """Each block of the model is computed again in the backward."""
+    changed = [m for m in blocks(rehearsal.model) if "forward" not in m.__dict__]
+    for m in changed:
+        m.__dict__["forward"] = functools.partial(checkpoint, m.forward, use_reentrant=False)
+    try:
+        yield
+    finally:
+        for m in changed:
+            del m.__dict__["forward"]
+
+
+@contextmanager
+def both(rehearsal: Rehearsal) -> Iterator[None]:
+    """Blocks checkpointed and the optimizer in backward."""
+    with checkpointed(rehearsal), in_backward(rehearsal):
+        yield
+
+
+@contextmanager
+def frozen(rehearsal: Rehearsal) -> Iterator[None]:
+    """Nothing but the last module with parameters is trained."""
+    owners = [m for m in rehearsal.model.modules() if any(p._edge is LEAF for p in m.parameters(False))]
+    kept = {id(p) for p in owners[-1].parameters(False)} if owners else set()
+    for p in rehearsal.model.parameters():
+        if id(p) not in kept:
+            p._edge = None
+    yield
+
+
+@contextmanager
+def stored(rehearsal: Rehearsal) -> Iterator[None]:
+    """Saved tensors are kept elsewhere until they are used."""
+    kept = {id(root_of(p._held)) for p in (*rehearsal.model.parameters(), *rehearsal.model.buffers())}
+    back: dict[Any, Any] = {}
+
+    def pack(t: Tensor) -> Any:
+        array = t._held
+        if array.nbytes <= SMALL or id(root_of(array)) in kept:
+            return t
+        return array.shape, array.dtype, order_of(array), array.__array_interface__["data"][0]
+
+    def unpack(packed: Any) -> Tensor:
+        if isinstance(packed, Tensor):
+            return packed
+        found = back[packed]() if packed in back else None
+        if found is None:
+            found = standin(*packed[:3])
+            rehearsal.tally.add(found, "unpack")
+            back[packed] = weakref.ref(found)
+        return wrap(found)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield

@@ -1,0 +1,1 @@
+"""Recordings: which blocks lived when, made by whom."""

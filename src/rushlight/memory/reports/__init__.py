@@ -1,0 +1,1 @@
+"""Recordings as people read them: pages, text, notebooks."""

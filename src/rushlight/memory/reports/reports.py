@@ -1,0 +1,280 @@
+"""A recording as one HTML page that needs no network: timeline, breakdown, comparison and advice."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from importlib import resources
+from string import Template
+from typing import Any
+
+from rushlight.kernels import allocator
+from rushlight.memory.advice import advisor
+from rushlight.memory.counting.units import duration, share, size
+from rushlight.memory.recordings.recording import CATEGORIES, Recording
+from rushlight.memory.recordings.replay import Breakdown, breakdown, phases, settled
+from rushlight.memory.reports import page
+from rushlight.memory.snapshots import snapshots
+from rushlight.version import __version__
+
+__all__ = ["report"]
+
+SCRIPTS = ("format.js", "data.js", "chart.js", "tables.js", "main.js")
+COLORS = {
+    "parameter": "#0072b2", "optimizer_state": "#009e73", "input": "#56b4e9", "gradient": "#d55e00", "activation": "#e69f00",
+    "autograd_detail": "#b8a90f", "temporary": "#cc79a7", "unknown": "#8c959e",
+}  # fmt: skip
+Source = Recording | str | os.PathLike[str]
+
+
+def report(
+    recording: Source,
+    out: str | os.PathLike[str] = "report.html",
+    compare: Source | None = None,
+    title: str | None = None,
+    other_title: str | None = None,
+) -> str:
+    """Write a report on a recording, and return its path.
+
+    The page shows bytes over time by category with the phases of training, what was alive at the peak or at any moment
+    that is clicked on, by category, module, line, operator and block, and advice: what each technique would save in this
+    run.  It is one file, opens in a browser and asks the network for nothing.
+
+    Args:
+        recording: a `Recording`, or the path of a snapshot: ours or PyTorch's.
+        out: the page.
+        compare: another recording, shown beside the first.
+        title, other_title: names of the two; by default those of the files.
+
+    Raises FileNotFoundError, and SnapshotError for a file that is no snapshot.
+
+    >>> import os, tempfile
+    >>> import rushlight as torch
+    >>> from rushlight import memory
+    >>> memory.record_history(); y = torch.ones(1000).exp(); memory.record_history(None)
+    >>> path = memory.report(memory.recording(), os.path.join(tempfile.mkdtemp(), "report.html"))
+    >>> os.path.getsize(path) > 10_000
+    True
+    """
+    other = named(compare, other_title, "the other") if compare is not None else ()
+    text = render(*named(recording, title), *other)
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(text)
+    return str(out)
+
+
+def named(source: Source, title: str | None, default: str = "this run") -> tuple[Recording, str]:
+    """A recording and its name."""
+    if isinstance(source, Recording):
+        return snapshots.as_arrays(source), title or default
+    return snapshots.load(source), title or os.path.basename(os.fspath(source))
+
+
+@allocator.aside()
+def render(recording: Recording, name: str, other: Recording | None = None, other_name: str = "") -> str:
+    """The page as text."""
+    if other is not None and name == other_name:
+        name, other_name = name + " (A)", other_name + " (B)"
+    found, told = advisor.advise(recording), subtitle(recording)
+    recording, other = settled(recording), settled(other) if other is not None else None
+    at_peak = breakdown(recording)
+    values = {
+        "title": html.escape(f"{name}: peak {size(at_peak.total)}"),
+        "heading": html.escape(name),
+        "subtitle": html.escape(told),
+        "described": html.escape(described(recording, at_peak)),
+        "events": f"{len(recording.time):,}",
+        "tiles": tiles(recording, at_peak),
+        "first": first(found),
+        "advice": advice(found),
+        "comparison": comparison(recording, name, other, other_name),
+        "version": html.escape(__version__),
+        "data": embedded(recording, name, "a") + (embedded(other, other_name, "b") if other is not None else ""),
+        "style": read("report.css"),
+        "script": "\n".join(read(script) for script in SCRIPTS),
+    }
+    return Template(read("report.html")).substitute(values)
+
+
+def read(name: str) -> str:
+    """A file of the page."""
+    return resources.files("rushlight.memory.reports").joinpath("html", name).read_text(encoding="utf-8")
+
+
+def embedded(recording: Recording, name: str, key: str) -> str:
+    """The data of a recording as script elements."""
+    meta, data = page.encode(recording, name)
+    return (
+        f'<script type="application/json" id="meta-{key}">{meta}</script>\n'
+        f'<script type="text/plain" data-recording="meta-{key}">{data}</script>\n'
+    )
+
+
+def subtitle(recording: Recording) -> str:
+    """One line on what was recorded."""
+    blocks = len(recording.size)
+    parts = [f"{len(recording.time):,} events", f"{blocks:,} block{'s' * (blocks != 1)}", f"on {recording.device}"]
+    if len(recording.time):
+        parts.insert(0, duration(int(recording.time[-1] - recording.time[0])))
+    if recording.dropped:
+        parts.append(f"the first {recording.dropped:,} events were dropped for lack of room")
+    return " · ".join(parts)
+
+
+def described(recording: Recording, at_peak: Breakdown) -> str:
+    """The chart in words."""
+    largest = ", ".join(f"{name.replace('_', ' ')} {size(n)}" for name, n in list(at_peak.categories.items())[:4])
+    return f"Bytes alive over time by category. The peak is {size(at_peak.total)}: {largest}."
+
+
+def tiles(recording: Recording, at_peak: Breakdown) -> str:
+    """The figures at the top."""
+    live = recording.live()
+    end = int(live[-1]) if len(live) else recording.initial_bytes()
+    known = (
+        end,
+        end - recording.initial_bytes(),
+        recording.initial_bytes() - end,
+        at_peak.total,
+        *at_peak.categories.values(),
+    )
+    largest, most = next(iter(at_peak.categories.items()), ("nothing", 0))
+    rows = [
+        ("peak", counted(at_peak.total), when(recording, at_peak.moment)),
+        (
+            "most of it",
+            html.escape(largest.replace("_", " ")),
+            f"{size(most)}, {share(most, at_peak.total)} of the peak",
+        ),
+        (
+            "at the beginning",
+            counted(recording.initial_bytes()),
+            f"{recording.initial:,} block{'s' * (recording.initial != 1)}",
+        ),
+        ("at the end", counted(end), difference(end - recording.initial_bytes())),
+    ]
+    return "\n".join(
+        f'<div class="tile"><span>{a}</span><b>{b}</b><i>{in_units(c, *known)}</i></div>' for a, b, c in rows
+    )
+
+
+def counted(n: int) -> str:
+    """Bytes that the page's button for units can write anew."""
+    return f'<span data-bytes="{n}" style="font:inherit;color:inherit">{size(n)}</span>'
+
+
+def difference(n: int) -> str:
+    """How much more or less than at the beginning."""
+    return "as at the beginning" if n == 0 else f"{size(abs(n))} {'more' if n > 0 else 'less'} than at the beginning"
+
+
+def when(recording: Recording, moment: int) -> str:
+    """A moment in words."""
+    if moment < 0:
+        return "at the beginning"
+    phase = next((name for start, stop, name in phases(recording) if start <= moment < stop), "")
+    return f"at {duration(int(recording.time[moment] - recording.time[0]))}" + (f", in {phase}" if phase else "")
+
+
+# Advice -------------------------------------------------------------------------------------------------
+
+
+def first(found: list[Any]) -> str:
+    """A line that leads to the advice, with the first few of it: the rest lies below the timeline."""
+    parts = [
+        f"<b>{in_units(item.gain.replace('-', '−'), item.saves, item.each_step)}</b> {html.escape(item.title)}"
+        for item in found[:3]
+    ]
+    return (
+        f'<p class="first"><a href="#advice">What would lower the peak</a><span>: {" · ".join(parts)}</span></p>'
+        if found
+        else ""
+    )
+
+
+def in_units(text: str, *sizes: int) -> str:
+    """Text as HTML, in which the page's button for units can write each size anew: those given, or what the text says."""
+    exact = {size(n): n for n in sizes}
+    units = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+    def marked(found: re.Match[str]) -> str:
+        n = exact.get(found[0], round(float(found[1]) * units[found[2]]))
+        return counted(n) if found[0] == size(n) else found[0]
+
+    return re.sub(r"\b(\d+(?:\.\d+)?) (B|[kMGT]B)\b", marked, html.escape(text))
+
+
+def advice(found: list[Any]) -> str:
+    """What would lower the peak, each with its figures."""
+    if not found:
+        return ""
+    cards = "\n".join(card(item) for item in found)
+    return f'<h2 id="advice" style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
+
+
+def card(item: Any) -> str:
+    """One piece of advice."""
+    bars = "".join(
+        f'<i style="width:{100 * n / max(item.after, 1):.2f}%;background:{COLORS[name]}"></i>'
+        for name in COLORS if (n := item.categories.get(name, 0)) > 0
+    )  # fmt: skip
+    code = f"<pre>{html.escape(item.code)}</pre>" if item.code else ""
+    width = 100 * item.after / max(item.before, 1)
+    sizes = (item.saves, item.each_step, item.before, item.after, *item.categories.values())
+    label = f"{size(item.after)} instead of {size(item.before)}"
+    return (
+        f'<article class="card"><h3>{html.escape(item.title)}<span class="saves">{in_units(item.gain.replace("-", "−"), *sizes)}</span></h3>'
+        f'<p>{in_units(item.text, *sizes)}</p><div class="meter" role="img" aria-label="{label}">'
+        f'<span style="width:{width:.2f}%">{bars}</span></div>{code}</article>'
+    )
+
+
+# Comparison ---------------------------------------------------------------------------------------------
+
+
+def comparison(a: Recording, name: str, b: Recording | None, other: str) -> str:
+    """The two peaks, side by side."""
+    if b is None:
+        return ""
+    one, two = breakdown(a), breakdown(b)
+    categories = [c for c in COLORS if one.categories.get(c) or two.categories.get(c)]
+    changed = sorted(
+        set(one.modules) | set(two.modules), key=lambda m: -abs(one.modules.get(m, 0) - two.modules.get(m, 0))
+    )
+    changed = [m for m in changed if one.modules.get(m, 0) != two.modules.get(m, 0)][:12]
+    head = f"<thead><tr><th></th><th class=n>{html.escape(name)}</th><th class=n>{html.escape(other)}</th><th class=n>difference</th></tr></thead>"
+    total = compared("<b>peak</b>", one.total, two.total)
+    by_category = total + "".join(
+        compared(swatch(c), one.categories.get(c, 0), two.categories.get(c, 0)) for c in categories
+    )
+    by_module = "".join(
+        compared(html.escape(m or "(outside modules)"), one.modules.get(m, 0), two.modules.get(m, 0)) for m in changed
+    )
+    modules = f'<section class="card"><h3>Modules that differ most</h3><table>{head}<tbody>{by_module}</tbody></table></section>'
+    return (
+        '<section id="comparison"><div class="bar"><h2>Comparison at the peaks</h2></div><div class="grid">'
+        f'<section class="card"><h3>By category</h3><table>{head}<tbody>{by_category}</tbody></table></section>'
+        f"{modules if changed else ''}</div></section>"
+    )
+
+
+def swatch(category: str) -> str:
+    """A category with its colour."""
+    dot = f'<span class="dot" style="background:{COLORS[category]};margin-right:8px"></span>'
+    return dot + html.escape(category.replace("_", " "))
+
+
+def compared(name: str, one: int, two: int) -> str:
+    """A row of two figures and their difference."""
+    kind, sign = ("less", "−") if two < one else ("greater", "+") if two > one else ("", "")
+    change = f"{sign}{counted(abs(two - one))}" + (
+        f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else ""
+    )
+    return (
+        f'<tr><td class="name">{name}</td><td class="n">{counted(one)}</td><td class="n">{counted(two)}</td>'
+        f'<td class="n {kind}">{change}</td></tr>'
+    )
+
+
+assert set(COLORS) == set(CATEGORIES)

@@ -1,0 +1,1 @@
+"""Recordings as files: written and read in the format of PyTorch's memory viewer."""
