@@ -12,6 +12,7 @@ import rushlight as torch
 
 LONGEST_GRAPH = 60
 ADDRESS = re.compile(r"0x[0-9a-f]+")
+MODULE = re.compile(r"<rushlight(\.\w+)+\.(?=\w)")  # in which file a class lies is no behaviour
 PLACE = re.compile(r'File "[^"]*", line \d+')
 
 
@@ -28,13 +29,19 @@ def digest(array: Any) -> str:
     return hashlib.sha1(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
 
 
+def values(t: Any) -> Any:
+    """The values as an array of a dtype that NumPy has."""
+    t = t.detach().resolve_conj().resolve_neg()
+    return (t.float() if t.dtype is torch.bfloat16 else t).numpy()
+
+
 def tensor(t: Any) -> Any:
     """dtype, shape, strides, values, version, and what it is: of anything else its representation."""
     if not isinstance(t, torch.Tensor):
-        return ADDRESS.sub("0x", repr(t))
+        return MODULE.sub("<", ADDRESS.sub("0x", repr(t)))
     said = [str(t.dtype), list(t.shape), list(t.stride())]
     try:
-        said += [digest(t.detach().numpy()) if t.numel() and not t.is_inference() else t.numel(), t._version]
+        said += [digest(values(t)) if t.numel() and not t.is_inference() else t.numel(), t._version]
     except Exception as raised:  # tensors that have no array or no version
         said += error(raised)
     said += [word for word in ("requires_grad", "is_leaf") if getattr(t, word)]

@@ -264,4 +264,6 @@ def _belongs_to_runner(filename: str) -> bool:
     return filename in (__file__, BUDGET, runpy.__file__, "<frozen runpy>")
 
 
-BUDGET = os.path.join(os.path.dirname(os.path.dirname(__file__)), "memory", "budgets", "budget.py")  # which ends around the script
+BUDGET = os.path.join(
+    os.path.dirname(os.path.dirname(__file__)), "memory", "budgets", "budget.py"
+)  # which ends around the script
