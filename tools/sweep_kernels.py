@@ -113,7 +113,7 @@ def written(placed: list[Placed], writes: tuple[int, ...]) -> str:
 def choices(case: Case, count: int, layouts: tuple[str, ...]) -> Iterator[list[str]]:
     """Layouts of a case's arguments: each alone in each, then all in one."""
     for layout in layouts:
-        able = [i for i in range(count) if not (i in case.writes and layout in OTHER_NUMBERS)]
+        able = [i for i in range(count) if layout not in OTHER_NUMBERS or i not in (*case.writes, *case.bound)]
         for chosen in [[i] for i in able] + ([able] if len(able) > 1 else []):
             yield [layout if i in chosen else "contiguous" for i in range(count)]
 

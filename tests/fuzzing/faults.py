@@ -367,12 +367,10 @@ def the_fast_path_forgets_a_factor() -> None:
 
 @noticed_by("native")
 def a_kernel_differs_from_its_reference() -> None:
-    from rushlight.dispatch.declare import OPS
-    from rushlight.kernels.native import loader
+    from rushlight.kernels.reference import elementwise as reference
 
-    op = OPS["gelu"]
-    former = op.forward
-    op.forward = lambda *args: former(*args) * (1.0 if loader._tables else 1.001)
+    former = reference.gelu
+    reference.gelu = lambda x, *form: former(x, *form) * 1.001  # what runs where there are no native kernels
 
 
 @contextmanager

@@ -27,6 +27,7 @@ def programs(fault: str) -> Iterator[tuple[str, float]]:
             for line in process.stdout:
                 program, seconds = line.split()
                 yield program, float(seconds)
+            assert process.wait() == 0, "the search broke off"
         finally:
             process.kill()
 
