@@ -387,3 +387,18 @@ def test_no_integers_are_divided_by_zero(name):
     assert getattr(torch, name)(torch.zeros(0, 2, dtype=torch.int64), torch.tensor([0, 2])).shape == (0, 2)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         getattr(torch, name)(zero, zero)
+
+
+def test_the_pole_of_zeta_is_where_its_exponent_is_one():
+    found = torch.special.zeta(torch.tensor([1.0, 1.0, nan, 2.0, 0.5]), torch.tensor([nan, -2.5, 1.0, nan, 1.0]))
+    same(found, [inf, inf, nan, nan, nan])
+
+
+def test_the_tangent_of_a_quotient_is_infinite_where_one_of_its_parts_is():
+    x = torch.tensor([2.0, inf, 1.0, 3.0], dtype=torch.float64)
+    y = torch.tensor([0.0, 2.0, inf, 2.0], dtype=torch.float64)
+    one = torch.ones_like(x)
+    same(torch.func.jvp(torch.div, (x, y), (one, one))[1], [-inf, -inf, 0, -0.25])
+    same(torch.func.jvp(lambda x: x / y, (x,), (one,))[1], [inf, 0.5, 0, 0.5])
+    same(torch.func.jvp(lambda y: x / y, (y,), (one,))[1], [-inf, -inf, 0, -0.75])
+    same(torch.func.jvp(lambda y: torch.func.jvp(lambda y: x / y, (y,), (one,))[1], (y,), (one,))[1][3:], [0.75])

@@ -51,7 +51,10 @@ def node_name(difference: Difference) -> bool:
 
 def view_name(difference: Difference) -> bool:
     """Whether a view that was changed shows the operator of the view."""
-    return difference.what == "grad_fn" and stem(difference.reference) == "AsStrided" and bool(difference.subject)
+    if difference.what != "grad_fn" or not difference.subject:
+        return False
+    became_another = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(difference)) is not None
+    return stem(difference.reference) == "AsStrided" or (stem(difference.reference) == "Conj" and became_another)
 
 
 def linearized(difference: Difference) -> bool:
@@ -78,11 +81,6 @@ def more_than_a_sample(difference: Difference) -> bool:
     return "vmap(" in statement(difference) and refused_by(difference, "doesn't match the broadcast shape")
 
 
-def values_after_resize(difference: Difference) -> bool:
-    """Whether values differ after elements were added."""
-    return "resize_" in text(difference) and difference.what == "value"
-
-
 def follows_its_base(difference: Difference) -> bool:
     """Whether a view of what began to require grad by a change of other parts of its memory is taken for a leaf."""
     if not refused_by(difference, "a leaf Variable that requires grad is being used", by="reference"):
@@ -90,6 +88,16 @@ def follows_its_base(difference: Difference) -> bool:
     target = re.search(r"(\w+)(?:\[.*?\])?(?:\.\w+_\(| [-+*/]?= )", statement(difference).split("\n")[-1])
     made = target and re.search(rf"(?m)^\s*{target[1]} = v\d+[.\[]", text(difference))
     return bool(made) and f"{target[1]}.requires_grad" not in text(difference)  # type: ignore[index]
+
+
+def lost_by_a_view(difference: Difference) -> bool:
+    """Whether the view of a leaf that is a view, changed under no_grad, has lost its history in PyTorch."""
+    if ".view(-1).requires_grad_()" not in text(difference) or "no_grad" not in text(difference):
+        return False
+    lost = {"requires_grad": (False, True), "is_leaf": (True, False)}.get(difference.what)
+    without = difference.what == "grad_fn" and difference.reference is None
+    refused = refused_by(difference, "does not require grad and does not have a grad_fn", by="reference")
+    return lost == (difference.reference, difference.subject) or without or refused
 
 
 def several_at_one_place(difference: Difference) -> bool:
@@ -126,10 +134,10 @@ DECLARED: tuple[Declared, ...] = (
     Declared("gradients of `func.linearize`", linearized),
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
     Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),
-    Declared("elements that `resize_` adds", values_after_resize),
     Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),
     Declared("`masked_fill_`, `index_put_`, `triu_`, `tril_` of expanded tensors", several_at_one_place),
     Declared("a change in place of a view whose base", follows_its_base),
+    Declared("a view of a leaf that is itself a view", lost_by_a_view),
     Declared("a second backward through `lerp`", lambda d: refused_by(d, "the graph was freed at LerpBackward")),
     Declared("`view_as_complex` of an odd offset", lambda d: refused_by(d, "storage_offset divisible", by="reference")),
     Declared(

@@ -13,7 +13,7 @@ import numpy as np
 from .comparing import Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import apart, empty, only_at, some
+from .operands import apart, empty, has_empty, only_at, some
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -188,7 +188,7 @@ def without_kernel(difference: Difference) -> bool:
 
 def without_elements(difference: Difference) -> bool:
     """Whether it is of tensors without elements whether they require grad, or whether gradients without elements exist."""
-    if re.search(r"\[\]|\(0,|, 0[,)]", text(difference)) is None:
+    if not has_empty(difference):
         return False
     sides = (difference.reference, difference.subject)
     if difference.what in ("value", "grad") and any(side is None for side in sides):
@@ -322,7 +322,13 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("running statistics where", lambda d: d.where.startswith("a") and of("instance_norm")(d)),
     Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size < 0, "gt")),
     Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
-    Declared("comparisons in place of integers", of("eq_|ne_|lt_|le_|gt_|ge_", ("requires_grad", "is_leaf"))),
+    Declared(
+        "comparisons in place of integers",
+        lambda d: (
+            of("eq_|ne_|lt_|le_|gt_|ge_", ("requires_grad", "is_leaf"))(d)
+            and d.reference is (d.what == "requires_grad")
+        ),
+    ),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
     Declared(
         "`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d) and not np.any(d.reference)
@@ -403,6 +409,15 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
     Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "g")),
+    Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
+    Declared(
+        "tangent of a negative complex number",
+        lambda d: at("pow|float_power", lambda x, y: np.real(x) < 0, "t")(d) and np.iscomplexobj(d.reference),
+    ),
+    Declared(
+        "`cosine_similarity` of integers",
+        lambda d: nearly(1e-6, "cosine_similarity", d) and re.search(r"dtype=torch\.(u?int|bool)", text(d)) is not None,
+    ),
     Declared("gradient of `prod` of zeros beside infinities", partial(turned_zero, "prod", unbounded)),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),
     Declared(

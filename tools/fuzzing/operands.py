@@ -126,3 +126,25 @@ def some(pattern: str, special: Callable[[Array], Any], difference: Difference) 
 def empty(pattern: str, difference: Difference) -> bool:
     """Whether an operand of that operator has no elements."""
     return any(value.size == 0 for value in given(pattern, difference))
+
+
+def has_empty(difference: Difference) -> bool:
+    """Whether some tensor of the program has no elements."""
+    import rushlight
+
+    names: dict[str, Any] = {"torch": rushlight}
+    for text in difference.statements:
+        try:
+            exec(text, names)
+        except Exception:
+            continue
+    return any(part.numel() == 0 for value in names.values() for part in tensors_in(value))
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensor, or those in a tuple or list."""
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from tensors_in(part)
+    elif hasattr(value, "requires_grad") and hasattr(value, "numel"):
+        yield value

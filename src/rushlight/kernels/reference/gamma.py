@@ -120,8 +120,8 @@ def _zeta(s: Array, q: Array) -> Array:
         power /= a * a
     out[(q <= 0) & (s != np.floor(s))] = np.nan
     out[(q <= 0) & (q == np.floor(q))] = np.inf
-    out[s == 1] = np.inf
     out[(s < 1) | np.isnan(s) | np.isnan(q)] = np.nan
+    out[s == 1] = np.inf  # whatever q is
     return out
 
 

@@ -31,6 +31,15 @@ true_divide.op.scales = np.true_divide
 true_divide.op.inline = {"input": "g / {other}"}
 
 
+@true_divide.tangent
+def _(other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
+    # One quotient, as of the limit: the difference of two would be NaN where both are infinite.
+    if t_other is None:
+        return t_input / other
+    moved = t_other * out
+    return (-moved if t_input is None else t_input - moved) / other
+
+
 def per(g: Any, x: Any) -> Any:
     """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
