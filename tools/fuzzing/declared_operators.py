@@ -13,7 +13,7 @@ import numpy as np
 from .comparing import Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import apart, empty, has_empty, only_at, some
+from .operands import apart, empty, has_empty, only_at, refuses, some
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -319,7 +319,7 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("gradient of `logcumsumexp` at -inf", of_some("logcumsumexp", lambda x: np.real(x) == -np.inf)),
     Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
-    Declared("running statistics where", lambda d: d.where.startswith("a") and of("instance_norm")(d)),
+    Declared("running statistics where", lambda d: d.where.startswith("a") and refuses("instance_norm", d)),
     Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size < 0, "gt")),
     Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
     Declared(
@@ -359,7 +359,12 @@ OPERATORS: tuple[Declared, ...] = (
         ),
     ),
     Declared(
-        "dtypes of tangents", lambda d: d.what == "dtype" and re.fullmatch(r"t\d+\[\d\]\[1\]", d.where) is not None
+        "dtypes of tangents",
+        lambda d: (
+            d.what == "dtype"
+            and re.fullmatch(r"t\d+\[\d\]\[1\]", d.where) is not None
+            and re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
+        ),
     ),
     Declared(
         "gradients of `lgamma`", at("lgamma|mvlgamma|multigammaln", lambda x, *p: (x <= 5) & (2 * x == np.round(2 * x)))

@@ -73,8 +73,11 @@ def evaluated(node: ast.expr, names: dict[str, Any]) -> Iterator[Array]:
         yield value.astype({"f": np.float64, "c": np.complex128}.get(value.dtype.kind, value.dtype))
 
 
-def apart(difference: Difference) -> Array | None:
-    """Where the sides' numbers differ; None where they are no arrays of one shape."""
+def apart(difference: Difference, special: Any = False) -> Array | None:
+    """Where the sides' numbers differ; None where they are no arrays of one shape.
+
+    special: where numbers may be of any size, which says nothing of the precision of the others.
+    """
     a, b = difference.reference, difference.subject
     if not isinstance(a, np.ndarray | float | complex) or not isinstance(b, np.ndarray | float | complex):
         return None
@@ -84,7 +87,7 @@ def apart(difference: Difference) -> Array | None:
     if a.dtype.kind not in "fc":
         return np.asarray(a != b)
     with np.errstate(all="ignore"):
-        scale = float(np.max(np.abs(a), where=np.isfinite(a), initial=1.0))
+        scale = float(np.max(np.abs(a), where=np.isfinite(a) & ~np.asarray(special), initial=1.0))
         tolerance = difference.tolerance or 1e-9
         return ~np.isclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
@@ -104,7 +107,7 @@ def only_at(pattern: str, special: Callable[..., Any], difference: Difference) -
         reach = reduced(mask, where.shape)
     except (TypeError, ValueError):  # operands of another number, or shapes that do not go together
         return False
-    return not np.any(where & ~reach)
+    return not np.any(apart(difference, reach) & ~reach)
 
 
 def reduced(mask: Array, shape: tuple[int, ...]) -> Array:
@@ -128,17 +131,29 @@ def empty(pattern: str, difference: Difference) -> bool:
     return any(value.size == 0 for value in given(pattern, difference))
 
 
-def has_empty(difference: Difference) -> bool:
-    """Whether some tensor of the program has no elements."""
+def executed(difference: Difference) -> tuple[dict[str, Any], list[str]]:
+    """The names that the program leaves in rushlight, and the statements that it refuses."""
     import rushlight
 
-    names: dict[str, Any] = {"torch": rushlight}
+    names, refused = {"torch": rushlight}, []
     for text in difference.statements:
         try:
             exec(text, names)
         except Exception:
-            continue
+            refused.append(text)
+    return names, refused
+
+
+def has_empty(difference: Difference) -> bool:
+    """Whether some tensor of the program has no elements."""
+    names, _ = executed(difference)
     return any(part.numel() == 0 for value in names.values() for part in tensors_in(value))
+
+
+def refuses(pattern: str, difference: Difference) -> bool:
+    """Whether rushlight refuses a statement that calls this operator."""
+    _, refused = executed(difference)
+    return any(re.search(rf"\b({pattern})_?\(", text) for text in refused)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

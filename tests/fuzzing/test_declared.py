@@ -1,0 +1,57 @@
+"""Declared differences are recognized at the numbers that make them, and swallow no other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tools.fuzzing.comparing import Difference
+from tools.fuzzing.declared_operators import OPERATORS
+
+
+def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
+    """Whether an entry recognizes that the sides differ so at the end of a program."""
+    found = Difference(where, "value", np.asarray(reference), np.asarray(subject), list(statements), tolerance=1e-9)
+    return any(entry.applies(found) for entry in OPERATORS)
+
+
+NAN, INF = float("nan"), float("inf")
+GRADIENT = "g2 = torch.autograd.grad(r1.sum(), [a])"
+
+
+@pytest.mark.parametrize(("call", "numbers", "reference", "at_it", "elsewhere"), [
+    ("torch.lgamma(a)", "[-1.0, 2.5]", [1e32, 0.7], [INF, 0.7], [1e32, 0.9]),
+    ("torch.digamma(a)", "[0.0, 2.5]", [1e32, 0.7], [INF, 0.7], [1e32, 0.9]),
+    ("torch.acosh(a)", "[0.5, 2.5]", [1.0, 0.7], [NAN, 0.7], [1.0, 0.9]),
+    ("torch.nn.functional.softsign(a)", "[float('inf'), 1.0]", [NAN, 0.25], [0.0, 0.25], [NAN, 0.3]),
+    ("torch.selu(a)", "[float('nan'), 1.0]", [0.0, 1.05], [NAN, 1.05], [0.0, 1.0]),
+    ("torch.sinc(a)", "[0.0, 1.0]", [0.0, 2.0], [-3.29, 2.0], [0.0, 1.0]),
+    ("torch.polar(a, torch.ones(2))", "[-1.0, 1.0]", [0.3, 0.7], [-0.3, 0.7], [0.3, -0.7]),
+    ("a.clamp(0.5)", "[float('nan'), 1.0]", [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]),
+    ("torch.logit(a)", "[-0.0, 0.5]", [INF, 4.0], [-INF, 4.0], [INF, 2.0]),
+    ("torch.nn.functional.binary_cross_entropy(a, torch.ones(2))", "[0.0, 0.5]", [1e24, 4.0], [1e12, 4.0], [1e24, 2.0]),
+])  # fmt: skip
+def test_an_entry_is_for_special_numbers_alone(call, numbers, reference, at_it, elsewhere):
+    program = f"a = torch.tensor({numbers}, dtype=torch.float64).requires_grad_()", f"r1 = {call}", GRADIENT
+    assert declared("g2[0]", reference, at_it, *program)
+    assert not declared("g2[0]", reference, elsewhere, *program)
+
+
+def test_integers_that_wrap_around_are_told_from_wrong_ones():
+    small = "a = torch.tensor([200, 200], dtype=torch.uint8)"
+    assert declared("r1", 72.0, 200.0, small, "r1 = torch.trapezoid(a)")
+    assert not declared("r1", 72.0, 201.0, small, "r1 = torch.trapezoid(a)")
+    assert declared("r1", [-4], [4], "a = torch.tensor([-128], dtype=torch.int8)", "r1 = torch.gcd(a, 12)")
+    assert not declared("r1", [4], [2], "a = torch.tensor([-128], dtype=torch.int8)", "r1 = torch.gcd(a, 12)")
+
+
+def test_softsign_of_floating_point_numbers_is_no_difference_that_is_declared():
+    call = "r1 = torch.nn.functional.softsign(a)"
+    assert not declared("r1", [0.5], [0.6], "a = torch.tensor([1.0])", call)
+    assert declared("r1", [1.0], [-0.99], "a = torch.tensor([-128], dtype=torch.int8)", call)
+
+
+def test_gradients_that_were_broadcast_are_special_where_one_of_their_copies_is():
+    inputs = "a = torch.tensor([2.0], requires_grad=True)", "b = torch.tensor([[1.0], [2.0]])"
+    tangent = "t2 = torch.autograd.forward_ad.unpack_dual(torch.fmax(torch.autograd.forward_ad.make_dual(a, a), b))"
+    assert declared("t2[1]", [[1.0], [0.5]], [[1.0], [1.0]], *inputs, tangent)
+    assert not declared("t2[1]", [[1.0], [0.5]], [[0.5], [0.5]], *inputs, tangent)
