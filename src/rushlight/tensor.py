@@ -209,17 +209,22 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if not self.is_leaf:
+        if not self._unrecorded() and not self.is_leaf:
             _refuse_flag(value)
         self.requires_grad_(value)
+
+    def _unrecorded(self) -> bool:
+        """Whether this is a view made where nothing is recorded: a leaf whatever becomes of its base."""
+        return self._edge is None and self._view is not None and bool(self._view.kind)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether gradients are accumulated in `.grad` of this leaf, in place.
 
-        Raises RuntimeError for tensors that are not leaves or not of a floating-point or complex dtype.
+        A view that was not recorded, of what requires grad, becomes a leaf of its own. Raises RuntimeError for tensors that
+        are not leaves or not of a floating-point or complex dtype.
         """
         if requires_grad:
-            if self.requires_grad:
+            if self.requires_grad and not self._unrecorded():
                 return self
             if self._held.dtype.kind in "biu":
                 raise RuntimeError(
@@ -233,6 +238,8 @@ class Tensor(TensorMethods):
                 if level.lift(self):
                     break
             self._edge = LEAF
+        elif self._unrecorded():
+            pass  # that it requires grad is of its base
         elif not self.is_leaf:
             _refuse_flag(requires_grad)
         else:

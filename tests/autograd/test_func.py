@@ -355,3 +355,51 @@ def test_a_pullback_made_without_gradients_can_be_differentiated_where_it_is_cal
     (g,) = pull(torch.ones(2))
     (second,) = torch.autograd.grad(g.sum(), x)
     assert torch.allclose(second, -x.sin())
+
+
+def test_what_is_returned_as_it_was_given_is_what_was_given():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    (same, more), pullback = func.vjp(lambda x, y: (x, y * 3), x, y)
+    assert same is x and more is not y
+    assert pullback((torch.ones(2), torch.ones(2)))[1].tolist() == [3, 3]
+    gradient, (value, aux) = func.grad_and_value(lambda x: (x.sum(), x), has_aux=True)(x)
+    assert aux is x and value == 2 and gradient.tolist() == [1, 1]
+    changed, _ = func.vjp(lambda x: x.clone().mul_(2), x)
+    assert changed is not x and changed.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("transform", [func.jacrev, lambda f: lambda x: func.vjp(f, x)])
+def test_outputs_without_a_gradient_are_refused_by_reverse_mode(transform):
+    with pytest.raises(RuntimeError, match="got Tensor with dtype"):
+        transform(lambda x: (x, x > 0))(torch.ones(2))
+    values, _, mask = func.vjp(lambda x: (x * 2, x > 0), torch.ones(2), has_aux=True)
+    assert values.tolist() == [2, 2] and mask.all()
+
+
+def test_a_jvp_of_a_custom_function_need_not_return_a_view_inside_of_func():
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 2
+
+    assert func.jvp(Same.apply, (torch.ones(1),), (torch.ones(1),))[1].tolist() == [2]
+
+
+def test_changes_of_what_was_given_are_counted():
+    def changes(x):
+        with torch.no_grad():
+            x.mul_(2)
+        return x.sum()
+
+    x = torch.ones(2)
+    func.grad(changes)(x)
+    assert x.tolist() == [2, 2] and x._version == 1

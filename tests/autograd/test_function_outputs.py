@@ -331,3 +331,166 @@ def test_an_inference_tensor_that_is_returned_as_it_is():
         x = torch.ones(2)
     y = Same.apply(x)
     assert y.is_inference() and y.data_ptr() == x.data_ptr() and not y.requires_grad
+
+
+class Twice(Function):
+    """One tensor returned twice, and saved."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: torch.Tensor) -> Any:
+        y = x.sum()
+        return y, y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(output[0])
+
+    @staticmethod
+    def backward(ctx: Any, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        return ctx.saved_tensors[0] * second + 0 * first
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_saved_output_that_was_returned_twice_is_the_last_of_them() -> None:
+    x = torch.tensor(3.0, requires_grad=True)
+    y, _ = Twice.apply(x)
+    (g,) = torch.autograd.grad(y, x, torch.tensor(1.0), create_graph=True)
+    assert g == 3
+    g.backward()
+    assert x.grad == 3  # of the saved output, whose gradient comes as that of the second
+
+
+def test_inside_of_transformations_a_tensor_returned_twice_is_two_outputs() -> None:
+    x = torch.tensor(3.0)
+    assert torch.func.grad(lambda x: Twice.apply(x)[0])(x) == 0
+    assert torch.func.grad(lambda x: Twice.apply(x)[1])(x) == 3
+
+
+def test_a_gradient_for_what_a_transformation_saw_alone_need_not_fit() -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x + y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> Any:
+            return torch.zeros(7), g
+
+    y = torch.ones(2, requires_grad=True)
+    result, pullback = torch.func.vjp(Wrong.apply, torch.ones(2), y)
+    result.sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0"):
+        pullback(torch.ones(2))
+
+
+def test_a_jvp_that_fails_leaves_no_cycle() -> None:
+    class Changes(Function):
+        @staticmethod
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_dirty(*inputs)
+            ctx.save_for_forward(*inputs)
+
+    gc.disable()
+    try:
+        x = torch.ones(2, requires_grad=True)
+        y = x * 1
+        with pytest.raises(RuntimeError, match="jvp"):
+            torch.func.jvp(Changes.apply, (y,), (y,))
+        refs = weakref.ref(x), weakref.ref(y)
+        del x, y
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_an_output_without_a_gradient_that_is_saved_closes_no_cycle_when_it_is_changed() -> None:
+    class Marked(Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            y = x * 2
+            ctx.save_for_backward(y)
+            ctx.mark_non_differentiable(y)
+            return y, x * 3
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return ctx.saved_tensors[0] * grads[1]
+
+    gc.disable()
+    try:
+        x = torch.ones(2, requires_grad=True)
+        y, z = Marked.apply(x)
+        assert torch.autograd.grad(z.sum(), x, retain_graph=True)[0].tolist() == [2, 2]
+        y.mul_(z)
+        ref = weakref.ref(x)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+        del x, y, z
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
+def test_no_gradient_at_all_is_sent_through_operators_of_several_results() -> None:
+    class Nothing(Function):
+        @staticmethod
+        def forward(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x + y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> Any:
+            return g, None
+
+    x = torch.ones(2, 2, requires_grad=True)
+    for parts in (x.unbind(), x.sort(), torch.linalg.slogdet(x + torch.eye(2))):
+        Nothing.apply(torch.ones(2, 2), parts[0]).sum().backward()
+        assert x.grad is None
+    (g,) = torch.autograd.grad(Nothing.apply(torch.ones(2, 2), x.unbind()[0]).sum(), x, create_graph=True,
+                               allow_unused=True)  # fmt: skip
+    assert g is None
+
+
+def test_a_view_that_forward_marked_as_not_differentiable_is_no_root_of_a_backward() -> None:
+    class Marked(Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            y = x.view_as(x)
+            ctx.mark_non_differentiable(y)
+            return y
+
+    y = Marked.apply(torch.ones(1, requires_grad=True))
+    with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
+        y.backward()
+
+
+def test_where_nothing_is_recorded_a_view_with_a_forbidden_history_is_an_argument_like_any() -> None:
+    x = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        v = x.view(2)
+    x.mul_(2)
+    seen = []
+
+    def forward(ctx: Any, v: torch.Tensor) -> torch.Tensor:
+        seen.append(ctx.needs_input_grad)
+        return v * 3
+
+    with torch.no_grad():
+        assert function(forward).apply(v).tolist() == [6, 6]
+    assert seen == [(True,)]
+    with pytest.raises(RuntimeError, match="forbidden"):
+        function(forward).apply(v)

@@ -97,3 +97,22 @@ def test_hooks_give_back_the_very_tensor_that_does_not_require_grad():
     assert z.grad_fn._saved_other is w
     torch.utils.checkpoint.checkpoint(lambda x: Product.apply(x, w), x, use_reentrant=False).sum().backward()
     assert seen[1] is w
+
+
+def test_an_operand_on_the_memory_that_changes_is_packed_as_it_was():
+    x = torch.tensor([3.0], requires_grad=True)
+    with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y = x * 1
+        y[...] *= y
+    y.backward(torch.ones(1))
+    assert x.grad.tolist() == [6]  # of the square: the view and its base were 3 when they were multiplied
+
+
+def test_a_pack_hook_that_raises_leaves_the_tensor_unchanged():
+    def refuse(t):
+        raise ValueError("full")
+
+    x = torch.ones(2, requires_grad=True) * 2
+    with saved_tensors_hooks(refuse, lambda t: t), pytest.raises(ValueError, match="full"):
+        x.mul_(torch.tensor([3.0, 4.0]))
+    assert x.tolist() == [2, 2]

@@ -137,3 +137,35 @@ def test_a_hook_of_several_tensors_closes_no_cycle(mode):
         assert [ref() for ref in refs] == [None] * 3
     finally:
         gc.enable()
+
+
+def test_retain_grad_of_a_view_that_was_not_recorded_looks_at_no_history():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        v = x.view(2)
+        x.mul_(2)
+    v.retain_grad()
+    assert not v.retains_grad
+    v.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="forbidden"):
+        v * 2
+
+
+@pytest.mark.parametrize("stop", [lambda x: x.detach_(), lambda x: x.requires_grad_(False)])
+def test_hooks_of_what_ceased_to_require_grad_still_run(stop):
+    x, log = torch.ones(2, requires_grad=True), []
+    node = torch.autograd.graph.get_gradient_edge(x).node
+    node.register_hook(lambda inputs, outputs: log.append("node"))
+    x.register_hook(lambda g: log.append(g.tolist()))
+    x.register_post_accumulate_grad_hook(lambda x: log.append(x.grad))
+    y = (x * 3).sum()
+    stop(x)
+    y.backward()
+    assert log == [[3, 3], None, "node"]
+    assert x.grad is None
+
+
+def test_the_node_of_a_fill_has_an_input_for_a_tensor_and_none_for_a_number():
+    x, i = torch.ones(2, requires_grad=True), torch.tensor([0])
+    assert len(x.index_fill(0, i, 2.0).grad_fn.next_functions) == 1
+    assert len(x.index_fill(0, i, torch.tensor(2.0)).grad_fn.next_functions) == 2

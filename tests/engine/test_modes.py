@@ -131,3 +131,24 @@ def test_what_requires_grad_is_shown_to_numpy_where_gradients_are_off_alone():
         assert x.numpy().tolist() == [1.0, 1.0]
         with torch.enable_grad(), pytest.raises(RuntimeError, match="requires grad"):
             x.numpy()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_that_was_not_recorded_can_become_a_leaf_of_its_own(mode):
+    x = torch.ones(2, requires_grad=True)
+    with mode():
+        v = x.view(2)
+    assert v.requires_grad and v.is_leaf
+    with pytest.raises(RuntimeError, match="does not have a grad_fn"):
+        v.sum(), v.backward(torch.ones(2))
+    v.requires_grad_()
+    (v * 3).sum().backward()
+    assert v.grad.tolist() == [3, 3] and x.grad is None
+
+
+def test_what_reshape_copies_outside_of_inference_mode_is_a_normal_tensor():
+    with torch.inference_mode():
+        x = torch.ones(2, 3).t()
+    assert x.t().reshape(-1).is_inference()
+    assert not x.reshape(-1).is_inference() and not x.flatten().is_inference()
+    x.reshape(-1).mul_(2)

@@ -1,12 +1,14 @@
 """Faults to plant in rushlight, each with the kinds of programs that must notice it.
 
-``python -m tests.fuzzing.faults NAME SECONDS`` plants one and prints the programs that differ, as ``--replay`` takes them,
-and the seconds of processor time that it took, of which it has so many.
+``python -m tests.fuzzing.faults NAME SECONDS FIRST AT`` plants one and prints the programs that differ, as ``--replay`` takes
+them, and the seconds of processor time that it took, of which it has so many. It begins with program number FIRST, and
+keeps in the file AT which program it runs and on which side, for a reference that ends the process.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -380,16 +382,18 @@ def planted(name: str) -> Any:
     yield FAULTS[name][0]
 
 
-def main(name: str, seconds: float) -> None:
+def main(name: str, seconds: float, first: int, at: str) -> None:
     """Print programs that differ while the fault is there, for so many seconds of processor time."""
     from tools.fuzzing.judging import judge
     from tools.fuzzing.kinds import kind
     from tools.fuzzing.program import Overtime
     from tools.fuzzing.worker import Worker
 
-    worker = Worker()
+    number = first
+    place = os.open(at, os.O_WRONLY | os.O_CREAT)
+    worker = Worker(enters=lambda subject: os.pwrite(place, f"{number:12} {subject:d}".encode(), 0))
     with planted(name) as kinds:
-        for number in itertools.count():
+        for number in itertools.count(first):
             if time.process_time() > seconds:
                 return
             chosen = kinds[number % len(kinds)]
@@ -402,4 +406,4 @@ def main(name: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

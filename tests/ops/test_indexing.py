@@ -131,8 +131,29 @@ def test_refused_values():
 def test_values_are_cast_and_leading_ones_dropped():
     t = torch.zeros(2, 3, dtype=torch.int64)
     t[0] = torch.tensor([[[1.7, 2.2, 3.0]]])
-    t[torch.tensor([1])] = torch.tensor([[4.5]])
+    t[torch.tensor([False, True])] = torch.tensor([[4.5]])
     assert t.tolist() == [[1, 2, 3], [4, 4, 4]]
+
+
+@pytest.mark.parametrize("index", [[0, 1], torch.tensor([0]), torch.tensor([True, True]), (0, [0, 1])])
+def test_values_of_another_dtype_are_refused_by_tensors_as_indices(index):
+    t = torch.zeros(2, 2)
+    with pytest.raises(RuntimeError, match=r"for the destination and .* for the source"):
+        t[index] = torch.tensor([1, 2])
+    assert not t.any()
+    t[True] = torch.tensor([1, 2])  # all elements, which no tensor of indices names
+    assert t.tolist() == [[1, 2], [1, 2]]
+
+
+def test_a_mask_converts_a_single_number_unless_it_is_complex():
+    t = torch.zeros(2)
+    t[torch.tensor([True, False])] = torch.tensor(3)
+    t.index_put_((torch.tensor([False, True]),), torch.tensor([4], dtype=torch.float64))
+    assert t.tolist() == [3, 4]
+    with pytest.raises(RuntimeError, match="cannot be converted"):
+        t[torch.tensor([True, False])] = torch.tensor(1j)
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        t.index_put_((torch.tensor([True, False]),), torch.tensor(1), accumulate=True)
 
 
 def test_uint8_masks_warn():

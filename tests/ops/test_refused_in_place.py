@@ -53,3 +53,34 @@ def test_elements_that_share_memory_are_filled_also_beside_the_graph():
     base.expand(2, 3).data.zero_()
     assert base.tolist() == [[0.0, 0.0, 0.0]]
     assert base.expand(2, 3).detach().fill_(2).tolist() == [[2.0] * 3] * 2
+
+
+B = torch.tensor([True, False])
+PRODUCTS = {
+    "dot": lambda: B @ B,
+    "mv": lambda: torch.stack([B, B]) @ B,
+    "mm": lambda: torch.stack([B, B]) @ torch.stack([B, B]),
+    "bmm": lambda: torch.stack([B, B])[None] @ torch.stack([B, B])[None],
+    "addmm": lambda: torch.addmv(B, torch.stack([B, B]), B),
+    "addcmul": lambda: B.addcmul(B, B),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_bools_have_no_products_that_are_added(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=rf"{name}\(\): expected .* got torch.bool"):
+        PRODUCTS[name]()
+
+
+@pytest.mark.parametrize("name", ["cumsum_", "cumprod_"])
+def test_a_bool_tensor_cannot_hold_what_is_accumulated(name: str) -> None:
+    with pytest.raises(RuntimeError, match=name):
+        getattr(B.clone(), name)(0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+def test_no_complex_number_is_filled_into_slices_of_another_kind(dtype: torch.dtype) -> None:
+    x = torch.zeros(2, dtype=dtype)
+    with pytest.raises(RuntimeError, match="complex number"):
+        x.index_fill_(0, torch.tensor([0]), 1 + 0j)
+    assert not x.any()

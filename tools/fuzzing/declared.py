@@ -11,10 +11,11 @@ from .declaring import Declared, refused_by, statement, text
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
-    {"Addmm", "Linear"},
+    {"Addmm", "Addmv", "Linear", "View", "UnsafeView", "Squeeze"},
     {"NllLoss", "CrossEntropy"},
     {"Fill", "Zero"},
     {"T", "Transpose", "Permute", "Alias", "Movedim"},
+    {"Alias", "View"},
     {"View", "ReshapeAlias", "UnsafeView", "Unflatten", "AsStrided"},
     {"Unsqueeze", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Alias", "Unfold"},
     {"UnsafeSplit", "Split", "Slice"},
@@ -44,8 +45,10 @@ def stem(name: object) -> str:
 
 
 def node_name(difference: Difference) -> bool:
-    """Whether a node has another name, one of the same operator."""
+    """Whether a node has another name, one of the same operator, or is a view where it is one of several."""
     names = {stem(difference.reference), stem(difference.subject)}
+    if refused_by(difference, "Can't detach views in-place", by="reference"):
+        return "torch.nn.Linear(" in text(difference)
     return difference.what == "grad_fn" and any(names <= group for group in ONE_OPERATOR)
 
 
@@ -122,6 +125,20 @@ def packed_by_checkpoint(difference: Difference) -> bool:
     )
 
 
+def with_itself(difference: Difference) -> bool:
+    """Whether an operator in place with its own target is differentiated, or hooks ran before PyTorch refuses to."""
+    itself = re.search(r"\b(\w+)\.\w+_\((\w+, )?\1\b|\b(\w+) [-+*/]= \3\b", text(difference)) is not None
+    logged = itself and difference.where.startswith("log")
+    return logged or refused_by(difference, "modified by an inplace", by="reference")
+
+
+def still_retained(difference: Difference) -> bool:
+    """Whether a tensor that retains its gradient, and whose shape was changed in place, has the newer one here."""
+    changed = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\(", text(difference)) is not None
+    retains = re.search(r"retain_grad\(|inputs=", text(difference)) is not None
+    return changed and retains and (difference.what == "grad" or ".grad" in difference.where)
+
+
 def special_without_derivative(difference: Difference) -> bool:
     """Whether a special function drops its gradient in PyTorch."""
     dropped = difference.what in ("requires_grad", "is_leaf") or difference.reference is None
@@ -150,8 +167,11 @@ DECLARED: tuple[Declared, ...] = (
     ),
     Declared("names in the graph of views that are changed afterwards", view_name),
     Declared("names in the graph", node_name),
+    Declared("`x.mul_(x)` and the like with gradient", with_itself),
+    Declared("`.grad` of what retains it, after `transpose_`", still_retained),
     Declared(
-        "`x.mul_(x)` and the like with gradient", lambda d: refused_by(d, "modified by an inplace", by="reference")
+        "strides of results of operands that are not contiguous",
+        lambda d: refused_by(d, "view size is not compatible with", by="reference"),
     ),
     Declared(
         "in-place operations whose operands share part of their memory",

@@ -34,9 +34,47 @@ def detached_inference(difference: Difference) -> bool:
 
 
 def reinterpreted(difference: Difference) -> bool:
-    """Whether a view as another dtype is an inference tensor on one side alone, or is refused for it."""
-    told = difference.what == "is_inference" or refused_by(difference, "inference tensor outside InferenceMode")
-    return told and re.search(r"\.view\(torch\.", text(difference)) is not None
+    """Whether a view as another dtype is an inference tensor on one side alone: is refused for it, or counts no changes."""
+    refused = any(refused_by(difference, "nference tensor", by=side) for side in ("reference", "subject"))
+    told = difference.what in ("is_inference", "version") or refused
+    made = re.search(r"\.view\(torch\.", text(difference)) and "inference_mode" in text(difference)
+    return told and bool(made)
+
+
+def view_beside_inference(difference: Difference) -> bool:
+    """Whether a view that inference mode made of what requires grad meets an inference tensor, which it would save."""
+    made = re.search(r"inference_mode[^:]*:\n(.*\n)*?\s+\w+ = \w+[.\[]", text(difference)) is not None
+    return made and refused_by(difference, "Inference tensors cannot be saved for backward")
+
+
+def fewer_unpacked(difference: Difference) -> bool:
+    """Whether hooks unpacked fewer saved tensors, in the same order."""
+    there, here = difference.reference, difference.subject
+    if difference.where != "log" or not isinstance(there, list) or not isinstance(here, list):
+        return False
+    if not re.search(r"\.grad\(|inputs=", text(difference)) or len(here) >= len(there):
+        return False
+    return [x for x in there if x != "unpack"] == [x for x in here if x != "unpack"]
+
+
+def without_gradients(difference: Difference) -> bool:
+    """Whether PyTorch calls the backward of a custom function for which no gradient arrived, and which wants no zeros."""
+    if "set_materialize_grads(False)" not in text(difference):
+        return False
+    return difference.where.startswith("log") or refused_by(difference, "(got int)", by="reference")
+
+
+def unmarked_samples(difference: Difference) -> bool:
+    """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
+    made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
+    told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and difference.where.startswith("t")
+    return made and told and "vmap(" in text(difference)
+
+
+def softmax_of_one(difference: Difference) -> bool:
+    """Whether the derivative of the softmax of single numbers, which is zero, is outside of the graph in PyTorch's vmap."""
+    told = difference.what in ("requires_grad", "is_leaf") and difference.subject is (difference.what != "is_leaf")
+    return told and re.search(r"softmax\(", text(difference)) is not None and "vmap(" in text(difference)
 
 
 def dirty_inside(difference: Difference) -> bool:
@@ -48,7 +86,8 @@ def dirty_inside(difference: Difference) -> bool:
 
 def no_samples(difference: Difference) -> bool:
     """Whether a custom function runs over a batch of nothing."""
-    return "vmap(" in statement(difference) and refused_by(difference, "select(): index 0 out of range", by="reference")
+    phrases = "select(): index 0 out of range", "cannot reshape tensor of 0 elements"
+    return "vmap(" in statement(difference) and refused_by(difference, *phrases, by="reference")
 
 
 def unneeded(difference: Difference) -> bool:
@@ -65,6 +104,15 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("custom functions that change an input, or save one that they return, inside `torch.func`", dirty_inside),
     Declared("`vmap` of a custom function with `generate_vmap_rule` over no samples", no_samples),
     Declared("saved tensors that were changed and that the gradients asked for do not need", unneeded),
+    Declared("saved tensors that were changed and that the gradients asked for do not need", fewer_unpacked),
+    Declared("a tensor hook where a gradient is None", without_gradients),
+    Declared("views made in inference mode of what requires grad", view_beside_inference),
+    Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),
+    Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
+    Declared(
+        "names in the graph, and which of its outputs a tensor is, inside `torch.func`",
+        lambda d: d.what == "output_nr" and "torch.func." in text(d),
+    ),
     Declared(
         "a tensor's saved value after `x.detach_()`",
         lambda d: refused_by(d, "saved tensor that has been detached in-place", by="reference"),

@@ -21,7 +21,7 @@ NUMBERS = ("value", "grad")
 IN_PIECES = (
     r"relu|hardsigmoid|hardtanh|hardswish|hardshrink|softshrink|elu|threshold|clamp|max_pool|avg_pool|max_unpool|pool\d?d|"
     r"prod|pinv|det|var\b|std\b|conv\dd|conv_transpose|pad\b|unfold|fold|l1_loss|margin|hinge|triplet|dist\b|norm\b|renorm|interpolate|"
-    r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin|polar|stft|real|imag"
+    r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin|polar|stft|real|imag|\*\* [01]\b"
 )
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
 NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
@@ -160,7 +160,7 @@ def zero_slope(difference: Difference) -> bool:
         return False
     if difference.what in ("requires_grad", "is_leaf"):
         linear = re.search(IN_PIECES, text(difference)) is not None
-        return linear and difference.where.startswith("g")
+        return linear and (difference.where.startswith("g") or difference.where.endswith(".grad"))
     unused = refused_by(
         difference, "does not require grad and does not have", "appears to not have been used in the graph"
     )
@@ -196,7 +196,10 @@ def without_elements(difference: Difference) -> bool:
     unused = refused_by(
         difference, "does not require grad and does not have", "appears to not have been used in the graph"
     )
-    return difference.what in ("requires_grad", "is_leaf") or unused
+    saved = refused_by(difference, "modified by an inplace operation", "backward through the graph a second time")
+    nothing = re.search(r"tensor\(\[\]", text(difference)) is not None
+    unseen = nothing and (saved or difference.where.startswith("log"))  # which nodes ran, and what they saved
+    return difference.what in ("requires_grad", "is_leaf") or unused or unseen
 
 
 def complex32(difference: Difference) -> bool:
@@ -228,6 +231,15 @@ def laid_out(difference: Difference) -> bool:
     )
     factors = re.search(r"linalg\.|\b(lu|qr|cholesky|ormqr|triangular_solve|inverse)\w*\(", text(difference))
     return not contiguous or operands is not None or factors is not None
+
+
+def integers_that_require_grad(difference: Difference) -> bool:
+    """Whether integers require grad in PyTorch, having been compared or filled in place with what does."""
+    changed = re.search(r"\.(eq|ne|lt|le|gt|ge|fill|zero)_\(", text(difference)) is not None
+    told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and bool(difference.subject) is (
+        difference.what == "is_leaf"
+    )
+    return changed and (told or refused_by(difference, "Tensors does not require grad"))
 
 
 OPERATORS: tuple[Declared, ...] = (
@@ -322,13 +334,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("running statistics where", lambda d: d.where.startswith("a") and refuses("instance_norm", d)),
     Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size < 0, "gt")),
     Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
-    Declared(
-        "comparisons in place of integers",
-        lambda d: (
-            of("eq_|ne_|lt_|le_|gt_|ge_", ("requires_grad", "is_leaf"))(d)
-            and d.reference is (d.what == "requires_grad")
-        ),
-    ),
+    Declared("comparisons and fills in place of integers", integers_that_require_grad),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
     Declared(
         "`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d) and not np.any(d.reference)

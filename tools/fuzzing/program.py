@@ -24,6 +24,7 @@ DOUBTFUL = (
     "Cannot convert a ZeroTensor to numpy",
     "ZeroTensors are immutable",
     "Batching rule not implemented for aten::",
+    "please file us a bug report",
 )
 
 

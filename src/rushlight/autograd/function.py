@@ -116,7 +116,7 @@ class FunctionCtx:
         hooks = saved_hooks()
         saved: list[Any] = []
         for t in self.to_save:
-            nr = next((k for k, out in enumerate(outputs) if out is t), None)
+            nr = next((k for k, out in reversed([*enumerate(outputs)]) if out is t), None)  # as `finish` takes the last
             if t is None:
                 saved.append(None)
             elif nr is not None and made_by(node, t):
@@ -126,6 +126,10 @@ class FunctionCtx:
                 packed = Packed(t, hooks, (self.name(), "a saved tensor"))
                 saved.append((packed, edge_of(t), 0))
             else:
+                if (
+                    nr is not None and t._edge is None
+                ):  # what is not differentiable may be changed to depend on the node
+                    t = alias(t)
                 saved.append((t, None, t._version))
         self._saved, self.to_save, self._recorded = saved, (), True
 
@@ -145,6 +149,11 @@ class FunctionCtx:
     _of_view: Any = None  # while the node runs for a view that forward changed: the edge of that view as it then was
     _tensors: Any = None  # which arguments of forward were tensors
     extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
+
+
+def ends(edge: Any) -> bool:
+    """Whether an edge leads to an input of a function transformation that is a constant to those outside."""
+    return getattr(edge, "leaf_like", False) and edge.edges == (None,)
 
 
 def made_by(node: Any, t: Tensor) -> bool:
@@ -219,8 +228,10 @@ class FunctionNode(Node):
             ctx._node = former
         given = list(results) if isinstance(results, (tuple, list)) else [results]
         captures = modes.transform is not None
-        edges = [None if captures and not wanted >> i & 1 else edge for i, edge in enumerate(self.edges)]
-        return check_gradients(self.name(), given, edges, ctx._tensors)
+        nowhere = [not wanted >> i & 1 if captures else ends(edge) for i, edge in enumerate(self.edges)]
+        edges = [None if lost else edge for edge, lost in zip(self.edges, nowhere, strict=True)]
+        found = check_gradients(self.name(), given, edges, ctx._tensors)
+        return [None if lost else r for r, lost in zip(found, nowhere, strict=True)]
 
 
 class Function:
@@ -309,8 +320,8 @@ class Function:
                 if kwargs:
                     refuse_keywords(cls, kwargs, "inside vmap")
                 return function_vmap.apply(level, cls, args)
-        edges = tuple(edge_of(x) if isinstance(x, Tensor) else None for x in args)
-        ctx = FunctionCtx(cls, tuple(e is not None for e in edges))
+        edges = tuple(edge_of(x) if modes.grad and isinstance(x, Tensor) else None for x in args)
+        ctx = FunctionCtx(cls, tuple(isinstance(x, Tensor) and x.requires_grad for x in args))
         ctx._tensors = tuple(isinstance(x, Tensor) for x in args)
         node = cls._node_class(ctx, edges)
         if modes.levels:
@@ -341,9 +352,11 @@ class Function:
         several = output if isinstance(output, (tuple, list)) else (output,)
         constant = tuple(k for k, out in enumerate(several) if any(out is x for x in ctx.non_differentiable))
         result = finish(node, args, output)
-        if pushes:
-            function_jvp.push(ctx, args, result, constant)
-        ctx.saved_for_forward = ()  # outputs among them lead to the node, which keeps `ctx`
+        try:
+            if pushes:
+                function_jvp.push(ctx, args, result, constant)
+        finally:
+            ctx.saved_for_forward = ()  # outputs among them lead to the node, which keeps `ctx`
         return result
 
 
@@ -390,10 +403,13 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     node.count = len(outputs)
     if recorded and modes.anomaly is not None:
         anomaly.note(node)
+    apart = inside_func()
     results: list[Any] = []
     for k, out in enumerate(outputs):
         first = next((j for j in range(k) if outputs[j] is out and out is not None), k)
-        if first < k and not any(out is x for x in inputs) and isinstance(out, Tensor):
+        if first < k and apart and isinstance(out, Tensor) and not any(out is t for t in ctx.dirty_tensors):
+            results.append(place(node, args, alias(out), k, recorded))  # inside of torch.func, each output is its own
+        elif first < k and not any(out is x for x in inputs) and isinstance(out, Tensor):
             if results[first]._edge is not None and recorded:
                 results[first]._edge = node.port(k)  # one tensor returned twice is the last of its outputs
             results.append(results[first])
@@ -410,6 +426,11 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return (results if isinstance(output, list) else tuple(results)) if several else results[0]
+
+
+def inside_func() -> bool:
+    """Whether a transformation of `torch.func` runs: of gradients, or of tangents."""
+    return modes.transform is not None or any(getattr(level, "of_function", False) for level in modes.levels)
 
 
 def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:

@@ -46,16 +46,16 @@ def push(ctx: Any, args: tuple[Any, ...], results: Any, constant: tuple[int, ...
                 level.change(out, t)
             else:
                 level.give(out, t)
-                link(out, args, t, given, ctx)
+                link(out, args, t, given, level, ctx)
     for kept, nr, _ in (entry for entry in ctx._saved or () if entry is not None):
         if nr is not None and hasattr(kept, "tangents") and nr.__class__ is int:  # an output that was saved
             kept.tangents = outputs[nr]._tangents
 
 
-def link(out: Tensor, args: tuple[Any, ...], t: Tensor, given: list[Any], ctx: Any) -> None:
+def link(out: Tensor, args: tuple[Any, ...], t: Tensor, given: list[Any], level: DualLevel, ctx: Any) -> None:
     """Have the tangent of an output that is a view of an argument follow changes in place of either.
 
-    Raises RuntimeError if the tangent is not a view of the argument's.
+    Raises RuntimeError if the tangent is not a view of the argument's; a level of `torch.func` takes it as it is.
     """
     of = next(
         (x for x in args if isinstance(x, Tensor) and x._storage is not None and x._storage is out._storage), None
@@ -63,6 +63,8 @@ def link(out: Tensor, args: tuple[Any, ...], t: Tensor, given: list[Any], ctx: A
     if of is None or out._view is None:
         return
     if not any(isinstance(x, Tensor) and shares(t, x) for x in given):
+        if level.of_function:
+            return
         raise RuntimeError(f"A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
                            f"a view: {ctx._function.__name__}.jvp must return a view of the tangent of that input.")  # fmt: skip
     base = base_of(of)

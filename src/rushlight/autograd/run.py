@@ -13,7 +13,7 @@ from rushlight.dispatch.registry import known_as
 from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.hooks import retain_grad
-from rushlight.engine.node import AccumulateGrad, Node, Port, edge_of
+from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.size import Size
 from rushlight.state import modes, special
@@ -109,7 +109,7 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
     roots = []
     for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
         edge = engine_edge(out)
-        if edge is None:
+        if edge is None or (edge.__class__ is Severed and out._edge is None):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         dtype = expected(out)[1]
         if g._array.dtype != dtype and g._edge is None:

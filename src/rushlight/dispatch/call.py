@@ -131,11 +131,11 @@ def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple
 
 def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Make results inference tensors: all that are made in inference mode but views of normal tensors, and views of
-    inference tensors anywhere."""
+    inference tensors anywhere; what is a copy after all, as of `reshape`, is none there."""
     if op.view and not of._inference:
         track_views(op, of, results, statics)
     for t in results:
-        if t._view is None:
+        if t._view is None and (modes.inference or aliases(t._held, of._held)):
             t._inference = t._unusual = True
             t._storage = InferenceStorage(t._held)
 
@@ -295,13 +295,15 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
         original = wrap(target._array.copy())
         original._edge = edges[0]
         flat = (original, *(original if x is target else x for x in flat[1:]))
+    if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
+        node = make_node(op, flat, statics, edges, mask, ())
+        node.shape, node.dtype = target._held.shape, target._held.dtype
     if target._bits:
         aux = store_signed(op, target, arrays, statics)
     else:
         aux = store(op, target._array, arrays, statics)
-    if mask:
-        node = make_node(op, flat, statics, edges, mask, aux)
-        node.shape, node.dtype = target._held.shape, target._held.dtype
+    if mask and node.plan.save_aux:
+        node.aux = save_aux(aux, op)
     inplace.written(target, f"{op.name.rstrip('_')}_")
     if mask:
         inplace.rebase(target, node)

@@ -92,6 +92,8 @@ class OpNode(Node):
 
     def is_static(self, position: int) -> bool:
         """Whether an input is a number that PyTorch's operator takes as one; known until what was saved is freed."""
+        if self.plan.op.name == "index_fill":
+            return position == 2 and bool(self.statics[1])
         kept = self.saved[position] if self.plan.op.name in NUMBERS and self.saved is not None else None
         return kept.__class__ is Constant
 

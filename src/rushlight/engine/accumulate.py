@@ -123,6 +123,7 @@ def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
 def accumulate_array(leaf: Tensor, g: Any) -> None:
     """Add the array `g` to `leaf.grad`, stealing or adding in place where possible, and run the leaf's hooks."""
     if leaf._edge is not LEAF and gone(leaf):
+        dropped(leaf, wrap(g))
         return
     given = None
     if leaf._hooks or leaf._node_hooks is not None:
@@ -163,12 +164,22 @@ def gone(leaf: Tensor) -> bool:
     )
 
 
+def dropped(leaf: Tensor, g: Tensor) -> None:
+    """Run the hooks of what was a leaf when its gradient was asked for; nobody keeps the gradient."""
+    given = prepared(leaf, g)
+    if leaf._post_hooks:
+        accumulated(leaf)
+    if leaf._node_hooks is not None:
+        after_node(leaf, given)
+
+
 def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
     """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so, and run the leaf's hooks.
 
     with_hooks: whether those of the gradient and of the AccumulateGrad run.
     """
     if leaf._edge is not LEAF and gone(leaf):
+        dropped(leaf, g)
         return
     if not with_hooks or not (leaf._hooks or leaf._node_hooks is not None):
         add(leaf, g)

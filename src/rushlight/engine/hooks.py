@@ -109,6 +109,8 @@ def retain_grad(tensor: Tensor) -> None:
     """Have backward put this non-leaf's gradient into its `.grad`; nothing to do for leaves."""
     if not tensor.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if tensor._unrecorded():
+        return  # a leaf
     fn = tensor.grad_fn
     if fn is not None:
         tensor._retains = True

@@ -294,7 +294,11 @@ class Run:
             conform = conform_tensor if self.create else conform_array
             self.put(record[1], nr, conform(g, port, node.shape[nr], node.dtype[nr]))
         record[0] -= 1
-        return node if record[0] == 0 else None
+        if record[0]:
+            return None
+        if g is None and node.extra is None and node not in self.ends and not node.runs_without_grad:
+            record[1] = some(record[1])
+        return node
 
     def put(self, slots: list[Any], nr: int, g: Any) -> None:
         if slots[nr] is None:
@@ -346,6 +350,11 @@ class Run:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)
+
+
+def some(slots: list[Any]) -> list[Any] | None:
+    """The gradients of a node's outputs, or None where none of them arrived: the node is not run then."""
+    return None if all(g is None for g in slots) else slots
 
 
 def queue_callback(callback: Any) -> None:

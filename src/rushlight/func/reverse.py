@@ -215,6 +215,11 @@ def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Any = No
                 raise RuntimeError(
                     f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
                 )
+            if x._held.dtype.kind in "biu":
+                raise RuntimeError(
+                    f"{what}: All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {x.dtype}: "
+                    "return what is not differentiated as aux, with has_aux=True"
+                )
         transform.check_captured(func if owner is None else owner)
         transform.close()
         shown, aux = transform.results((output, aux))

@@ -16,6 +16,7 @@ from rushlight import tree
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
 from rushlight.state import modes, set_mode
+from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin
 from rushlight.transforms.batched import fresh_leaf, innermost
 
@@ -50,7 +51,7 @@ def marked(x: Any, outer: bool) -> Tensor:
         t = fresh_leaf(x)
         t._tangents = x._tangents
         if level is None and not x._inference:
-            t._storage = x._storage
+            t._storage = storage_of(x)  # which counts changes of either
         t._edge = Mark(edge_of(x) if outer else None, t)
         return t
     x, tangents = around(x, level)  # it belongs to a level around, where it keeps its place in the graph
@@ -149,6 +150,7 @@ class Transform:
     def __init__(self) -> None:
         self.marks: list[Any] = []
         self.changed: list[Any] = []
+        self.pairs: list[tuple[Tensor, Tensor]] = []  # what it differentiates at, and the tensors that were given
         self.outer: bool = modes.grad  # whether those outside want to differentiate the results
 
     def __enter__(self) -> Transform:
@@ -165,6 +167,7 @@ class Transform:
     def inputs(self, args: Any, outer: bool | None = None) -> Any:
         """The tensors of a tree of arguments, marked.  outer: as in `marked`; None for what the mode outside says."""
         made = tree.tree_map(lambda x: marked(x, self.outer if outer is None else outer), args)
+        self.pairs += zip(tree.tree_leaves(made), tree.tree_leaves(args), strict=True)
         self.marks += [x._edge for x in tree.tree_leaves(made)]
         return made
 
@@ -190,9 +193,12 @@ class Transform:
         self.changed.clear()
 
     def results(self, results: Any) -> Any:
-        """A tree of results as those outside see them."""
+        """A tree of results as those outside see them: what was given and is returned unchanged is what was given."""
         seen: set[Any] = set()
-        return tree.tree_map(lambda x: outside(x, self.outer, seen), results)
+        given = {id(x): original for x, original in self.pairs if x._edge.__class__ is Mark}
+        found = tree.tree_map(lambda x: given[id(x)] if id(x) in given else outside(x, self.outer, seen), results)
+        self.pairs.clear()
+        return found
 
     def note(self, tensor: Tensor, node: Any) -> None:
         """Remember a tensor that was outside of the graph until the operator of `node` changed it in place."""

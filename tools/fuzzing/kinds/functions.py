@@ -6,7 +6,7 @@ import textwrap
 
 from ..program import Writer
 from .base import Kind, with_torch
-from .pieces import apart, gradients, leaf, overlaps, tensor, value
+from .pieces import apart, gradients, leaf, on_memory_of, overlaps, tensor, value
 from .views import step
 
 OUTPUTS = (
@@ -136,11 +136,16 @@ def jvp(w: Writer, count: int) -> list[str]:
 
 def apply(w: Writer) -> None:
     """A call of the Function; its results are named."""
+    if not w.tensors():
+        return
     x, y = tensor(w), tensor(w)
     if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
         return  # forward may change it
     second = y if w.maybe(0.85) else w.one("2", "None", "1.5")
     result = w.let(f"F.apply({x}, {second})", "r")
+    if result is None and dirty(w):  # PyTorch has given the input its place in the graph before it refuses
+        for name in {*on_memory_of(w, x), *on_memory_of(w, y)}:
+            w.do(f"del {name}")
     if result is not None and isinstance(w.names[result], tuple):
         for index in range(len(w.names[result])):
             w.let(f"{result}[{index}]")
@@ -149,11 +154,22 @@ def apply(w: Writer) -> None:
         w.let(result)
 
 
+def dirty(w: Writer) -> bool:
+    """Whether the Function changes an input."""
+    return any("mark_dirty" in text for text in w.statements)
+
+
 def transformed(w: Writer) -> None:
-    """The Function inside a transformation."""
+    """The Function inside a transformation; of one tensor that comes as two arguments, PyTorch takes one for the other."""
+    if not w.tensors():
+        return
     x, y = tensor(w), tensor(w)
     if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
         return
+    if dirty(w):  # and of one that changes its input and is refused, as in `apply`
+        x, y = f"{x}.detach().clone()", f"{y}.detach().clone()"
+    elif y in on_memory_of(w, x):
+        y = f"{y}.clone()"
     one = "lambda x, y: (lambda r: r[0] if isinstance(r, tuple) else r)(F.apply(x, y))"
     w.let(
         w.one(

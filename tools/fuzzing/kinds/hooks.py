@@ -71,7 +71,8 @@ def register(w: Writer, x: str) -> None:
     """One hook of any kind on the tensor or its node."""
     label, has_node = w.fresh("H"), value(w, x).grad_fn is not None
     node = f"{x}.grad_fn"
-    composed = has_node and type(value(w, x).grad_fn).__name__.startswith(COMPOSED)
+    name = type(value(w, x).grad_fn).__name__
+    composed = has_node and (name.startswith(COMPOSED) or (name.startswith("Index") and not value(w, x).dim()))
     kind = w.one("tensor", "tensor", "retain", "pre", "post", "accumulate", "multi", "capture")
     if kind == "post" and composed:
         return

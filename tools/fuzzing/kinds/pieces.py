@@ -43,12 +43,15 @@ RESHAPES = re.compile(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided|resi
 
 def spoils(w: Writer, x: str, text: str) -> bool:
     """Whether a change has no one answer: of an inference tensor outside of inference mode, which is refused when it is done
-    (and one that requires grad is taken for a constant, and detach_ does nothing);
+    (and one that requires grad is taken for a constant, detach_ does nothing, and other memory makes it half of one);
     or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one."""
     tensor, torch = value(w, x), w.execution.side.library
     refused = tensor.is_inference() and not in_inference(w)
     unrecorded = "no_grad" in text or not torch.is_grad_enabled() or in_inference(w)
-    if re.search(r"requires_grad|detach_\(", text) and (tensor.is_inference() or in_inference(w)):
+    about = [value(w, name) for name in {x, *re.findall(r"\bv\d+\b", text)} & set(w.tensors())]
+    if re.search(r"requires_grad|detach_\(|\.(data|grad) = |\.set_\(", text) and (
+        in_inference(w) or any(each.is_inference() for each in about)
+    ):
         return True
     return bool(refused or (tensor.requires_grad and unrecorded and RESHAPES.search(text)))
 
@@ -165,7 +168,7 @@ VIEWS: dict[str, Piece] = {
         f"{x}.view({w.rng.choice(('torch.int64', 'torch.complex128', 'torch.float64')[0 if exact(w, x) else 2 :])})"
     ),
     "piece": lambda w, x: (
-        f"{x}.{w.rng.choice(('split(1', 'chunk(2', 'tensor_split(2', 'unsafe_chunk(2'))}, {dim(w, x)})[{w.rng.choice((0, -1))}]"
+        f"{x}.{w.rng.choice(('split(1', 'chunk(2', 'tensor_split(2', 'chunk(2' if in_inference(w) else 'unsafe_chunk(2'))}, {dim(w, x)})[{w.rng.choice((0, -1))}]"
     ),
     "unbind": lambda w, x: f"{x}.unbind({dim(w, x)})[0]",
     "ravel": lambda w, x: f"{x}.{w.rng.choice(('ravel', 'adjoint', 'positive', 'alias_copy', 'clone'))}()",

@@ -260,7 +260,7 @@ mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
 # Products and quotients that are added ---------------------------------------------------------------
 
 
-@elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True,
+@elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip

@@ -88,14 +88,14 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 
 
 @op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves")
-def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int) -> Array:
-    """`input` with slices at `index` filled with `value`.  (*), (N), () -> (*)"""
+def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
+    """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
     out = input.copy()
     out[place(index, dim)] = value
     return out
 
 
-index_fill_op.op.into = _copy_into
+index_fill_op.op.into = lambda be, out, index, value, dim, number: _copy_into(be, out, index, value, dim)
 index_fill_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
 index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.unique(raw(index)), dim), None, False))
 
@@ -210,10 +210,14 @@ def fill_slices(run: Any, name: str, input: Any, dim: Any, index: Any, value: An
     if not number(value) and raw(value).ndim:
         raise RuntimeError(f"{name}(): only supports a 0-dimensional value tensor, but got tensor with "
                            f"{raw(value).ndim} dimension(s).")  # fmt: skip
+    if isinstance(value, (complex, np.complexfloating)) and not dtypes.is_complex(raw(input).dtype):
+        raise RuntimeError(f"{name}(): cannot fill a tensor of {input.dtype} with the complex number {value}: give its real "
+                           "part")  # fmt: skip
+    plain = number(value)
     value = constant(name, value, input)
     at, _, d = prepared(name, input, dim, index, None)
     target = input if raw(input).ndim else reshape_op(input, (1,))
-    found = run(index_fill_op.op, (target, at, value), (d,))
+    found = run(index_fill_op.op, (target, at, value), (d, plain))
     if run is call.apply_inplace:
         return input
     return found if raw(input).ndim else reshape_op(found, ())

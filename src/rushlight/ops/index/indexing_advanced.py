@@ -12,8 +12,10 @@ import numpy as np
 
 from rushlight import caller
 from rushlight.dispatch import call
+from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.registry import function, op
+from rushlight.dtypes import is_complex
 from rushlight.engine.conform import cast_array
 from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
 from rushlight.ops.index.raw_indices import accumulate_at
@@ -284,7 +286,9 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     slots = trailing(slots)
     shape = result_shape(target._array.shape, slots, indices)
     value = trimmed(value, shape)
-    if value._array.dtype != self._array.dtype:
+    if value._held.dtype != self._held.dtype:
+        if whole is not True and whole is not False:  # which stand for all elements, or none
+            check_put("__setitem__", self, value, indices)
         value = to_dtype(value, self._array.dtype)
     call.apply_inplace(index_put_op.op, (target, value, indices), (slots, False))
 
@@ -319,14 +323,31 @@ def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
     return found, trailing(tuple(slots))
 
 
-def check_put(name: str, input: Any, values: Any) -> None:
-    """Raise unless `values` may be put into `input`."""
+def puttable(name: str, input: Any, indices: Any, values: Any, accumulate: bool) -> tuple[list[Any], Slots, Any]:
+    """The arguments of index_put, checked: (indices, slots, values)."""
     for each, x in (("input", input), ("values", values)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {type(x).__name__}")
-    if input._array.dtype != values._array.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
-                           f"destination and {values.dtype} for the source.")  # fmt: skip
+    found, slots = put_indices(name, input, indices)
+    if input._held.dtype != values._held.dtype:
+        check_put(name, input, values, () if accumulate else found)
+        values = to_dtype(values, input._array.dtype)
+    return found, slots, values
+
+
+def check_put(name: str, input: Tensor, values: Tensor, indices: Any) -> None:
+    """Raise unless values of another dtype than `input` may be put into it: one number, where a mask says so.
+
+    It is converted as `masked_fill` does: RuntimeError for a complex one that the dtype cannot hold.
+    """
+    if len(indices) == 1 and indices[0]._array.dtype.kind == "b" and raw(values).size == 1:
+        if is_complex(values._held.dtype):
+            fitted(name, values._array.reshape(-1)[0], input._held.dtype)
+        return
+    raise RuntimeError(
+        f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
+        f"{values.dtype} for the source: convert the source, with .to({input.dtype})"
+    )
 
 
 @function(method=True)
@@ -335,14 +356,12 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
     (*), [(*), ...], (*) -> (*)
     """
-    check_put("index_put", input, values)
-    found, slots = put_indices("index_put", input, indices)
+    found, slots, values = puttable("index_put", input, indices, values, accumulate)
     return index_put_op(input, values, found, slots, accumulate)
 
 
 @function(method=True)
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
     """In-place version of :func:`index_put`."""
-    check_put("index_put_", input, values)
-    found, slots = put_indices("index_put_", input, indices)
+    found, slots, values = puttable("index_put_", input, indices, values, accumulate)
     return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

@@ -237,6 +237,8 @@ def _in_place(name: str, run: Any) -> Any:
                                "changed in place")  # fmt: skip
         from rushlight.dispatch import call
 
+        if self._held.dtype.kind == "b":
+            raise RuntimeError(f"{name}_(): a bool tensor cannot hold the result: use {name}(), whose result is int64")
         return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
 
     inplace.__name__ = inplace.__qualname__ = f"{name}_"

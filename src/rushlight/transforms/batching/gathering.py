@@ -71,7 +71,7 @@ def index_fill(c: Given) -> Any:
     ndim, dim = len(c.shapes[0]), c["dim"]
     value = ranked(c.values[2], (), ndim) if c.batched[2] else c.values[2]
     if not c.batched[1] and not c.batched[2]:
-        return c.run((c.full(0), c.values[1], value), (dim + 1,))
+        return c.run((c.full(0), c.values[1], value), (dim + 1, c["number"]))
     n, index = c.shapes[0][dim], c.full(1)
     numbers = reshape_op(index, (*index.shape, 1))
     hit = c.run((c.run((numbers, wrap(np.arange(n))), (), OPS["eq"]),), ("logical_or", (1,), False), OPS["truth_op"])
