@@ -7,14 +7,14 @@ import enum
 from typing import Any
 
 from rushlight import absent
-from rushlight.devices import CPU, device
+from rushlight.basics.devices import CPU, device
+from rushlight.basics.state import modes
 from rushlight.nn.modules.convert import _parse_to
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
 )
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",

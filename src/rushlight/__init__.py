@@ -22,25 +22,13 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.
 
 from rushlight import autograd, ops  # noqa: E402
 from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
-from rushlight.devices import device  # noqa: E402
+from rushlight.basics.devices import device  # noqa: E402
+from rushlight.basics.dtypes import ALIASES as _DTYPE_ALIASES  # noqa: E402
+from rushlight.basics.dtypes import ALL as _DTYPES  # noqa: E402
+from rushlight.basics.dtypes import NAMED as _NAMED_DTYPES  # noqa: E402
+from rushlight.basics.dtypes import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype  # noqa: E402
+from rushlight.basics.size import Size  # noqa: E402
 from rushlight.dispatch.registry import NAMESPACES as _NAMESPACES  # noqa: E402
-from rushlight.dtypes import (  # noqa: E402
-    ALIASES as _DTYPE_ALIASES,
-)
-from rushlight.dtypes import (  # noqa: E402
-    ALL as _DTYPES,
-)
-from rushlight.dtypes import (  # noqa: E402
-    NAMED as _NAMED_DTYPES,
-)
-from rushlight.dtypes import (  # noqa: E402
-    dtype,
-    finfo,
-    get_default_dtype,
-    iinfo,
-    promote_types,
-    set_default_dtype,
-)
 from rushlight.engine.modes import (  # noqa: E402
     enable_grad,
     inference_mode,
@@ -52,7 +40,6 @@ from rushlight.engine.modes import (  # noqa: E402
 from rushlight.generator import Generator, default_generator  # noqa: E402
 from rushlight.kernels import allocator as _allocator  # noqa: E402
 from rushlight.overrides.attach import attach as _attach  # noqa: E402
-from rushlight.size import Size  # noqa: E402
 from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
 from rushlight.version import __version__  # noqa: E402
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.devices import device
+from rushlight.basics.devices import device
 
 __all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
            "empty_cache", "is_available", "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import devices
-from rushlight.devices import device as device_class
+from rushlight.basics import devices
+from rushlight.basics.devices import device as device_class
 from rushlight.tensor import wrap
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dtypes import is_complex
+from rushlight.basics.dtypes import is_complex
 
 CONJ, NEG = 1, 2  # bits of `Tensor._bits`
 _set_class: Any = object.__dict__["__class__"].__set__

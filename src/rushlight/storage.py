@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.state import modes
+from rushlight.basics.state import modes
 
 
 def root_of(array: Any) -> Any:

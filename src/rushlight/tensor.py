@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rushlight import caller, dtypes
-from rushlight.bare import maker
-from rushlight.devices import CPU, device
-from rushlight.handles import Hooks, RemovableHandle
+from rushlight.basics import caller, dtypes
+from rushlight.basics.devices import CPU, device
+from rushlight.basics.handles import Hooks, RemovableHandle
+from rushlight.basics.makers import maker
+from rushlight.basics.size import Size
+from rushlight.basics.state import modes
 from rushlight.signs import turn
-from rushlight.size import Size
-from rushlight.state import modes
 from rushlight.storage import Storage, bump, move, offset_of, storage_of
 
 if TYPE_CHECKING:

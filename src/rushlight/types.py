@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import IO
 
-from rushlight import devices, dtypes
-from rushlight.size import Size
+from rushlight.basics import devices, dtypes
+from rushlight.basics.size import Size
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, layout
 

@@ -12,7 +12,7 @@ PACKAGE = Path(rushlight.__file__).parent
 
 # The one table of floors: a room is a module or package directly below rushlight.
 FLOORS = {
-    0: "absent bare caller cpu devices dtypes errors events futures groups handles heap size state tree version",
+    0: "absent basics cpu futures version",
     1: "kernels",
     2: "backends",
     3: "generator signs storage tensor",
@@ -30,9 +30,6 @@ FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split(
 
 # Rooms of one floor that may be imported by others of it: (importing, imported): why.
 NEIGHBOURS = {
-    ("devices", "state"): "the default device is a mode of the thread",
-    ("dtypes", "size"): "a dtype's methods speak of shapes",
-    ("events", "state"): "who observes is a mode of the thread",
     ("tensor", "storage"): "a tensor owns a storage",
     ("tensor", "signs"): "a tensor may show the conjugates of what its memory holds",
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",

@@ -10,8 +10,8 @@ import pytest
 import rushlight as torch
 import rushlight.autograd.forward_ad as fwd
 from rushlight import nn
+from rushlight.basics.tree import tree_leaves
 from rushlight.func import functional_call, jvp
-from rushlight.tree import tree_leaves
 
 
 def noise(*shape: int) -> Any:

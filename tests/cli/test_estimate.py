@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rushlight import cli, devices, memory, models, optim
+from rushlight import cli, memory, models, optim
+from rushlight.basics import devices
 from rushlight.compat import imports
 
 NETS = """

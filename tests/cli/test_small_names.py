@@ -3,7 +3,7 @@
 import pytest
 
 import rushlight as torch
-from rushlight import devices
+from rushlight.basics import devices
 
 
 def test_a_cuda_stream_needs_a_device() -> None:

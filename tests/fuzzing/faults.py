@@ -80,7 +80,7 @@ def a_hook_is_called_twice() -> None:
 
 @noticed_by("hooks")
 def hooks_are_called_last_to_first() -> None:
-    from rushlight.handles import Hooks
+    from rushlight.basics.handles import Hooks
 
     former = Hooks.values
     Hooks.values = lambda self: list(former(self))[::-1]
@@ -344,7 +344,7 @@ def threads_overwrite_gradients_of_each_other() -> None:
 
 @noticed_by("threads")
 def a_thread_begins_in_the_mode_of_another() -> None:
-    from rushlight import state
+    from rushlight.basics import state
 
     first = state.modes.__dict__
     state._Modes.__init__ = lambda self: self.__dict__.update(first)  # type: ignore[misc]

@@ -16,10 +16,10 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, nn, stores
+from rushlight.basics.state import modes
 from rushlight.memory.budgets.paged import PagedTensor
 from rushlight.memory.budgets.pager import Pager
 from rushlight.optim.optimizer import _global_optimizer_post_hooks
-from rushlight.state import modes
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import dtypes, stores
+from rushlight import stores
+from rushlight.basics import dtypes
 from rushlight.dispatch.declare import OPS
 
 VALUES = [1 + 2j, 3 - 4j, 0j, 0.5j]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.basics.state import special
 from rushlight.optim import optimizer as base
 from rushlight.optim.fused_run import launcher
-from rushlight.state import special
 from rushlight.tensor import wrap
 from rushlight.utils.checkpoint import checkpoint
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rushlight as torch
+from rushlight.basics.state import special
 from rushlight.nn.utils import clip_grad_norm_, clip_grad_value_
-from rushlight.state import special
 from rushlight.tensor import wrap
 
 OPTIM = torch.optim

@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd import profiler
-from rushlight.state import modes, special
+from rushlight.basics.state import modes, special
 
 
 def names(prof: profiler.profile) -> list[str]:

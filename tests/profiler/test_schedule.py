@@ -5,8 +5,8 @@ import json
 import pytest
 
 import rushlight as torch
+from rushlight.basics.state import special
 from rushlight.profiler import ProfilerAction, ProfilerActivity, profile, schedule, tensorboard_trace_handler
-from rushlight.state import special
 
 
 def actions(plan, n: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn, stores
-from rushlight.state import modes
+from rushlight.basics.state import modes
 from rushlight.stores.recipes import Again
 
 F = nn.functional

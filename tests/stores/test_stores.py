@@ -302,7 +302,7 @@ def test_entering_twice_is_entering_once(tmp_path: Path) -> None:
         y = x.exp().sum()
     assert store.stats()["tensors"] == 1 and store.stats()["put"] == 16384
     y.backward()
-    from rushlight.state import modes
+    from rushlight.basics.state import modes
 
     assert modes.saved_hooks == () and modes.observers == ()
 

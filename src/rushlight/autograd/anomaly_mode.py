@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from rushlight.basics.state import modes, set_mode
 from rushlight.engine.anomaly import Settings
 from rushlight.engine.modes import decorate
-from rushlight.state import modes, set_mode
 
 
 class set_detect_anomaly:

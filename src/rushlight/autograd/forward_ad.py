@@ -9,8 +9,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from rushlight.basics.state import modes, set_mode
 from rushlight.engine.modes import Mode
-from rushlight.state import modes, set_mode
 from rushlight.tensor import ITSELF, Tensor
 from rushlight.transforms.dual import DualLevel
 

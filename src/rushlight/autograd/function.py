@@ -8,18 +8,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight import events
 from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved
-from rushlight.caller import warn
+from rushlight.basics import events
+from rushlight.basics.caller import warn
+from rushlight.basics.state import Setting, modes, special
+from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, alias, wrap
-from rushlight.tree import tree_leaves
 
 
 class FunctionCtx:

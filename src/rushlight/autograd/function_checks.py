@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.caller import warn
-from rushlight.dtypes import is_complex
+from rushlight.basics.caller import warn
+from rushlight.basics.dtypes import is_complex
 from rushlight.engine.conform import fits
 from rushlight.engine.node import Severed
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.state import modes, set_mode
+from rushlight.basics.state import modes, set_mode
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 from rushlight.transforms.dual import DualLevel, base_of

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rushlight.autograd.function import Function, FunctionCtx, finish
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 from rushlight.engine.node import edge_of
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import broadcast, permute_op
-from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
 from rushlight.transforms.batching.given import in_front
-from rushlight.tree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 
 MORE = "The page on vmap in the documentation shows how."
 

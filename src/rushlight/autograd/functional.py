@@ -26,10 +26,10 @@ from rushlight.autograd.functional_parts import (
     prepared,
     vector_for,
 )
-from rushlight.dtypes import is_complex
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import Setting
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import stack
-from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

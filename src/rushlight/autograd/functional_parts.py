@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.run import grad
-from rushlight.state import modes
+from rushlight.basics.state import modes
 from rushlight.tensor import Tensor, wrap
 
 INDEPENDENT = "This is not allowed in strict mode."

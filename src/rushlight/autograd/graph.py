@@ -13,10 +13,10 @@ from numpy import ndarray
 
 from rushlight.autograd.mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.run import GradientEdge, get_gradient_edge
+from rushlight.basics.handles import RemovableHandle
+from rushlight.basics.state import modes, set_mode
 from rushlight.engine.node import Node, edge_of
 from rushlight.engine.reach import target_of
-from rushlight.handles import RemovableHandle
-from rushlight.state import modes, set_mode
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
 from rushlight.autograd import forward_ad
 from rushlight.autograd.gradcheck import GradcheckError, Options
 from rushlight.autograd.run import grad
-from rushlight.caller import warn
-from rushlight.dtypes import is_complex
+from rushlight.basics import dtypes
+from rushlight.basics.caller import warn
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.size import Size
 from rushlight.signs import to_hold
-from rushlight.size import Size
 from rushlight.tensor import Tensor, wrap
 
 PARTS: dict[str, Any] = {"": np.real, "real": np.real, "imaginary": np.imag}

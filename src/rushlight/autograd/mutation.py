@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight.basics.events import INPLACE, Observation
+from rushlight.basics.state import Setting, modes
 from rushlight.engine.saved import stale
-from rushlight.events import INPLACE, Observation
-from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin, wrap
 

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight import caller, dtypes
-from rushlight.caller import warn
+from rushlight.basics import caller, dtypes
+from rushlight.basics.caller import warn
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.size import Size
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.registry import known_as
-from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.run import Run
-from rushlight.size import Size
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 

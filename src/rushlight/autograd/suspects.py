@@ -13,10 +13,10 @@ import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.basics.events import INPLACE, OPERATOR, Observation
+from rushlight.basics.state import Setting
 from rushlight.dispatch import call
 from rushlight.engine.anomaly import Settings, user_line
-from rushlight.events import INPLACE, OPERATOR, Observation
-from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 MOST = 200  # operators that are checked

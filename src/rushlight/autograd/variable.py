@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
 from rushlight.autograd.run import backward, grad
-from rushlight.caller import warn
+from rushlight.basics import dtypes
+from rushlight.basics.caller import warn
+from rushlight.basics.state import modes
 from rushlight.engine.run import queue_callback
-from rushlight.state import modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin, wrap
 

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
+from rushlight.basics.state import modes
 from rushlight.checkpoint.devices import check_backward_validity
 from rushlight.checkpoint.frame import Frame, Settings
 from rushlight.checkpoint.reentrant import CheckpointFunction
-from rushlight.state import modes
 
 CHECKS = ["default", "none", "values"]
 WARNING = (

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from rushlight import tree
-from rushlight.caller import warn
+from rushlight.basics import tree
+from rushlight.basics.caller import warn
 from rushlight.tensor import Tensor
 
 

@@ -12,7 +12,8 @@ import weakref
 import zlib
 from typing import Any
 
-from rushlight import caller, tree
+from rushlight.basics import caller, tree
+from rushlight.basics.state import Setting, modes
 from rushlight.checkpoint.differences import (
     CheckpointError,
     Record,
@@ -25,7 +26,6 @@ from rushlight.engine import anomaly
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import Anything, Packed, active_hooks, detached, stale
 from rushlight.generator import default_generator
-from rushlight.state import Setting, modes
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
 
@@ -269,7 +269,7 @@ class Log:
 
 def logging(lines: list[str] | None) -> Any:
     """A context that lists the operators that run in it, where `lines` is a list."""
-    from rushlight.events import Observation
+    from rushlight.basics.events import Observation
 
     return contextlib.nullcontext() if lines is None else Observation(Log(lines))
 

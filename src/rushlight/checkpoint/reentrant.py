@@ -6,10 +6,10 @@ from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.run import backward as run_backward
+from rushlight.basics.state import Setting, modes
 from rushlight.checkpoint.devices import detach_variable
 from rushlight.checkpoint.frame import Random, guarded
 from rushlight.generator import default_generator
-from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from rushlight.basics.state import Setting, modes, set_mode
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import OPS, Op
 from rushlight.generator import default_generator
 from rushlight.levels import Level
-from rushlight.state import Setting, modes, set_mode
 from rushlight.tensor import wrap
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from rushlight import devices
+from rushlight.basics import devices
 
 __all__ = ["on_cpu", "stay_on_cpu"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.dispatch.options import fills
 
 __all__ = [

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from rushlight.amp import GradScaler
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.dispatch.named import linalg
 from rushlight.futures import Future
 

@@ -15,9 +15,8 @@ __all__ = ["OWN", "loaded", "show_own", "show_public", "silence_numpy"]
 
 # Rooms below rushlight that PyTorch does not have, or has in another sense.
 OWN = frozenset({
-    "backends", "bare", "caller", "checkpoint", "cli", "compat", "datasets", "devices", "dispatch", "dtypes", "engine",
-    "events", "generator", "groups", "handles", "heap", "kernels", "levels", "memory", "ops", "size", "state", "storage",
-    "stores", "tensor", "transforms", "tree", "version", "viz",
+    "backends", "basics", "checkpoint", "cli", "compat", "datasets", "dispatch", "engine", "generator", "kernels", "levels",
+    "memory", "ops", "storage", "stores", "tensor", "transforms", "version", "viz",
 })  # fmt: skip
 
 

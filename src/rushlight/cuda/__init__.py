@@ -5,7 +5,7 @@ Under ``rushlight run`` "cuda" devices mean the CPU; waiting for one then return
 
 from typing import Any
 
-from rushlight import devices
+from rushlight.basics import devices
 from rushlight.cuda import amp, profiler
 from rushlight.cuda.streams import (
     Event,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from rushlight import devices
+from rushlight.basics import devices
 
 
 def init(output_file: str, flags: object = None, output_mode: str = "key_value") -> None:

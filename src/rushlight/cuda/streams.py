@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from rushlight import devices
+from rushlight.basics import devices
 
 __all__ = ["Event", "OutOfMemoryError", "Stream", "current_stream", "default_stream", "get_device_properties", "stream"]
 

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from rushlight.basics.state import modes, special
+from rushlight.basics.tree import tree_leaves
 from rushlight.levels.batch import BatchedArray, DataDependent
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor
-from rushlight.tree import tree_leaves
 
 F = TypeVar("F", bound=Callable[..., Any])
 MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.rebuilt import may_rebuild, rebuilt, watch
 from rushlight.engine import anomaly, inplace
@@ -16,7 +17,6 @@ from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput,
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
-from rushlight.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor, wrap
 

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.kernels.dispatch import BLOCK, in_float32_blocks
 
 ndarray = np.ndarray

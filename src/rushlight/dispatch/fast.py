@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes
 from rushlight.dispatch.call import (
     OPERANDS,
     aliases,
@@ -27,7 +28,6 @@ from rushlight.engine.saved import Constant, SavedOutput
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import Unnoticed, left_to, retried
 from rushlight.signs import turn
-from rushlight.state import modes
 from rushlight.storage import Storage, settle
 from rushlight.tensor import Tensor
 

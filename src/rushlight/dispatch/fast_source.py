@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.bare import maker
+from rushlight.basics.makers import maker
+from rushlight.basics.state import special
 from rushlight.dispatch import fast
 from rushlight.dispatch.call import shape_of
 from rushlight.dispatch.compute import check_broadcast
@@ -20,7 +21,6 @@ from rushlight.dispatch.plan import OpNode, Plan
 from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
-from rushlight.state import special
 from rushlight.tensor import LEAF, Tensor, bare
 
 NAMES: dict[str, Any] = {

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.bare import maker
+from rushlight.basics.makers import maker
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import call
 from rushlight.dispatch.call import apply
 from rushlight.engine.node import Port, edge_of, next_seq
-from rushlight.state import modes, special
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
 

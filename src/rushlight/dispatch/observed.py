@@ -7,11 +7,11 @@ from time import perf_counter_ns as clock
 from types import FunctionType
 from typing import Any
 
-from rushlight import events
+from rushlight.basics import events
+from rushlight.basics.events import INPLACE, OPERATOR
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, fast_views
 from rushlight.dispatch.fast_source import first
-from rushlight.events import INPLACE, OPERATOR
-from rushlight.state import modes, special
 
 
 class _Usual:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import caller
+from rushlight.basics import caller
 from rushlight.tensor import Tensor
 
 # Where numbers (n) stand among tensors (t), as a function and as a method, and what they are.

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import devices, dtypes
-from rushlight.devices import CPU
-from rushlight.devices import device as device_class
-from rushlight.state import modes, special
+from rushlight.basics import devices, dtypes
+from rushlight.basics.devices import CPU
+from rushlight.basics.devices import device as device_class
+from rushlight.basics.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
 from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
-from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.state import Setting, modes, special
 from rushlight.generator import default_generator
-from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from rushlight.basics.state import modes
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.saved import Constant, Packed, Sparing, stale
 from rushlight.engine.views import chain_of, replay
-from rushlight.state import modes
 from rushlight.storage import bytes_before, counter_of, depend, independent, is_exposed, root_of, storage_of
 from rushlight.tensor import Tensor, wrap
 

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from rushlight.basics.state import modes
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
 from rushlight.dispatch.plan import Formula
 from rushlight.overrides.public import Unnoticed, of_method, retried
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])

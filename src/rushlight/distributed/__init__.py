@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.absent import walls
+from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import (
     P2POp,
     ReduceOp,
@@ -55,7 +56,6 @@ from rushlight.distributed.group import (
     new_group,
 )
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
-from rushlight.groups import ProcessGroup
 
 __all__ = ["Backend", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
            "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from rushlight import groups
+from rushlight.basics import groups
 from rushlight.tensor import Tensor
 
 __all__ = ["P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rushlight import groups
+from rushlight.basics import groups
+from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import *  # noqa: F403
 from rushlight.distributed import __all__
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.group import BACKENDS
-from rushlight.groups import ProcessGroup
 
 __all__ += ["_get_default_group", "_rank_not_in_group", "default_pg_timeout", "is_xccl_available"]
 

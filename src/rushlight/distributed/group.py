@@ -6,8 +6,8 @@ import os
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from rushlight import groups
-from rushlight.groups import ProcessGroup
+from rushlight.basics import groups
+from rushlight.basics.groups import ProcessGroup
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "undefined")
 

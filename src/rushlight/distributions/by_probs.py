@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
-from rushlight.size import Size
 from rushlight.tensor import Tensor
 
 __all__ = ["ByProbs", "one_of"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.dtypes import finfo
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.by_probs import one_of
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
-from rushlight.dtypes import finfo
 from rushlight.engine.modes import no_grad
-from rushlight.size import Size
 
 __all__ = ["Categorical"]
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import finfo
 from rushlight.dispatch.named import linalg, named
-from rushlight.dtypes import finfo
 from rushlight.tensor import Tensor
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",

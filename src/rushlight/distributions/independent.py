@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
-from rushlight.size import Size
 
 __all__ = ["Independent"]
 

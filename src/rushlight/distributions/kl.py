@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.distributions.distribution import Distribution
 
 __all__ = ["kl_divergence", "register_kl"]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.multivariate_normal import half_log_det
 from rushlight.distributions.utils import lazy_property, standard_normal
-from rushlight.size import Size
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import functional
-from rushlight.size import Size
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

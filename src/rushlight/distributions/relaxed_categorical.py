@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
@@ -13,7 +14,6 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
-from rushlight.size import Size
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 

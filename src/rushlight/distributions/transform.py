@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from rushlight.size import Size
+from rushlight.basics.size import Size
 
 __all__ = ["Transform"]
 

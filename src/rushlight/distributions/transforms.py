@@ -18,6 +18,7 @@ from functools import reduce
 from numbers import Number
 from typing import Any
 
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.joined_transforms import CatTransform, StackTransform
@@ -31,7 +32,6 @@ from rushlight.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-from rushlight.size import Size
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
            "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",

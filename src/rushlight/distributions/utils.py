@@ -6,10 +6,10 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any, overload
 
+from rushlight.basics.dtypes import finfo, get_default_dtype
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import Named, named
-from rushlight.dtypes import finfo, get_default_dtype
 from rushlight.engine.modes import enable_grad
-from rushlight.size import Size
 from rushlight.tensor import Tensor
 
 __all__ = ["broadcast_all", "clamp_probs", "eps_of", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",

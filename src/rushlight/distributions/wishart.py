@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate_normal import FORMS, OfCovariance, factor_of, half_log_det
 from rushlight.ops.random.gamma_sample import log_standard_gamma
-from rushlight.size import Size
 
 __all__ = ["Wishart"]
 

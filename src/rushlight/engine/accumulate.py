@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.handles import Hooks
 from rushlight.engine.conform import Holders, tensor_functions
-from rushlight.handles import Hooks
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap

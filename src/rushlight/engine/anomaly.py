@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.caller import user_frame
-from rushlight.state import Setting, modes
+from rushlight.basics.caller import user_frame
+from rushlight.basics.state import Setting, modes
 
 
 def user_line() -> str:

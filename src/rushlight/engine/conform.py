@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor

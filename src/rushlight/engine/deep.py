@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.state import DEFAULTS, modes, set_mode
+from rushlight.basics.state import DEFAULTS, modes, set_mode
 
 DEEP = 20  # how many runs one thread holds, with what a user's backward and a checkpointed function add to each
 

@@ -99,7 +99,7 @@ def tensor_hook(tensor: Tensor, hook: Any) -> Any:
     fn = tensor.grad_fn
     if fn is None:
         return tensor._add_hook("_hooks", hook)
-    from rushlight.handles import Hooks
+    from rushlight.basics.handles import Hooks
 
     hooks = fn.extras().tensor_hooks.setdefault(tensor.output_nr, Hooks())
     return hooks.add(hook)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.state import Setting, modes
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import chain_of, follow_retained, refusal, replay
 from rushlight.signs import to_hold, turned
-from rushlight.state import Setting, modes
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 

@@ -6,8 +6,8 @@ import functools
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
-from rushlight.caller import warn
-from rushlight.state import modes, set_mode
+from rushlight.basics.caller import warn
+from rushlight.basics.state import modes, set_mode
 
 F = TypeVar("F")
 

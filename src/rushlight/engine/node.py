@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import accumulate_tensor, node_hooks
-from rushlight.handles import Hooks, RemovableHandle
 from rushlight.tensor import LEAF, Tensor
 
 next_seq = itertools.count().__next__
@@ -159,21 +159,21 @@ class Metadata:
     @property
     def shape(self) -> Any:
         """Sizes of the dimensions."""
-        from rushlight.size import Size
+        from rushlight.basics.size import Size
 
         return Size(self._shape)
 
     @property
     def dtype(self) -> Any:
         """Type of the elements."""
-        from rushlight import dtypes
+        from rushlight.basics import dtypes
 
         return dtypes.of(self._dtype)
 
     @property
     def device(self) -> Any:
         """Where it is."""
-        from rushlight.devices import CPU
+        from rushlight.basics.devices import CPU
 
         return CPU
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from time import perf_counter_ns as clock
 from typing import Any
 
+from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers
+from rushlight.basics.state import modes
 from rushlight.engine.node import Node
 from rushlight.engine.run import Run
-from rushlight.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes, restore_scoped, scoped, special
 from rushlight.engine import anomaly
 from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
 from rushlight.engine.conform import Holders, add_arrays, conform_array, conform_tensor, tensor_functions
@@ -21,7 +22,6 @@ from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.reach import Records, count_between, count_contributions, target_of
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
-from rushlight.state import Setting, modes, restore_scoped, scoped, special
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray

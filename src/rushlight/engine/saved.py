@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 
 from numpy import ndarray
 
-from rushlight import dtypes
-from rushlight.state import Setting, modes
+from rushlight.basics import dtypes
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
-from rushlight.tree import tree_flatten, tree_unflatten
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.dtypes import is_complex
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import Setting
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Severed
-from rushlight.state import Setting
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 

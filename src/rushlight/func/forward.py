@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import tree
 from rushlight.autograd import forward_ad
+from rushlight.basics import tree
+from rushlight.basics.state import Setting
 from rushlight.func.reverse import check_aux, check_outputs, grads, split_aux
 from rushlight.func.transform import Transform
-from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 WHAT = "jvp(f, primals, tangents)"

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import tree
-from rushlight.dtypes import is_complex
+from rushlight.basics import tree
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import Setting
 from rushlight.func.forward import pushed
 from rushlight.func.reverse import chosen, replaced, vjp_over, zeros_like
 from rushlight.func.vmap import vmap
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import cat
 from rushlight.ops.shape.reshape import permute_op
-from rushlight.state import Setting
 from rushlight.tensor import Tensor, wrap
 
 

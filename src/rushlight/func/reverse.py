@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import tree
 from rushlight.autograd.run import initial, roots_of, target_keys
+from rushlight.basics import tree
+from rushlight.basics.state import modes
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
-from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 

@@ -12,10 +12,10 @@ import weakref
 from types import CellType, TracebackType
 from typing import Any
 
-from rushlight import tree
+from rushlight.basics import tree
+from rushlight.basics.state import modes, set_mode
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
-from rushlight.state import modes, set_mode
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin
 from rushlight.transforms.batched import fresh_leaf, innermost

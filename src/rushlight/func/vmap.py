@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import broadcast_to, tree_flatten, tree_unflatten
 from rushlight.dispatch.randomness import Repetition
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import broadcast, slice_op
-from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
 from rushlight.transforms.batched import BatchedLevel
 from rushlight.transforms.batching.given import in_front
-from rushlight.tree import broadcast_to, tree_flatten, tree_unflatten
 
 BUDGET = 1 << 28  # bytes that chunk_size="auto" lets the inputs of a chunk and what is computed from them take
 FACTOR = 16  # how many times the bytes of the inputs that is estimated to be

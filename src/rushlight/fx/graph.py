@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight import dtypes
-from rushlight.devices import device
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]

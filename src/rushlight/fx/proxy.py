@@ -8,12 +8,12 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rushlight.devices import device
-from rushlight.dtypes import dtype
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
+from rushlight.basics.size import Size
 from rushlight.fx.graph import INFIX, Graph
 from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
 from rushlight.generator import Generator
-from rushlight.size import Size
 from rushlight.tensor import Tensor, layout
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight.dtypes import is_complex
-from rushlight.state import modes
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import modes
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.basics.tree import tree_leaves
 from rushlight.tensor import Tensor
-from rushlight.tree import tree_leaves
 
 __all__ = ["OpCheckError", "opcheck"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.autograd.function import Function
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
 from rushlight.library.schema import FunctionSchema
-from rushlight.state import Setting, modes
 from rushlight.tensor import Tensor
-from rushlight.tree import tree_flatten, tree_leaves, tree_unflatten
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rushlight.devices import device
-from rushlight.dtypes import ALL, dtype
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import ALL, dtype
 from rushlight.generator import Generator
 from rushlight.tensor import Tensor, layout
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 
 
 def get_enum(reduction: str) -> int:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from rushlight import caller
-from rushlight.caller import warn
+from rushlight.basics import caller
+from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd import Function
+from rushlight.basics.state import modes
 from rushlight.engine.modes import enable_grad
 from rushlight.nn import recurrent
 from rushlight.nn import rnn_kernels as kernels
 from rushlight.overrides import handle_torch_function, has_torch_function
-from rushlight.state import modes
 from rushlight.tensor import wrap
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, scalar, wide, zeros

@@ -10,15 +10,15 @@ import threading
 import weakref
 from typing import Any
 
-from rushlight import heap
 from rushlight.autograd.function import FunctionNode
+from rushlight.basics import heap
+from rushlight.basics.events import FUNCTION, INPLACE, OPERATOR, Observation
+from rushlight.basics.state import modes, special
 from rushlight.engine.observed import ObservedRun
 from rushlight.engine.run import Run
-from rushlight.events import FUNCTION, INPLACE, OPERATOR, Observation
 from rushlight.generator import default_generator
 from rushlight.kernels import allocator
 from rushlight.optim.fused_step import Fusion, Turn
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 from rushlight.utils.weak import WeakIdRef
 

@@ -7,12 +7,12 @@ import weakref
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from rushlight.basics.events import MARK, observed
+from rushlight.basics.state import special
 from rushlight.engine.modes import no_grad
-from rushlight.events import MARK, observed
 from rushlight.optim import moments
 from rushlight.optim.clipping import Clipping
 from rushlight.optim.optimizer import Optimizer, run_post_hooks, run_pre_hooks
-from rushlight.state import special
 from rushlight.tensor import Tensor
 from rushlight.utils.weak import WeakIdRef, WeakTensorKeyDictionary
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of
 
 
 def as_real(array: Any) -> Any:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, ClassVar, TypeAlias
 
-from rushlight.caller import warn
-from rushlight.events import MARK, observed
-from rushlight.handles import Hooks, RemovableHandle
-from rushlight.state import modes, special
+from rushlight.basics.caller import warn
+from rushlight.basics.events import MARK, observed
+from rushlight.basics.handles import Hooks, RemovableHandle
+from rushlight.basics.state import modes, special
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
 

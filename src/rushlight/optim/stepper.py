@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.engine.modes import enable_grad, set_grad_enabled
 from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.memory import as_real, zeros_like

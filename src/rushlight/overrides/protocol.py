@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.devices import device
-from rushlight.dtypes import dtype
-from rushlight.size import Size
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
+from rushlight.basics.size import Size
 from rushlight.tensor import Tensor, layout
 
 NOBODY, MODES, ALL = 0, 1, 2  # who is asked in a thread

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.devices import device
+from rushlight.basics.devices import device
 from rushlight.serialization.load import get_unsafe_globals_in_checkpoint, load
 from rushlight.serialization.names import (
     add_safe_globals,

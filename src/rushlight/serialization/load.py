@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from rushlight import devices
-from rushlight.devices import device
+from rushlight.basics import devices
+from rushlight.basics.devices import device
 from rushlight.serialization import legacy, names
 from rushlight.serialization.archive import ArchiveReader
 from rushlight.serialization.machine import Machine

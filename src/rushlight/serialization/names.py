@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from rushlight import dtypes
-from rushlight.devices import device
-from rushlight.size import Size
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device
+from rushlight.basics.size import Size
 
 
 class StorageType:

@@ -11,15 +11,15 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.devices import device
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device
+from rushlight.basics.size import Size
 from rushlight.nn.modules.state import StateDict
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization.archive import ArchiveWriter, folder_name
 from rushlight.serialization.atomic import replacing
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
-from rushlight.size import Size
 from rushlight.storage import Storage, memory, owner_of, root_of
 from rushlight.tensor import Tensor, layout
 

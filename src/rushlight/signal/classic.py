@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.signal import windows
 from rushlight.tensor import Tensor, strided
 

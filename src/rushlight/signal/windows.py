@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.events import INPLACE, OPERATOR
-from rushlight.state import modes
+from rushlight.basics.events import INPLACE, OPERATOR
+from rushlight.basics.state import modes
 from rushlight.storage import storage_of
 from rushlight.stores.layout import layout_of
 from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes
 from rushlight.engine.saved import Anything, Sparing
 from rushlight.signs import turned
-from rushlight.state import modes
 from rushlight.storage import storage_of
 from rushlight.stores.layout import Layout, layout_of, stretch
 from rushlight.stores.region import Exposed, Handle, Passed, Region, Watch, encoded

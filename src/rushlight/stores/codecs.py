@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of
 
 BLOCK = 256  # elements that share a scale
 CHUNK = 1 << 18  # elements worked on at a time, so that temporaries stay in the cache

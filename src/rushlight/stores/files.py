@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.stores.errors import StoreError, StoreWarning, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
 

@@ -6,7 +6,7 @@ import threading
 import weakref
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.stores.errors import StoreWarning, filesystem, in_memory, size
 from rushlight.stores.files import Spill
 from rushlight.stores.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from rushlight.state import modes, set_mode
+from rushlight.basics.state import modes, set_mode
 from rushlight.stores.calls import Recipes
 from rushlight.stores.layout import stretch
 from rushlight.stores.region import Handle, Region

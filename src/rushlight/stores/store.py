@@ -6,9 +6,9 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
+from rushlight.basics.state import modes, set_mode
 from rushlight.engine.modes import decorate
-from rushlight.state import modes, set_mode
 from rushlight.stores.chain import Chain, Table
 from rushlight.stores.errors import StoreWarning, bytes_of, size
 from rushlight.stores.filters import Following, ModuleFilter, matcher, running

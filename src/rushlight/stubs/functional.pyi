@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias, overload
 
 from numpy import ndarray
 
-from rushlight import dtypes
-from rushlight.devices import device
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.generator import Generator
 from rushlight.dispatch.formats import memory_format
-from rushlight.size import Size
+from rushlight.basics.size import Size
 from rushlight.storage import Storage
 from rushlight.stubs import results
 from rushlight.tensor import Tensor, layout

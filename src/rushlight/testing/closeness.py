@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.caller import warn
+from rushlight.basics import dtypes
+from rushlight.basics.caller import warn
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, wrap
 

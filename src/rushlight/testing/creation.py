@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight import dtypes
-from rushlight.caller import warn
+from rushlight.basics import dtypes
+from rushlight.basics.caller import warn
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor
 

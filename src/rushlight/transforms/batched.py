@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch import call
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.engine import inplace
@@ -23,7 +24,6 @@ from rushlight.ops.elementwise.convert import copy as copied
 from rushlight.ops.elementwise.convert import copy_into
 from rushlight.ops.shape.reshape import broadcast, permute_op
 from rushlight.signs import turn
-from rushlight.state import Setting, modes
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching import rule_of, samples
 from rushlight.transforms.batching.given import Given

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch import call, plan
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.engine.conform import tensor_functions
@@ -20,7 +21,6 @@ from rushlight.engine.views import Step, replay, restrided
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.elementwise.convert import clone
-from rushlight.state import modes, set_mode
 from rushlight.storage import storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch import call, plan
 from rushlight.dispatch.compute import compute
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
-from rushlight.state import Setting, modes
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 # Operators that are linear in each of these inputs, and what is added to their product.

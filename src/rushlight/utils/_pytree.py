@@ -1,4 +1,4 @@
-"""``torch.utils._pytree``: trees of containers, by the names that scripts use for :mod:`rushlight.tree`."""
+"""``torch.utils._pytree``: trees of containers, by the names that scripts use for :mod:`rushlight.basics.tree`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rushlight import tree as trees
-from rushlight.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
+from rushlight.basics import tree as trees
+from rushlight.basics.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
 
 __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
            "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.handles import RemovableHandle
+from rushlight.basics.handles import RemovableHandle
 
 __all__ = ["RemovableHandle"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
 from rushlight.autograd.function import FunctionNode
+from rushlight.basics import dtypes
 from rushlight.dispatch.plan import OpNode
 from rushlight.engine.node import AccumulateGrad, Node
 from rushlight.engine.saved import OfView, Packed, SavedOutput

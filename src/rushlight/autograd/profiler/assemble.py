@@ -8,7 +8,7 @@ from rushlight.autograd.profiler.collector import Collector
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.flops import estimate
 from rushlight.autograd.profiler.intervals import MEMORY_EVENT_NAME, FunctionEvent
-from rushlight.events import DRAW, EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
+from rushlight.basics.events import DRAW, EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
 
 ACCUMULATE = "torch::autograd::AccumulateGrad"
 EVALUATE_FUNCTION = "autograd::engine::evaluate_function: "

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.caller import is_ours
-from rushlight.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
+from rushlight.basics.caller import is_ours
+from rushlight.basics.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.tensor import Tensor
 
 DEEPEST = 64  # frames of a stack that are kept

@@ -6,9 +6,9 @@ import functools
 from types import TracebackType
 from typing import Any
 
-from rushlight import events
-from rushlight.events import MARK
-from rushlight.state import special
+from rushlight.basics import events
+from rushlight.basics.events import MARK
+from rushlight.basics.state import special
 
 
 class record_function:

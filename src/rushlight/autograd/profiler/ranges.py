@@ -8,9 +8,9 @@ from typing import Any
 
 from rushlight.autograd.profiler.assemble import name_of
 from rushlight.autograd.profiler.collector import shape_of
+from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, MARK, NODE, OPERATOR, Observation
+from rushlight.basics.state import modes
 from rushlight.engine.node import next_seq
-from rushlight.events import EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, MARK, NODE, OPERATOR, Observation
-from rushlight.state import modes
 
 SILENT = (EVALUATE, EVALUATE_LEAF)  # what wraps a node or leaf: the node's own range is the outermost
 

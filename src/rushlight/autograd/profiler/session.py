@@ -10,8 +10,8 @@ from rushlight.autograd.profiler.assemble import assemble
 from rushlight.autograd.profiler.collector import Collector, DetailedCollector
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.intervals import FunctionEventAvg
-from rushlight.caller import warn
-from rushlight.events import Observation
+from rushlight.basics.caller import warn
+from rushlight.basics.events import Observation
 
 DEVICES = ("cuda", "xpu", "mtia", "hpu", "privateuseone")
 

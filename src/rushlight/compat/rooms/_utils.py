@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.devices import device as _device
+from rushlight.basics.devices import device as _device
 from rushlight.dispatch.named import named
 from rushlight.serialization.rebuild import (
     _rebuild_parameter,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import devices
 from rushlight.absent import devices as no_device
+from rushlight.basics import devices
 
 _room: dict[str, Any] = {"__name__": "rushlight.cuda"}
 _TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short"

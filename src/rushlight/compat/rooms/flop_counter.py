@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.events import NODE, OPERATOR, Observation
+from rushlight.basics.events import NODE, OPERATOR, Observation
 from rushlight.library.namespaces import aten
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rushlight.dtypes import dtype
+from rushlight.basics.dtypes import dtype
+from rushlight.basics.size import Size
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, leaves, map_aggregate
-from rushlight.size import Size
 from rushlight.tensor import Tensor
 
 __all__ = ["ShapeProp", "TensorMetadata"]

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import cpu, heap
+from rushlight import cpu
+from rushlight.basics import heap
 from rushlight.kernels.native.signatures import ABI, CHECKING, SIGNATURES
 
 Tables = dict[Any, SimpleNamespace]

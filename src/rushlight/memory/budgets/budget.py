@@ -9,13 +9,14 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from rushlight import heap, storage
+from rushlight import storage
+from rushlight.basics import heap
+from rushlight.basics.state import Setting, modes
 from rushlight.engine.saved import Sparing
 from rushlight.kernels import allocator
 from rushlight.memory.budgets.pager import KINDS, Pager
 from rushlight.memory.counting.account import given, human, process_memory, totals
 from rushlight.optim import optimizer as optimizers
-from rushlight.state import Setting, modes
 from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
 

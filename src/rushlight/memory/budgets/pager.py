@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes
 from rushlight.kernels import allocator
 from rushlight.memory.budgets import pages
 from rushlight.memory.budgets.paged import KINDS as PAGEABLE
@@ -24,7 +25,6 @@ from rushlight.memory.budgets.pages import Kept, Page, SavedPage, View, whole
 from rushlight.memory.counting.holders import collected
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
-from rushlight.state import modes
 from rushlight.storage import arrive, leave, root_of, storage_of
 from rushlight.stores.calls import Recipes
 from rushlight.stores.errors import StoreError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import heap
+from rushlight.basics import heap
 from rushlight.kernels import allocator
 from rushlight.memory.counting import holders
 from rushlight.memory.recordings import recorder

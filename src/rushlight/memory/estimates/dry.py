@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
 from rushlight.engine import inplace
@@ -15,7 +16,6 @@ from rushlight.levels import Level
 from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
 from rushlight.memory.estimates.shape_rules import RULES, WORK, Made, asked
 from rushlight.memory.estimates.standins import LARGE, Tally, like, order_of, standin
-from rushlight.state import modes
 from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray

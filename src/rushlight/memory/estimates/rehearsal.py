@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.engine.node import edge_of
 from rushlight.generator import default_generator
 from rushlight.memory.counting.holders import INPUT, OPTIMIZER_STATE, PARAMETER
@@ -24,10 +26,8 @@ from rushlight.nn.parameter import Parameter
 from rushlight.optim.fused_run import launcher
 from rushlight.optim.fusing import InBackward
 from rushlight.optim.optimizer import Optimizer
-from rushlight.state import Setting, modes
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
-from rushlight.tree import tree_flatten, tree_unflatten
 
 BLOCK = 1 << 16  # elements of a parameter that formulas of optimizers work on at once
 PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
 from rushlight.engine.modes import no_grad
 from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
@@ -22,7 +23,6 @@ from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.optim.fusing import InBackward
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
-from rushlight.tree import tree_flatten, tree_unflatten
 
 WORTH = 0.005  # of the peak: what saves less is not mentioned
 SMALL = 4096  # bytes up to which a store leaves saved tensors where they are

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import events
+from rushlight.basics import events
+from rushlight.basics.state import modes
 from rushlight.kernels import allocator
 from rushlight.memory.counting import holders
 from rushlight.memory.counting.holders import (
@@ -31,7 +32,6 @@ from rushlight.memory.recordings.recording import ALLOC, MARK, PHASE, PHASES, Fr
 from rushlight.memory.recordings.replay import most_telling
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.parameter import Parameter
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 NONE, FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("", "forward", "backward", "optimizer"))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from rushlight import dtypes
-from rushlight.caller import warn
+from rushlight.basics import dtypes
+from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.tensor import Tensor
 

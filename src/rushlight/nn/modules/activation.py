@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.modules.attention import MultiheadAttention

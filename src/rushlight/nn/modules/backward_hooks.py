@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import caller
 from rushlight.autograd import Function
-from rushlight.state import modes
+from rushlight.basics import caller
+from rushlight.basics.state import modes
 from rushlight.tensor import Tensor
 
 

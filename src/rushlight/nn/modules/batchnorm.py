@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.basics.dtypes import int64
 from rushlight.dispatch import functions as ops
-from rushlight.dtypes import int64
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.lazy import LazyModuleMixin

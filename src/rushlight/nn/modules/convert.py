@@ -6,9 +6,9 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Self
 
-from rushlight.devices import device as Device
+from rushlight.basics.devices import device as Device
+from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.dispatch import functions as ops
-from rushlight.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.engine.modes import no_grad
 from rushlight.nn.modules.tree import Tree
 from rushlight.nn.parameter import is_lazy

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.caller import warn
-from rushlight.handles import Hooks, RemovableHandle
+from rushlight.basics.caller import warn
+from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.nn.modules.state import Stateful
 from rushlight.tensor import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from rushlight.handles import Hooks, RemovableHandle
+from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer
 from rushlight.tensor import Tensor
 

@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init, rnn_fused

@@ -6,8 +6,8 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
 
+from rushlight.basics.handles import RemovableHandle
 from rushlight.engine.modes import no_grad
-from rushlight.handles import RemovableHandle
 from rushlight.nn.modules.convert import Convertible
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight import groups
+from rushlight.basics import groups
 from rushlight.nn.modules.module import Module
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
+from rushlight.basics.state import special
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
-from rushlight.state import special
 from rushlight.tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

@@ -7,9 +7,9 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.dtypes import int64
+from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
-from rushlight.dtypes import int64
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 __all__ = [

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.dispatch.options import check_options, made, numpy_dtype
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.from_python import array_from, convert

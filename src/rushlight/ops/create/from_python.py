@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
-from rushlight.dtypes import is_complex, real_of
+from rushlight.basics import caller, dtypes
+from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.registry import function
 from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ

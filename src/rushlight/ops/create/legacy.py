@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.devices import CPU
-from rushlight.devices import device as device_class
+from rushlight.basics import dtypes
+from rushlight.basics.devices import CPU
+from rushlight.basics.devices import device as device_class
+from rushlight.basics.size import Size
+from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch.options import check_device, made, size_of, uninitialized
 from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.dispatch.results import return_types
@@ -17,8 +19,6 @@ from rushlight.ops.create.from_python import array_from
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
-from rushlight.size import Size
-from rushlight.state import modes, set_mode
 from rushlight.tensor import Tensor
 
 PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",

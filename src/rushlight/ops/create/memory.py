@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, devices
+from rushlight.basics import caller, devices
+from rushlight.basics.state import modes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.options import dense_order, strides_of
@@ -17,7 +18,6 @@ from rushlight.engine.node import edge_of
 from rushlight.engine.saved import kind_of
 from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
-from rushlight.state import modes
 from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
 from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.old_orders import in_old_order
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
-from rushlight.dtypes import COMPLEX_KINDS
 from rushlight.kernels.rows import add_large
 from rushlight.ops.elementwise.shared import in_blocks, number, raw, require_tensors, result_type_of
 from rushlight.overrides.public import Unnoticed, public_of, retried

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, op
-from rushlight.dtypes import is_complex
 from rushlight.engine.conform import tensor_functions
 from rushlight.ops.elementwise.arith import conj, conj_physical
 from rushlight.ops.elementwise.convert import copy

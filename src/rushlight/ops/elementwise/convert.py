@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.devices import device as device_class
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device as device_class
+from rushlight.basics.state import special
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
 from rushlight.dispatch.options import check_device, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
-from rushlight.state import special
 from rushlight.tensor import Tensor, alias, wrap
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtypes import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
-from rushlight.dtypes import HALVES
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import mapped, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace

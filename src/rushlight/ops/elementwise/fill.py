@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -17,7 +18,6 @@ from rushlight.ops.create.factories import fill_array
 from rushlight.ops.create.like_new import zeros_like
 from rushlight.ops.elementwise.convert import copy_into
 from rushlight.ops.reduce.sums import sum_op
-from rushlight.state import modes, special
 from rushlight.storage import settle
 from rushlight.tensor import Tensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtypes import HALVES, finfo, of
 from rushlight.dispatch import randomness
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
-from rushlight.dtypes import HALVES, finfo, of
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, mapped, require

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
 from rushlight.dispatch.results import named
-from rushlight.dtypes import is_complex
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op

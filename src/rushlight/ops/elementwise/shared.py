@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray

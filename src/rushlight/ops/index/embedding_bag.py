@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller
+from rushlight.basics import caller
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops

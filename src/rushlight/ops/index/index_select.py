@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted

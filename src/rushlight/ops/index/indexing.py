@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.fast_views import at_once, made_view
-from rushlight.dtypes import is_complex, real_of
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.convert import copy_
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
 from rushlight.ops.shape.views import held
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor, wrap
 
 ALL = slice(None)

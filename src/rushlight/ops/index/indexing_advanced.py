@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller
+from rushlight.basics import caller
+from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import special
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.registry import function, op
-from rushlight.dtypes import is_complex
 from rushlight.engine.conform import cast_array
 from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
 from rushlight.ops.index.raw_indices import accumulate_at
 from rushlight.ops.shape.reshape import slice_op
 from rushlight.ops.shape.views import raw
-from rushlight.state import special
 from rushlight.tensor import Tensor, wrap
 
 Slots = tuple[Any, ...]  # for each part of a NumPy index: None for all of a dimension, else which of the indices

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving

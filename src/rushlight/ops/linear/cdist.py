@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.registry import NAMESPACES, function, op

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named

@@ -157,7 +157,7 @@ def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "ma
             raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
                             f"{type(value).__name__}")  # fmt: skip
     if x.dtype != y.dtype:
-        from rushlight import dtypes
+        from rushlight.basics import dtypes
 
         raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
                            f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}")  # fmt: skip

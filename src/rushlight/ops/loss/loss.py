@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -24,7 +25,6 @@ from rushlight.ops.norm.normalization import (
     zero_gradients,
 )
 from rushlight.signs import to_hold
-from rushlight.state import Setting, modes, special
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch import rebuilt
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array

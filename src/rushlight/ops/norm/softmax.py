@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.dispatch import randomness
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.shared import raw, require_tensors

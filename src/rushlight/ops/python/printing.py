@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch.registry import function
-from rushlight.state import modes
 from rushlight.tensor import Tensor
 
 PROFILES: dict[str, dict[str, Any]] = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format, has_format, is_format
 from rushlight.dispatch.named import named
@@ -14,7 +15,6 @@ from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function, known_as
 from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ, turned
-from rushlight.state import modes
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 

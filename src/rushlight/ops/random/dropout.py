@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller
+from rushlight.basics import caller
 from rushlight.dispatch import randomness
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, inplace_of, op

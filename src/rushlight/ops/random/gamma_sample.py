@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtypes import finfo
 from rushlight.dispatch import randomness
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, op
-from rushlight.dtypes import finfo
 from rushlight.kernels.reference import gamma_sample
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.shared import raw

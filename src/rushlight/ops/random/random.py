@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, events
+from rushlight.basics import dtypes, events
+from rushlight.basics.state import special
 from rushlight.dispatch import randomness
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import check_options, filled, made, numpy_dtype, size_of
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
-from rushlight.state import special
 from rushlight.tensor import Tensor
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)

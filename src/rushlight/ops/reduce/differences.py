@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.registry import function

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.options import numpy_dtype

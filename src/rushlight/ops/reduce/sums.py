@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import observed
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
@@ -16,7 +17,6 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.ops.shape.views import raw
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
-from rushlight.state import modes, special
 from rushlight.tensor import Tensor
 
 
@@ -122,7 +122,7 @@ def gathered(name: str, tensors: Any) -> list[Any]:
 
 def converted(tensors: list[Any]) -> list[Any]:
     """The tensors in the dtype to which they promote together."""
-    from rushlight import dtypes
+    from rushlight.basics import dtypes
     from rushlight.ops.elementwise.convert import cast
 
     target = dtypes.result_dtype([raw(x) for x in tensors]).numpy

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
@@ -130,7 +130,7 @@ def sum_to_size(self: Any, *size: Any) -> Any:
 @function()
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none."""
-    from rushlight.size import Size
+    from rushlight.basics.size import Size
 
     known = [(int(s),) if hasattr(s, "__index__") else tuple(int(n) for n in s) for s in shapes]
     for shape in known:

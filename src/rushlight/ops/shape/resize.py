@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller
+from rushlight.basics import caller
+from rushlight.basics.state import modes
 from rushlight.dispatch.dims import sizes
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, preserve_format
 from rushlight.dispatch.memory_views import view_at
@@ -17,7 +18,6 @@ from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import edge_of
 from rushlight.ops.shape.strided import as_strided_op
-from rushlight.state import modes
 from rushlight.storage import alone, bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor, ViewInfo, alias
 

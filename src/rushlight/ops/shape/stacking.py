@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim

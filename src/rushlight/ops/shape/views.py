@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import caller, dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from rushlight.basics.state import modes
 from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.ops.shape.strided import as_strided_op, geometry
 from rushlight.ops.shape.views import squeeze, t, transpose, unsqueeze
-from rushlight.state import modes
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor
 

@@ -6,9 +6,9 @@ import functools
 import weakref
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
+from rushlight.basics.state import Setting
 from rushlight.optim.optimizer import Optimizer
-from rushlight.state import Setting
 from rushlight.tensor import Tensor
 
 OVERRIDDEN = (

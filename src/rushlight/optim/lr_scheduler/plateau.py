@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.optim.lr_scheduler.base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import modes
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.dims import common_shape
 from rushlight.levels.batch import dynamic
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast, reshape_op
-from rushlight.state import modes
 from rushlight.tensor import wrap
 from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, ranked, reshaped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.levels.batch import dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import select_op

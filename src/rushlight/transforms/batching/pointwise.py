@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast

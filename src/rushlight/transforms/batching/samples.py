@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.state import Setting, modes
+from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 from rushlight.dispatch.by_sample import MISFITS, level_of
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
 from rushlight.levels.batch import BatchedArray, dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import reshape_op, select_op
-from rushlight.state import Setting, modes
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching.loop import once
-from rushlight.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 
 
 def formula(fn: Any, op: Any, args: list[Any]) -> Any:

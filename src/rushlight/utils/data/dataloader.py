@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
 

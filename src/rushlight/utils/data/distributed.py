@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight import groups
+from rushlight.basics import groups
 from rushlight.generator import Generator
 from rushlight.utils.data.sampler import Sampler
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight.caller import warn
+from rushlight.basics.caller import warn
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
 from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from rushlight.state import set_mode
+from rushlight.basics.state import set_mode
 
 _former = threading.local()  # the devices to go back to, innermost first
 # Kinds that may be named; tensors are made on the CPU alone.

@@ -106,7 +106,7 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
     """The leaves of a tree in order, and its spec; what `is_leaf` says yes to is a leaf too.
 
-    >>> from rushlight.tree import tree_flatten
+    >>> from rushlight.basics.tree import tree_flatten
     >>> tree_flatten({"a": 1, "b": (2, [3])})
     ([1, 2, 3], dict('a': *, 'b': tuple(*, list(*))))
     """

@@ -18,7 +18,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from rushlight.state import modes, set_mode, special
+from rushlight.basics.state import modes, set_mode, special
 
 OPERATOR = 0  # an operator is called: what is its declaration
 INPLACE = 1  # as OPERATOR, its result written over its first input

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-PACKAGE = str(Path(__file__).parent) + os.sep
+PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def user_frame() -> Any:
