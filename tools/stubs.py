@@ -43,7 +43,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 from numpy import ndarray
 
-from rushlight import dtypes
+from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.generator import Generator
 from rushlight.dispatch.formats import memory_format
