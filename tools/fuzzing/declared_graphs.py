@@ -110,6 +110,10 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),
     Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
     Declared(
+        "whether the tangent that a custom function's `jvp` returns is copied",
+        lambda d: d.what == "storage" and "def jvp(" in text(d) and "torch.func.jvp(" in text(d),
+    ),
+    Declared(
         "names in the graph, and which of its outputs a tensor is, inside `torch.func`",
         lambda d: d.what == "output_nr" and "torch.func." in text(d),
     ),

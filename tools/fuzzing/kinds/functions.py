@@ -136,16 +136,15 @@ def jvp(w: Writer, count: int) -> list[str]:
 
 def apply(w: Writer) -> None:
     """A call of the Function; its results are named."""
-    if not w.tensors():
-        return
     x, y = tensor(w), tensor(w)
     if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
         return  # forward may change it
     second = y if w.maybe(0.85) else w.one("2", "None", "1.5")
     result = w.let(f"F.apply({x}, {second})", "r")
     if result is None and dirty(w):  # PyTorch has given the input its place in the graph before it refuses
-        for name in {*on_memory_of(w, x), *on_memory_of(w, y)}:
+        for name in sorted({*on_memory_of(w, x), *on_memory_of(w, y)}):
             w.do(f"del {name}")
+        leaf(w)
     if result is not None and isinstance(w.names[result], tuple):
         for index in range(len(w.names[result])):
             w.let(f"{result}[{index}]")
@@ -161,8 +160,6 @@ def dirty(w: Writer) -> bool:
 
 def transformed(w: Writer) -> None:
     """The Function inside a transformation; of one tensor that comes as two arguments, PyTorch takes one for the other."""
-    if not w.tensors():
-        return
     x, y = tensor(w), tensor(w)
     if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
         return
