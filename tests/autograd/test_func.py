@@ -403,3 +403,10 @@ def test_changes_of_what_was_given_are_counted():
     x = torch.ones(2)
     func.grad(changes)(x)
     assert x.tolist() == [2, 2] and x._version == 1
+
+
+def test_a_complex_value_that_depends_on_no_input_has_gradients_of_zero():
+    x = torch.tensor([1j], requires_grad=True)
+    assert func.grad(lambda x, y: y.sum())(x, x).tolist() == [0]
+    with pytest.raises(RuntimeError, match="only for real scalar outputs"):
+        func.grad(lambda x: (x * x).sum())(x)

@@ -26,7 +26,7 @@ IN_PIECES = (
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
 NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
              "only supported for float32 and float64", "expected both inputs to be float32",
-             "Bool input is not supported")  # fmt: skip
+             "Bool input is not supported", "a bool tensor cannot hold")  # fmt: skip
 
 
 def of(pattern: str, what: tuple[str, ...] = NUMBERS) -> Callable[[Difference], bool]:

@@ -11,6 +11,8 @@ import numpy as np
 from rushlight.autograd.run import initial, roots_of, target_keys
 from rushlight.basics import tree
 from rushlight.basics.state import modes
+from rushlight.basics.dtypes import is_complex
+from rushlight.engine.node import edge_of
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
 from rushlight.tensor import Tensor, wrap
@@ -74,7 +76,8 @@ def zeros_like(x: Tensor) -> Tensor:
 
 def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool, transform: Transform) -> list[Tensor]:
     """Gradients of the outputs that require grad; zeros for inputs that none of them depends on."""
-    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
+    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad and not (
+        v is None and is_complex(o._held.dtype) and not reaches(edge_of(o), inputs))]  # fmt: skip
     if not pairs:
         return [zeros_like(x) for x in inputs]
     outs, given = (tuple(column) for column in zip(*pairs, strict=True))
@@ -89,6 +92,21 @@ def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool,
         modes.transform = former
     return [zeros_like(x) if key not in found else found[key] if on_tensors else wrap(found[key])
             for key, x in zip(keys, inputs, strict=True)]  # fmt: skip
+
+
+def reaches(edge: Any, inputs: list[Tensor]) -> bool:
+    """Whether one of the inputs can be reached from an edge."""
+    targets = {id(edge_of(x)) for x in inputs}
+    stack, seen = [edge], set()
+    while stack:
+        edge = stack.pop()
+        if id(edge) in targets:
+            return True
+        node = None if edge is None or isinstance(edge, Tensor) else edge.node
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack += node.edges
+    return False
 
 
 WHAT = "grad_and_value(f)(*args)"
