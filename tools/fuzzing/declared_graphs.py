@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from .comparing import Difference
 from .declaring import Declared, refused_by, statement, text
 from .program import Raised
