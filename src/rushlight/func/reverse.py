@@ -10,8 +10,8 @@ import numpy as np
 
 from rushlight.autograd.run import initial, roots_of, target_keys
 from rushlight.basics import tree
-from rushlight.basics.state import modes
 from rushlight.basics.dtypes import is_complex
+from rushlight.basics.state import modes
 from rushlight.engine.node import edge_of
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
