@@ -14,7 +14,7 @@ from rushlight.basics.devices import CPU, device
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.makers import maker
 from rushlight.basics.size import Size
-from rushlight.basics.state import modes
+from rushlight.basics.state import modes, special
 from rushlight.signs import turn
 from rushlight.storage import Storage, bump, move, offset_of, storage_of
 
@@ -79,6 +79,7 @@ class Tensor(TensorMethods):
     _bits = 0  # CONJ, NEG: see `signs`
     _unusual = False  # whether it was made in inference mode or has bits: nothing for the paths that make views quickly
     _elsewhere = False  # of a class: whether the memory may be on disk: see `memory.paged`
+    _meta = False  # of a class: whether there is no memory, on the device meta: see `dispatch.meta`
     _tangents: Any = None  # {level: tangent}
     _dual_base: Any = (
         None  # the tensor whose tangents those of this view are views of, where that is not the view's base
@@ -311,6 +312,9 @@ class Tensor(TensorMethods):
         if self._edge is not None and value._held.dtype.kind in "biu":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
                                f"{value.dtype}")  # fmt: skip
+        if value._meta:
+            raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+                               "tensor type: one is on the device meta, and has no memory")  # fmt: skip
         if self._view is not None:
             Tensor._refresh(self)
             self._view = None
@@ -406,7 +410,11 @@ bare = maker(Tensor)
 
 def as_array(x: Any) -> Any:
     """`x` as an array; what a level interprets in place of one is left as it is."""
-    return x if getattr(x, "interpreted", False) else np.asarray(x)
+    if getattr(x, "interpreted", False):
+        return x
+    if getattr(x, "nowhere", False):
+        raise NotImplementedError("a part of a tensor on device 'meta' was taken as values: it has none")
+    return np.asarray(x)
 
 
 def wrap(array: Any) -> Tensor:
@@ -428,6 +436,8 @@ def alias(tensor: Tensor, cls: Any = Tensor) -> Any:
     cls, held = tensor._on_page(cls) if tensor._elsewhere else (cls, tensor._held)
     t = _new(cls)
     t._array, t._edge, t._view = held, None, None
+    if tensor._meta:
+        special.meta.note(t)
     t._storage = storage_of(tensor)
     if tensor._inference:
         t._inference = t._unusual = True

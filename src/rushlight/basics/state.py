@@ -15,16 +15,18 @@ class _Special:
     """How many (thread, mode) pairs differ from their default.
 
     observing: how many of them are observers (see `events`); everywhere: the observers of all threads.
+    meta: the level of tensors on the device meta, once there was one; while any is alive, it counts as a mode.
     launcher: what starts backward runs in the place of `Run.execute` while optimizers step inside them, else None.
     """
 
-    __slots__ = ("count", "everywhere", "launcher", "lock", "observing")
+    __slots__ = ("count", "everywhere", "launcher", "lock", "meta", "observing")
 
     def __init__(self) -> None:
         self.count = 0
         self.observing = 0
         self.everywhere: tuple[Any, ...] = ()
         self.launcher: Any = None
+        self.meta: Any = None
         self.lock = threading.Lock()
 
     def add(self, n: int) -> None:

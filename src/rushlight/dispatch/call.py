@@ -71,6 +71,8 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: b
     if special.observing and watched:
         return observed.operator(op, inputs, statics)
     flat = flatten(op, inputs)
+    if special.meta is not None and special.meta.owns(flat):
+        return special.meta.apply(op, flat, statics)
     if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
         return apply_signed(op, flat, statics)
     arrays, tensors = arrays_of(op, flat)
@@ -279,6 +281,8 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")
     flat = flatten(op, inputs)
+    if special.meta is not None and special.meta.owns(flat):
+        return special.meta.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
     arrays, _ = arrays_of(op, flat)
     if modes.levels:
         for level in reversed(modes.levels):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+import os
+import sys
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -53,8 +55,71 @@ def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
-def blank(make: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`make(shape, dtype)`, a function of NumPy, or while memory is estimated what stands in its place."""
+META = device_class("meta")
+
+
+def refuse(name: str) -> NoReturn:
+    """Raise the error for what asks for the values of a tensor on the device meta."""
+    raise NotImplementedError(
+        f"{name}: a tensor on device 'meta' has a shape and no values; make it on the CPU, or use Module.to_empty(device='cpu') "
+        "and load values"
+    )
+
+
+def asker() -> str:
+    """The name of the function of an operator that asks for values, for messages."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(("<__array", os.path.dirname(np.__file__))):
+        frame = frame.f_back
+    return "?" if frame is None else str(frame.f_code.co_name.strip("_"))
+
+
+class Nowhere(np.ndarray):
+    """What the arrays of tensors on the device meta are to whoever looks: shape, strides and dtype, and no values.
+
+    NumPy computes nothing with them, and the kernels refuse them, since they are not aligned.
+    """
+
+    nowhere = True
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> NoReturn:
+        refuse(asker())
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function not in _OF_SHAPES:
+            refuse(asker())
+        return (
+            function(*args, **kwargs) if function in (np.shape, np.ndim, np.size) else _plainly(function, args, kwargs)
+        )
+
+
+def _plainly(function: Any, args: Any, kwargs: Any) -> Any:
+    return function(*(a.view(np.ndarray) if isinstance(a, Nowhere) else a for a in args), **kwargs)
+
+
+_OF_SHAPES = {np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, np.shares_memory, np.can_cast}
+
+
+def _valueless(name: str) -> Any:
+    def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse(asker())
+
+    refused.__name__ = name
+    return refused
+
+
+for _name in ("__array__", "__bool__", "__complex__", "__contains__", "__float__", "__index__", "__int__", "__iter__", "__setitem__", "all",
+              "any", "argmax", "argmin", "argsort", "astype", "copy", "dump", "dumps", "fill", "flatten", "item", "max", "min",
+              "nonzero", "put", "sort", "sum", "take", "tobytes", "tofile", "tolist"):  # fmt: skip
+    setattr(Nowhere, _name, _valueless(_name))
+
+
+def blank(make: Any, shape: tuple[int, ...], dtype: Any, where: Any = None) -> Any:
+    """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
+    if where is META:
+        from rushlight.dispatch.meta import nowhere
+
+        return nowhere(shape, dtype).view(Nowhere)
     if special.count:
         for level in modes.levels:
             if getattr(level, "dry", False):
@@ -67,7 +132,7 @@ fills = {"deterministic": False, "uninitialized": True}  # whether memory that w
 
 def uninitialized(array: Any) -> Any:
     """Memory that may hold anything; where determinism is asked for, NaN or the largest integer."""
-    if fills["deterministic"] and fills["uninitialized"]:
+    if fills["deterministic"] and fills["uninitialized"] and array.__class__ is not Nowhere:
         kind = array.dtype.kind
         array[...] = np.iinfo(array.dtype).max if kind in "iu" else True if kind == "b" else np.nan
     return array
@@ -85,6 +150,8 @@ def check_device(device: Any) -> Any:
             raise AssertionError("Torch not compiled with CUDA enabled")
         devices.instead_of_cuda()
         return CPU
+    if found.type == "meta":
+        return META
     if found.type != "cpu":
         raise RuntimeError(f"tensors cannot be made on device '{found}': it has no memory for them. Use device='cpu'; "
                            "to know sizes before allocating, see rushlight.memory.estimate")  # fmt: skip
@@ -97,16 +164,33 @@ def check_layout(name: str, layout: Any) -> None:
         raise RuntimeError(f"{name}(): layout {layout} is not supported: all tensors are torch.strided")
 
 
-def check_options(name: str, device: Any, layout: Any = None) -> None:
-    """Raise an error unless a tensor of this device and layout can be made."""
-    if device is not None or modes.default_device is not None:
-        check_device(device)
+def check_options(name: str, device: Any, layout: Any = None) -> Any:
+    """Raise an error unless a tensor of this device and layout can be made.  META where it shall be on that device."""
     if layout is not None:
         check_layout(name, layout)
+    if device is not None or modes.default_device is not None:
+        return check_device(device)
+    return None
 
 
-def made(array: Any, requires_grad: bool = False) -> Tensor:
-    """A new leaf on `array`, which nobody else uses."""
+def place_of(name: str, input: Any, device: Any, layout: Any = None) -> Any:
+    """As `check_options`, for a tensor made after another, on whose device it is unless one is given."""
+    if device is None:
+        check_layout(name, layout)
+        return META if input._meta else None
+    return check_options(name, device, layout)
+
+
+def made(array: Any, requires_grad: bool = False, where: Any = None) -> Tensor:
+    """A new leaf on `array`, which nobody else uses.  where: META for one on that device, which leaves the values."""
+    if array.__class__ is Nowhere:
+        from rushlight.dispatch.meta import on_meta
+
+        return on_meta(array.view(np.ndarray), requires_grad)  # type: ignore[no-any-return]
+    if where is META:
+        from rushlight.dispatch.meta import meta_like
+
+        return meta_like(wrap(array)).requires_grad_(requires_grad)  # type: ignore[no-any-return]
     t = wrap(array)
     if requires_grad:
         if array.dtype.kind in "biu":

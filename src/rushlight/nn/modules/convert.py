@@ -11,7 +11,7 @@ from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn.modules.tree import Tree
-from rushlight.nn.parameter import is_lazy
+from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
 
 _TO_FORMS = (
@@ -31,9 +31,9 @@ class Convertible(Tree):
             for module in self.children():
                 module._apply(fn)
         with no_grad():
-            for parameter in self._parameters.values():
+            for name, parameter in self._parameters.items():
                 if parameter is not None:
-                    _convert(parameter, fn)
+                    self._parameters[name] = _convert(parameter, fn)
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 _convert(buffer, fn)
@@ -95,10 +95,12 @@ class Convertible(Tree):
         return self._apply(lambda t: t.cuda(device))
 
 
-def _convert(parameter: Any, fn: Callable[[Any], Any]) -> None:
-    """Put `fn` of the parameter, and of its gradient, in their places."""
+def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
+    """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""
     old = parameter.data
     new = fn(old)
+    if new._meta is not old._meta:  # a tensor without memory cannot come to have any
+        return Parameter(new, parameter.requires_grad)
     gradient = parameter.grad
     if gradient is not None:
         parameter.grad = None
@@ -107,6 +109,7 @@ def _convert(parameter: Any, fn: Callable[[Any], Any]) -> None:
     if gradient is not None:
         converted = fn(gradient.data)
         parameter.grad = converted.requires_grad_(gradient.requires_grad)
+    return parameter
 
 
 def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:

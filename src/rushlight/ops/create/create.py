@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch.options import check_options, made, numpy_dtype
+from rushlight.dispatch.options import META, check_options, made, numpy_dtype
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.from_python import array_from, convert
 from rushlight.ops.create.interchange import imported
@@ -28,34 +28,37 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     torch.Size([2, 2])
     """
     wanted = None if dtype is None else numpy_dtype("tensor", dtype)
-    check_options("tensor", device)
+    where = check_options("tensor", device)
     if isinstance(data, Tensor):
         caller.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")  # fmt: skip
-    return made(array_from(data, wanted), requires_grad)
+    return made(array_from(data, wanted), requires_grad, where)
 
 
 @function()
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
-    check_options("scalar_tensor", device, layout)
+    where = check_options("scalar_tensor", device, layout)
     if isinstance(s, Tensor):
         s = s.item()
-    return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad)
+    return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad, where)
 
 
 @function()
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """The data as a tensor, without a copy where it is a tensor or array of this dtype already.  Keeps history."""
-    check_options("as_tensor", device)
+    where = check_options("as_tensor", device)
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
+        found = data if dtype is None else data.to(dtype)
+        return found if device is None or data._meta is (where is META) else found.to(device)
     wanted = None if dtype is None else numpy_dtype("as_tensor", dtype)
     if isinstance(data, np.ndarray):
         t = from_numpy(data)
-        return t if wanted is None or t._array.dtype == wanted else made(convert(t._array, wanted))
-    return made(array_from(data, wanted))
+        if where is not META and (wanted is None or t._array.dtype == wanted):
+            return t
+        return made(t._array if wanted is None else convert(t._array, wanted), False, where)
+    return made(array_from(data, wanted), False, where)
 
 
 @function()
@@ -67,7 +70,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     requires_grad: False takes a tensor out of its graph; unless it is given, a tensor that requires grad stays in it, with a
     warning.
     """
-    check_options("asarray", device)
+    where = check_options("asarray", device)
     if requires_grad is None:
         requires_grad = isinstance(obj, Tensor) and obj.requires_grad
         if requires_grad:
@@ -77,7 +80,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     if shared is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return made(array_from(obj, wanted), requires_grad)
+        return made(array_from(obj, wanted), requires_grad, where)
     if wanted is not None and shared._array.dtype != wanted:
         if copy is False:
             raise ValueError(f"can't alias tensor with dtype '{shared.dtype}' into dtype '{dtypes.of(wanted)}'.")

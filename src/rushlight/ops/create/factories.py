@@ -11,7 +11,7 @@ from rushlight.basics import dtypes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.formats import empty_in_format
-from rushlight.dispatch.options import blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
+from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
 from rushlight.dispatch.registry import function
 from rushlight.tensor import Tensor
 
@@ -26,18 +26,18 @@ def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    check_options("zeros", device, layout)
+    where = check_options("zeros", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("zeros", dtype)
-    return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind), requires_grad))
+    return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind, where), requires_grad))
 
 
 @function()
 def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of ones of the size given as ints or one sequence."""
-    check_options("ones", device, layout)
+    where = check_options("ones", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("ones", dtype)
-    return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind), requires_grad))
+    return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind, where), requires_grad))
 
 
 @function()
@@ -45,10 +45,10 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
           pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
           names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
-    check_options("empty", device, layout)
+    where = check_options("empty", device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("empty", dtype)
-    array = blank(np.empty, size_of("empty", args, size), kind)
-    if memory_format is not None:
+    array = blank(np.empty, size_of("empty", args, size), kind, where)
+    if memory_format is not None and where is not META:
         array = empty_in_format(array, kind, memory_format)
     return filled("empty", out, made(uninitialized(array), requires_grad))
 
@@ -57,13 +57,14 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of one value; its dtype follows from the value unless it is given."""
-    check_options("full", device, layout)
+    where = check_options("full", device, layout)
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     kind = out._array.dtype if dtype is None and out is not None else None
     kind = kind or (None if dtype is None else numpy_dtype("full", dtype))
-    array = np.empty(size_of("full", (tuple(size),)), kind or value_dtype("full", fill_value))
-    fill_array("full", array, fill_value)
+    array = blank(np.empty, size_of("full", (tuple(size),)), kind or value_dtype("full", fill_value), where)
+    if where is not META:
+        fill_array("full", array, fill_value)
     return filled("full", out, made(array, requires_grad))
 
 
@@ -94,10 +95,10 @@ def fill_array(name: str, array: Any, value: Any) -> None:
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The n x m matrix (m = n by default) with ones on its diagonal."""
-    check_options("eye", device, layout)
+    where = check_options("eye", device, layout)
     rows, columns = size_of("eye", (n,))[0], size_of("eye", (n if m is None else m,))[0]
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("eye", dtype)
-    return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad))
+    return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad, where))
 
 
 @function()
@@ -112,7 +113,7 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    check_options("arange", device, layout)
+    where = check_options("arange", device, layout)
     lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
     if dtype is None and out is not None:
         kind = out._array.dtype
@@ -120,7 +121,7 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
         kind = np.dtype(np.int64)
     else:
         kind = numpy_dtype("arange", dtype)
-    return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad), True)
+    return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad, where), True)
 
 
 def range_of(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
@@ -175,12 +176,12 @@ def arange_array(lo: Any, hi: Any, by: Any, dtype: Any) -> Any:
 def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start up to and including end, by step, of the default floating-point dtype."""
-    check_options("range", device, layout)
+    where = check_options("range", device, layout)
     lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
     if by == 0 or (hi - lo) * by < 0:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
     values = np.arange(math.floor((hi - lo) / by) + 1, dtype=np.float64) * by + lo
-    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad), True)
+    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad, where), True)
 
 
 def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
@@ -240,9 +241,9 @@ def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Any:
 def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from start to end, both included."""
-    check_options("linspace", device, layout)
+    where = check_options("linspace", device, layout)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
-    return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad), True)
+    return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad, where), True)
 
 
 @function()
@@ -251,23 +252,23 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out
              layout: Any = None, device: Any = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
-    check_options("logspace", device, layout)
+    where = check_options("logspace", device, layout)
     lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
     exact = np.dtype(np.complex128 if dtypes.is_complex(kind) else np.float64)
     if kind.kind in "iu":
         lo, hi = int(lo), int(hi)
     with np.errstate(all="ignore"):
         values = np.power(np.asarray(base, exact), linspace_array(lo, hi, count, exact)).astype(kind)
-    return filled("logspace", out, made(values, requires_grad), True)
+    return filled("logspace", out, made(values, requires_grad, where), True)
 
 
 def triangle(name: str, row: Any, col: Any, dtype: Any, device: Any, layout: Any, rows: Any) -> Tensor:
     """The indices of a triangle as a 2 x N tensor."""
-    check_options(name, device, layout)
+    where = check_options(name, device, layout)
     for which, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name}: {which} must be non-negative, got {n}")
-    return made(np.stack(rows).astype(numpy_dtype(name, dtype, dtypes.int64), copy=False))
+    return made(np.stack(rows).astype(numpy_dtype(name, dtype, dtypes.int64), copy=False), False, where)
 
 
 @function()

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from rushlight.dispatch.formats import empty_in_format
-from rushlight.dispatch.options import check_options, made, numpy_dtype, size_of, uninitialized
+from rushlight.dispatch.options import (
+    META,
+    Nowhere,
+    blank,
+    check_options,
+    made,
+    numpy_dtype,
+    place_of,
+    size_of,
+    uninitialized,
+)
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.factories import fill_array
 from rushlight.ops.create.from_python import array_from
@@ -20,15 +30,19 @@ def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_for
         if input.__class__ is np.ndarray:
             return np.empty(input.shape, input.dtype if dtype is None else numpy_dtype(name, dtype))
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    check_options(name, device, layout)
-    kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
-    return empty_in_format(input._array, kind, memory_format)
+    where = place_of(name, input, device, layout)
+    kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
+    if where is META:
+        return blank(np.empty, input._held.shape, kind, where)
+    return empty_in_format(input._held, kind, memory_format)
 
 
 def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
     if input.__class__ is np.ndarray:
         return array
-    if input._array.__class__ is not np.ndarray:  # inside vmap: as many samples as the input has
+    if (
+        array.__class__ is not Nowhere and input._held.__class__ is not np.ndarray
+    ):  # inside vmap: as many samples as the input has
         return input._array.level.alike(input, array).requires_grad_(requires_grad)
     return made(array, requires_grad)
 
@@ -46,7 +60,8 @@ def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any
                memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Zeros of the shape of `input`."""
     array = like("zeros_like", input, dtype, device, layout, memory_format)
-    array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
+    if array.__class__ is not Nowhere:
+        array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
     return _finish(input, array, requires_grad)
 
 
@@ -55,7 +70,8 @@ def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any 
               memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Ones of the shape of `input`."""
     array = like("ones_like", input, dtype, device, layout, memory_format)
-    array.fill(1)
+    if array.__class__ is not Nowhere:
+        array.fill(1)
     return _finish(input, array, requires_grad)
 
 
@@ -65,47 +81,51 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
               pin_memory: bool = False) -> Any:  # fmt: skip
     """One value in the shape of `input`."""
     array = like("full_like", input, dtype, device, layout, memory_format)
-    fill_array("full_like", array, fill_value)
+    if array.__class__ is not Nowhere:
+        fill_array("full_like", array, fill_value)
     return _finish(input, array, requires_grad)
 
 
 def _of(name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: Any, device: Any, layout: Any) -> Any:
-    check_options(name, device, layout)
-    return size_of(name, args, size), self._array.dtype if dtype is None else numpy_dtype(name, dtype)
+    where = place_of(name, self, device, layout)
+    return size_of(name, args, size), self._held.dtype if dtype is None else numpy_dtype(name, dtype), where
 
 
 def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
-    array = uninitialized(np.empty(*_of("new_empty", self, size, args, dtype, device, layout)))
+    array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout)))
     return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
-    return _finish(self, np.zeros(*_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
 
 
 def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Ones of this size, in the dtype of this tensor."""
-    return _finish(self, np.ones(*_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """One value in this size, in the dtype of this tensor."""
-    array = np.empty(*_of("new_full", self, None, (size,), dtype, device, layout))
-    fill_array("new_full", array, fill_value)
+    array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout))
+    if array.__class__ is not Nowhere:
+        fill_array("new_full", array, fill_value)
     return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A copy of the data in the dtype of this tensor."""
-    check_options("new_tensor", device, layout)
-    kind = self._array.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
+    where = place_of("new_tensor", self, device, layout)
+    kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
+    if where is META:
+        return made(array_from(data, kind), requires_grad, where)
     return _finish(self, array_from(data, kind), requires_grad)  # type: ignore[no-any-return]
 
 
@@ -113,7 +133,7 @@ for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
     setattr(Tensor, _method.__name__, _method)
 
 
-def strided_memory(name: str, size: Any, stride: Any, dtype: Any) -> Any:
+def strided_memory(name: str, size: Any, stride: Any, dtype: Any, where: Any = None) -> Any:
     """Uninitialized memory with strides given in elements."""
     shape, steps = size_of(name, (size,)), tuple(int(s) for s in stride)
     if len(shape) != len(steps):
@@ -122,7 +142,7 @@ def strided_memory(name: str, size: Any, stride: Any, dtype: Any) -> Any:
     if any(s < 0 for s in steps):
         raise RuntimeError(f"{name}: negative strides are not supported, got strides {list(steps)}")
     count = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
-    base = uninitialized(np.empty(count, dtype))
+    base = uninitialized(blank(np.empty, (count,), dtype, where))
     bytes_ = tuple(s * dtype.itemsize for s in steps)
     return np.ndarray(shape, dtype, base, strides=bytes_)
 
@@ -131,16 +151,21 @@ def strided_memory(name: str, size: Any, stride: Any, dtype: Any) -> Any:
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in elements."""
-    check_options("empty_strided", device, layout)
-    return made(strided_memory("empty_strided", size, stride, numpy_dtype("empty_strided", dtype)), requires_grad)
+    where = check_options("empty_strided", device, layout)
+    return made(
+        strided_memory("empty_strided", size, stride, numpy_dtype("empty_strided", dtype), where), requires_grad, where
+    )
 
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None,
                       requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
-    check_options("new_empty_strided", device, layout)
-    kind = self._array.dtype if dtype is None else numpy_dtype("new_empty_strided", dtype)
-    return _finish(self, strided_memory("new_empty_strided", size, stride, kind), requires_grad)  # type: ignore[no-any-return]
+    where = place_of("new_empty_strided", self, device, layout)
+    kind = self._held.dtype if dtype is None else numpy_dtype("new_empty_strided", dtype)
+    array = strided_memory("new_empty_strided", size, stride, kind, where)
+    if where is META:
+        return made(array, requires_grad, where)
+    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
 
 
 Tensor.new_empty_strided = new_empty_strided  # type: ignore[assignment, method-assign]
@@ -150,10 +175,11 @@ Tensor.new_empty_strided = new_empty_strided  # type: ignore[assignment, method-
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                    requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
-    check_options("empty_permuted", device, layout)
+    where = check_options("empty_permuted", device, layout)
     shape, order = size_of("empty_permuted", (size,)), [int(i) for i in physical_layout]
     if sorted(order) != list(range(len(shape))):
         raise RuntimeError(f"empty_permuted: the physical layout {order} must be a permutation of the {len(shape)} "
                            "dimensions of the size")  # fmt: skip
-    array = uninitialized(np.empty([shape[i] for i in order], numpy_dtype("empty_permuted", dtype)))
-    return made(array.transpose(np.argsort(order)), requires_grad)
+    laid = tuple(shape[i] for i in order)
+    array = uninitialized(blank(np.empty, laid, numpy_dtype("empty_permuted", dtype), where))
+    return made(array.transpose(np.argsort(order)), requires_grad, where)

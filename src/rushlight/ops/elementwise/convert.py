@@ -12,7 +12,7 @@ from rushlight.basics.state import special
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
-from rushlight.dispatch.options import check_device, numpy_dtype
+from rushlight.dispatch.options import META, check_device, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
@@ -124,16 +124,16 @@ def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
 # to ------------------------------------------------------------------------------------------------
 
 
-def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
-    """The dtype, copy and memory_format that the arguments of `to` ask for: dtype, device, other tensor or keywords."""
+def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any, Any]:
+    """The dtype, copy, memory_format and device (META, or the CPU) that the arguments of `to` ask for: dtype, device, other tensor or keywords."""
     kwargs = dict(kwargs)
-    dtype, rest = None, list(args)
+    dtype, where, rest = None, None, list(args)
     if (rest and isinstance(rest[0], (device_class, str))) or (rest and rest[0].__class__ is int):
-        check_device(rest.pop(0))
+        where = check_device(rest.pop(0))
         if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
             dtype = rest.pop(0)
     elif rest and isinstance(rest[0], Tensor):
-        dtype = rest.pop(0).dtype
+        where, dtype = rest[0].device, rest.pop(0).dtype
     elif rest and isinstance(rest[0], dtypes.dtype):
         dtype = rest.pop(0)
     elif rest and isinstance(rest[0], type):
@@ -147,17 +147,17 @@ def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool,
             raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__} for {name!r}; "
                             "expected a dtype, a device, or a Tensor")  # fmt: skip
         kwargs.setdefault(name, value)
-    return by_keyword(dtype, kwargs)
+    return by_keyword(dtype, where, kwargs)
 
 
-def by_keyword(dtype: Any, kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
+def by_keyword(dtype: Any, where: Any, kwargs: dict[str, Any]) -> tuple[Any, bool, Any, Any]:
     """The same from the keywords of `to`."""
     kwargs.pop("non_blocking", None)
     copy_, format_ = bool(kwargs.pop("copy", False)), kwargs.pop("memory_format", None)
     if "other" in kwargs:
-        dtype = kwargs.pop("other").dtype
+        where, dtype = kwargs["other"].device, kwargs.pop("other").dtype
     if kwargs.get("device") is not None:
-        check_device(kwargs["device"])
+        where = check_device(kwargs["device"])
     kwargs.pop("device", None)
     given = kwargs.pop("dtype", None)
     dtype = given if given is not None else dtype
@@ -167,7 +167,7 @@ def by_keyword(dtype: Any, kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if format_ is not None and not is_format(format_):
         raise TypeError(f"to(): argument 'memory_format' must be torch.memory_format, not {type(format_).__name__}")
-    return dtype, copy_, format_
+    return dtype, copy_, format_, where
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -175,7 +175,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     Forms: to(dtype), to(device, dtype=None), to(other); keywords copy, non_blocking, memory_format.
     """
-    dtype, fresh, format_ = target_of(args, kwargs)
+    dtype, fresh, format_, where = target_of(args, kwargs)
+    if where is META:
+        from rushlight.dispatch.meta import placed
+
+        return placed(self, META).to(dtype=dtype)  # type: ignore[no-any-return]
     return to_dtype(self, dtype, fresh, format_)
 
 

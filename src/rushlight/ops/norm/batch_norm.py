@@ -117,7 +117,7 @@ def check_batch(input: Any, **features: Any) -> None:
 
 def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
-    if count == 0:
+    if count == 0 or mean._meta:
         return
     if special.count and modes.levels:
         move_running(running_mean, running_var, mean, var, count, momentum)

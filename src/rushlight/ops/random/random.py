@@ -13,7 +13,7 @@ from rushlight.basics.state import special
 from rushlight.dispatch import randomness
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.formats import empty_in_format
-from rushlight.dispatch.options import check_options, filled, made, numpy_dtype, size_of
+from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, place_of, size_of
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
@@ -87,9 +87,11 @@ def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, gener
 
 def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: Any, device: Any,
            layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
-    check_options(name, device, layout)
+    where = check_options(name, device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
     size = size_of(name, args, size)
+    if where is META:
+        return made(blank(np.empty, size, kind, where), requires_grad)
     if special.observing:
         draw = partial(events.observed, events.DRAW, name, (), (), draw)
     if randomness.innermost() is not None:
@@ -135,10 +137,12 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
-    check_options("randint", device, layout)
+    where = check_options("randint", device, layout)
     lo, hi, shape = bounds("randint", args, low, high, size, True)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randint", dtype, dtypes.int64)
     size = size_of("randint", (shape,))
+    if where is META:
+        return made(blank(np.empty, size, kind, where), requires_grad)
     if randomness.innermost() is not None:
         return filled("randint", out, randomness.fresh(lambda s: integer_array(lo, hi, s, kind, generator), size))
     return filled("randint", out, made(integer_array(lo, hi, size, kind, generator), requires_grad))
@@ -148,14 +152,16 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
-    check_options("randperm", device, layout)
+    where = check_options("randperm", device, layout)
     n = as_int(n, "randperm", "n")
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randperm", dtype, dtypes.int64)
     if randomness.innermost() is not None:
         return filled("randperm", out, randomness.fresh(lambda s: orders(s, kind, generator), (n,)))
-    return filled("randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad))
+    return filled(
+        "randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad, where)
+    )
 
 
 def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
@@ -166,8 +172,9 @@ def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
 
 def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,
           memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
-    check_options(name, device, layout)
-    kind = input._array.dtype if dtype is None else numpy_dtype(name, dtype)
+    kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
+    if place_of(name, input, device, layout) is META:
+        return made(blank(np.empty, input._held.shape, kind, META), requires_grad)
     if special.observing:
         draw = partial(events.observed, events.DRAW, name, (), (), draw)
     if randomness.innermost() is not None:

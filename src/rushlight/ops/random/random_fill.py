@@ -11,7 +11,7 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import call, randomness
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.options import check_options, filled, made, numpy_dtype, size_of
+from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -297,10 +297,12 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         return filled("normal", out, normal_of(mean, std, generator))
     if size is None:
         raise TypeError("normal() with numbers needs the argument 'size'")
-    check_options("normal", device, layout)
+    where = check_options("normal", device, layout)
     check_std(std)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("normal", dtype)
     shape = size_of("normal", (size,))
+    if where is META:
+        return made(blank(np.empty, shape, kind, where), requires_grad)
     if randomness.innermost() is not None:
         t = randomness.fresh(lambda s: normal_array(s, kind, generator), shape) * std + mean
         return filled("normal", out, t.requires_grad_(requires_grad))

@@ -1,0 +1,273 @@
+"""Tensors on the device "meta": shape, strides and dtype, and no memory.
+
+Such a tensor is of a subclass of the class that it says it is of (as those in `signs` are), in which `_array`, which
+whoever computes reads, is one that refuses to be computed with.  `_held` is an array that says shape, strides and dtype: all of them lie on the same
+addresses, which are reserved, cannot be written to, and have no memory behind them.
+
+While any such tensor is alive, operators take the general path, which asks `special.meta`: the level that makes results
+by the rules for shapes with which memory is estimated.  What has no rule, and what asks for values, is refused by name.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import math
+import mmap
+import sys
+import weakref
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rushlight.basics import dtypes
+from rushlight.basics.devices import device as device_class
+from rushlight.basics.state import special
+from rushlight.dispatch.options import META, Nowhere, contiguous_strides, numpy_dtype, refuse
+from rushlight.tensor import LEAF, Tensor, wrap
+
+LEVEL = "rushlight.memory.estimates.on_meta"  # of a higher floor, imported when the first such tensor is made
+_set_class: Any = object.__dict__["__class__"].__set__
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+_alive: dict[int, Any] = {}
+_reserved: list[Any] = []
+
+
+def nowhere(shape: Any, dtype: Any, order: Any = None) -> Any:
+    """An array that says shape, strides and dtype, on memory that is not there.  order: dimensions by decreasing stride."""
+    shape, dtype = tuple(shape), np.dtype(dtype)
+    laid = shape if order is None else tuple(shape[i] for i in order)
+    found = np.ndarray(
+        laid, dtype, addresses(math.prod(laid) * dtype.itemsize + 1), 1
+    )  # not aligned: no kernel takes it
+    return found if order is None else found.transpose(np.argsort(order))
+
+
+def addresses(count: int) -> Any:
+    """So many addresses, or more, that can be read as zeros and not be written to."""
+    if not _reserved or len(_reserved[-1]) < count:
+        size = max(1 << 36, 1 << count.bit_length())
+        try:
+            if sys.platform == "win32":  # no addresses without memory: what is asked for must fit
+                _reserved.append(mmap.mmap(-1, max(count, 1), access=mmap.ACCESS_READ))
+            else:
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+                _reserved.append(mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ))
+        except OSError as error:
+            raise MemoryError(f"device='meta': the operating system refuses {size:,} bytes of addresses that no memory is behind "
+                              f"({error}); see ulimit -v") from error  # fmt: skip
+    return _reserved[-1]
+
+
+def strided(shape: Any, strides: Any, dtype: Any) -> Any:
+    """As `nowhere`, with strides given in elements."""
+    count = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    base = nowhere((max(count, 1),), dtype)
+    return np.ndarray(tuple(shape), dtype, base, 0, tuple(s * dtype.itemsize for s in strides))
+
+
+class OnMeta:
+    """What the class of a tensor without memory has before that of any other."""
+
+    __slots__ = ()
+    _unusual = True
+    _elsewhere = True
+    _meta = True
+    _plain: type
+    _held: Any
+    is_meta, is_cpu = True, False
+
+    @property
+    def __class__(self) -> Any:
+        return self._plain
+
+    @property
+    def _array(self) -> Any:
+        return self._held.view(Nowhere)
+
+    @_array.setter
+    def _array(self, value: Any) -> None:
+        self._held = value
+
+    @property
+    def device(self) -> Any:
+        """The device meta."""
+        return META
+
+    @property
+    def data(self) -> Any:
+        """The same shape outside the graph."""
+        return meta_like(self, Tensor)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not getattr(value, "_meta", False):
+            incompatible()
+        self._held = value._held
+
+    def _on_page(self, cls: Any) -> tuple[Any, Any]:
+        """The class and the array of a tensor that is to see what this one sees: see `tensor.alias`."""
+        return class_of(cls), self._held
+
+    def _on_disk(self) -> None:
+        """Nothing of it is in a file."""
+
+    def data_ptr(self) -> int:
+        """0: there is no memory."""
+        return 0
+
+    def detach(self) -> Any:
+        """The same shape outside the graph."""
+        return meta_like(self, self._plain if self._plain is Tensor else Tensor)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        fresh = meta_like(self, self._plain)
+        fresh.__dict__.update(copy.deepcopy(vars(self), memo))
+        if self._edge is LEAF:  # type: ignore[attr-defined]
+            fresh._edge = LEAF
+        memo[id(self)] = fresh
+        return fresh
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        refuse("pickle")
+
+    def __repr__(self, **options: Any) -> str:
+        parts = ["...", "device='meta'", f"size={tuple(self._held.shape)}"]
+        dtype = dtypes.of(self._held.dtype)
+        if dtype is not dtypes.get_default_dtype():
+            parts.append(f"dtype={dtype}")
+        if self.grad_fn is not None:  # type: ignore[attr-defined]
+            parts.append(f"grad_fn=<{type(self.grad_fn).__name__}>")  # type: ignore[attr-defined]
+        elif self.requires_grad:  # type: ignore[attr-defined]
+            parts.append("requires_grad=True")
+        text = f"tensor({', '.join(parts)})"
+        return text if self._plain is Tensor else f"{self._plain.__name__} containing:\n{text}"
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """This tensor in another dtype; on another device there would be nothing to copy: NotImplementedError."""
+        device, dtype = _wanted(args, kwargs)
+        if device is not None and device.type != "meta":
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                "torch.nn.Module.to() when moving module from meta to a different device."
+            )
+        if dtype is None or dtype.numpy == self._held.dtype:
+            return self.clone() if kwargs.get("copy") else self  # type: ignore[attr-defined]
+        return special.meta.cast(self, dtype)
+
+    def cpu(self, memory_format: Any = None) -> Any:
+        """Refused: there is nothing to copy."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+        """Refused: there is nothing to copy."""
+        return self.to("cuda")
+
+    def backward(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused."""
+        refuse("backward")
+
+
+def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The device and the dtype that the arguments of `to` ask for; None for what they leave."""
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    for x in (*args, kwargs.get("other")):
+        if isinstance(x, Tensor):
+            device, dtype = x.device, x.dtype
+        elif isinstance(x, dtypes.dtype):
+            dtype = x
+        elif isinstance(x, (str, device_class)):
+            device = x
+    found = None if device is None else device_class(device)
+    return found, dtype if dtype is None or isinstance(dtype, dtypes.dtype) else dtypes.of(numpy_dtype("to", dtype))
+
+
+def incompatible() -> NoReturn:
+    """Raise the error for the memory of one device in a tensor of another."""
+    raise RuntimeError(
+        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+    )
+
+
+def _method(name: str) -> Any:
+    """A method that asks for values."""
+
+    def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        if name == "item":
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        refuse(f"Tensor.{name}")
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+def _in_place(name: str) -> Any:
+    """A method that writes values: there is nowhere to write them."""
+
+    def nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if name == "copy_" and isinstance(x, Tensor):
+                np.broadcast_shapes(self._held.shape, x._held.shape)
+        self._bump_version()
+        return self
+
+    nothing.__name__ = nothing.__qualname__ = name
+    return nothing
+
+
+for _name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__", "__dlpack__",
+              "__contains__", "nonzero", "unique", "masked_select", "untyped_storage", "storage", "equal", "allclose"):  # fmt: skip
+    setattr(OnMeta, _name, _method(_name))
+for _name in ("bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_",
+              "uniform_", "zero_"):  # fmt: skip
+    setattr(OnMeta, _name, _in_place(_name))
+
+
+def class_of(cls: Any) -> Any:
+    """The class of the tensors of class `cls` on the device meta."""
+    known = cls.__dict__.get("_on_meta")
+    if known is None:
+        names = {"__slots__": (), "_plain": cls, "__module__": cls.__module__, "__doc__": cls.__doc__}
+        known = cls._on_meta = type(cls)(cls.__name__, (OnMeta, cls), names)
+    return known
+
+
+def on_meta(array: Any, requires_grad: bool = False, cls: Any = Tensor) -> Any:
+    """A leaf on the device meta of the shape, strides and dtype of `array`, which is one of `nowhere`."""
+    if special.meta is None:
+        special.meta = importlib.import_module(LEVEL).MetaLevel()
+    t = wrap(array)
+    _set_class(t, class_of(cls))
+    note(t)
+    if requires_grad:
+        t.requires_grad_()
+    return t
+
+
+def note(tensor: Any) -> None:
+    """From now on until it is gone, operators look for such tensors."""
+    key = id(tensor)
+
+    def gone(_: Any) -> None:
+        del _alive[key]
+        special.add(-1)
+
+    _alive[key] = weakref.ref(tensor, gone)
+    special.add(1)
+
+
+def meta_like(tensor: Any, cls: Any = Tensor) -> Any:
+    """A leaf on the device meta that is laid out as a tensor."""
+    held = tensor._held
+    steps = tuple(s // held.itemsize for s in held.strides) if held.size else contiguous_strides(held.shape)
+    return on_meta(strided(held.shape, steps, held.dtype), cls=cls)
+
+
+def placed(tensor: Any, where: Any) -> Any:
+    """`tensor`, or what stands for it on the device meta, if that is `where` it shall be."""
+    if where is not META or tensor._meta:
+        return tensor
+    found = meta_like(tensor, tensor.__class__)
+    if tensor.requires_grad:
+        found.requires_grad_()
+    return found

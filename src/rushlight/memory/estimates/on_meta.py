@@ -1,0 +1,156 @@
+"""Operators on tensors of the device meta: results by the rules for shapes, or refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.basics.state import modes
+from rushlight.dispatch import call
+from rushlight.dispatch.compute import compute
+from rushlight.dispatch.meta import incompatible, note, nowhere, on_meta
+from rushlight.dispatch.options import refuse
+from rushlight.engine.node import Node, edge_of
+from rushlight.memory.estimates.dry import DryLevel
+from rushlight.memory.estimates.shape_rules import RULES, Made, asked
+from rushlight.memory.estimates.standins import Tally
+from rushlight.tensor import Tensor, wrap
+
+__all__ = ["MetaLevel"]
+
+
+class _Uncounted(Tally):
+    """A tally of arrays without memory: it counts nothing."""
+
+    def add(self, array: Any, operator: str = "", category: int = 0) -> None:
+        """Nothing is there."""
+
+    def work(self, count: int, operator: str) -> None:
+        """Nothing is computed."""
+
+
+class MetaBackward(Node):
+    """The node of what was made on the device meta: it says that there is a graph, and cannot be run."""
+
+    __slots__ = ()
+
+    def run(self, g: Any, wanted: int) -> Any:
+        """Refused: raises NotImplementedError."""
+        refuse("backward")
+
+    run_tensors = run
+
+
+class MetaLevel(DryLevel):
+    """What operators hand over to where an input is on the device meta."""
+
+    def __init__(self) -> None:
+        super().__init__(_Uncounted())
+
+    def owns(self, flat: tuple[Any, ...]) -> bool:
+        """Whether any input is on the device meta."""
+        return any(isinstance(x, Tensor) and x._meta for x in flat)
+
+    def note(self, tensor: Any) -> None:
+        """Another tensor without memory was made."""
+        note(tensor)
+
+    def cast(self, tensor: Any, dtype: Any) -> Any:
+        """A tensor of the same shape in another dtype."""
+        made = on_meta(nowhere(tensor._held.shape, dtype.numpy))
+        return self.linked(made, (tensor,)) if dtype.is_floating_point or dtype.is_complex else made
+
+    def results(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Arrays without memory for what an operator makes."""
+        if op.view and self.copied(op, arrays[0], statics) is None:
+            return compute(op, arrays, statics)
+        made = self.planned(op, arrays, statics)
+        if made is None:
+            refuse(f"{op.name} (whose result's shape has no rule)")
+        found = tuple(nowhere(*m) if isinstance(m, Made) else m for m in made)
+        return (found, ()) if op.out_count is None else (found[: op.out_count], found[op.out_count :])
+
+    def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """What an operator makes: None where no rule says it."""
+        if op.view:
+            return self.copied(op, arrays[0], statics)
+        if op.name in RULES:
+            return asked(RULES, op, arrays, statics)
+        if op.name == "index" and all(x.dtype.kind != "b" for x in arrays[1:]):
+            return [Made(indexed_shape(arrays[0].shape, statics[0], arrays[1:]), arrays[0].dtype)]
+        return self.elementwise(op, arrays, statics) if op.elementwise else None
+
+    def copied(self, op: Any, array: Any, statics: tuple[Any, ...]) -> Any:
+        """The copy that a reshape makes where strides do not allow a view; None for views."""
+        if op.name != "view" or array.flags.c_contiguous:
+            return None
+        try:
+            array.view().shape = statics[0]
+        except (AttributeError, ValueError):
+            return [Made(tuple(statics[0]), array.dtype)]
+        return None
+
+    def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """As on stand-ins, but shapes that do not fit are refused here."""
+        shapes = [x.shape for x in arrays if hasattr(x, "shape")]
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise RuntimeError(
+                f"{op.name}: the shapes {', '.join(str(list(s)) for s in shapes)} do not broadcast"
+            ) from None
+        return super().elementwise(op, arrays, statics)
+
+    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run `op` by shapes."""
+        if not op.name.startswith("index") and any(
+            isinstance(x, Tensor) and not x._meta and x._held.ndim for x in flat
+        ):
+            raise RuntimeError(
+                f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, meta and cpu!"
+            )
+        plain = tuple(wrap(x._held) if isinstance(x, Tensor) else x for x in flat)
+        outs, _ = self.results(op, call.arrays_of(op, plain)[0], statics)
+        results = tuple(on_meta(x) for x in outs)
+        if op.view and not modes.inference:
+            call.track_views(op, flat[0], results, statics)
+        if modes.grad and op.formulas:
+            for result in results:
+                self.linked(result, flat)
+        return results[0] if op.out_count == 1 else results
+
+    def linked(self, result: Any, flat: tuple[Any, ...]) -> Any:
+        """Let a result say that it depends on those inputs that require grad."""
+        edges = tuple(edge_of(x) if isinstance(x, Tensor) and x.requires_grad else None for x in flat)
+        if modes.grad and any(edge is not None for edge in edges) and result._held.dtype.kind not in "biu":
+            node = MetaBackward()
+            node.edges, node.extra, node.seq = edges, None, 0
+            node.shape, node.dtype = result._held.shape, result._held.dtype
+            result._edge = node
+        return result
+
+    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """Run the in-place form of `op`: there is nothing to write, but what does not fit is refused."""
+        target = flat[0]
+        if not target._meta:
+            incompatible() if op.name == "copy_into" else refuse(f"{op.name}_ into a tensor on the CPU")
+        shapes = [x._held.shape for x in flat if isinstance(x, Tensor)]
+        if op.elementwise and np.broadcast_shapes(*shapes) != target._held.shape:
+            raise RuntimeError(f"{op.name}_: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(np.broadcast_shapes(*shapes))}")  # fmt: skip
+        target._bump_version()
+        return target
+
+
+def indexed_shape(shape: tuple[int, ...], slots: tuple[Any, ...], indices: list[Any]) -> tuple[int, ...]:
+    """The shape of the elements at indices of integers: theirs in the place of what they index, in front if that is apart.
+
+    slots: for each of the first dimensions None, where it is kept, or which of the indices it has.
+    """
+    common = np.broadcast_shapes(*(x.shape for x in indices))
+    taken = [d for d, slot in enumerate(slots) if slot is not None]
+    kept = [n for d, n in enumerate(shape) if d >= len(slots) or slots[d] is None]
+    together = taken[-1] - taken[0] + 1 == len(taken)
+    place = taken[0] if together else 0
+    return (*kept[:place], *common, *kept[place:])

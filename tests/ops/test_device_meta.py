@@ -1,0 +1,204 @@
+"""Tensors on the device meta: shapes, strides and dtypes without memory."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.basics.state import special
+
+F = torch.nn.functional
+
+
+def meta(*size, **options):
+    return torch.empty(*size, device="meta", **options)
+
+
+def test_a_tensor_without_memory_knows_its_shape() -> None:
+    x = meta(3, 4, dtype=torch.float64)
+    assert (
+        x.device == torch.device("meta") and x.is_meta and not x.is_cpu and x.shape == (3, 4) and x.stride() == (4, 1)
+    )
+    assert x.dtype is torch.float64 and x.nbytes == 96 and x.data_ptr() == 0 and isinstance(x, torch.Tensor)
+    assert repr(x) == "tensor(..., device='meta', size=(3, 4), dtype=torch.float64)"
+    assert x.t().stride() == (1, 4) and x[1:, None].shape == (2, 1, 4) and x.view(-1).shape == (12,)
+    assert x.t().reshape(-1).shape == (12,) and x.expand(2, 3, 4).stride() == (0, 4, 1)
+
+
+def test_no_memory_is_taken() -> None:
+    before = torch.memory.current()
+    x = meta(10**6, 10**6)
+    y = (x @ x).softmax(-1) + x[0]
+    assert y.shape == (10**6, 10**6) and y.nbytes == 4 * 10**12
+    assert torch.memory.current() - before < 10_000
+
+
+HERE = torch.ones(2, 3)
+FACTORIES = {
+    "zeros": lambda **k: torch.zeros(2, 3, **k), "ones": lambda **k: torch.ones(2, 3, **k),
+    "full": lambda **k: torch.full((2, 3), 1.5, **k), "rand": lambda **k: torch.rand(2, 3, **k),
+    "randn": lambda **k: torch.randn(2, 3, **k), "randint": lambda **k: torch.randint(5, (2, 3), **k),
+    "randperm": lambda **k: torch.randperm(4, **k), "eye": lambda **k: torch.eye(3, **k),
+    "arange": lambda **k: torch.arange(4, **k), "linspace": lambda **k: torch.linspace(0, 1, 4, **k),
+    "logspace": lambda **k: torch.logspace(0, 1, 4, **k), "tril_indices": lambda **k: torch.tril_indices(3, 3, **k),
+    "tensor": lambda **k: torch.tensor([[1, 2]], **k), "as_tensor": lambda **k: torch.as_tensor(np.ones(3), **k),
+    "scalar_tensor": lambda **k: torch.scalar_tensor(2, **k), "normal": lambda **k: torch.normal(0.0, 1.0, (2,), **k),
+    "empty_strided": lambda **k: torch.empty_strided((2, 3), (1, 2), **k),
+    "empty_permuted": lambda **k: torch.empty_permuted((2, 3), (1, 0), **k),
+    "zeros_like": lambda **k: torch.zeros_like(HERE, **k), "ones_like": lambda **k: torch.ones_like(HERE, **k),
+    "full_like": lambda **k: torch.full_like(HERE, 3.0, **k), "rand_like": lambda **k: torch.rand_like(HERE, **k),
+    "new_zeros": lambda **k: HERE.new_zeros(2, 3, **k), "new_full": lambda **k: HERE.new_full((2,), 3.0, **k),
+    "new_tensor": lambda **k: HERE.new_tensor([1, 2], **k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_factories_make_such_tensors(name: str) -> None:
+    here, there = FACTORIES[name](), FACTORIES[name](device="meta")
+    assert there.is_meta and (there.shape, there.dtype, there.stride()) == (here.shape, here.dtype, here.stride())
+    with torch.device("meta"):
+        inside = FACTORIES[name]()
+    assert inside.is_meta is not (name.endswith("_like") or name.startswith("new_"))
+    assert not FACTORIES[name]().is_meta
+
+
+def test_what_is_made_after_one_is_there_too_unless_asked() -> None:
+    x = meta(2, 3)
+    for made in (
+        torch.zeros_like(x),
+        x.new_ones(4),
+        torch.randn_like(x),
+        x.clone(),
+        x.double(),
+        x.detach(),
+        copy.deepcopy(x),
+    ):
+        assert made.is_meta
+    assert torch.zeros_like(x, device="cpu").tolist() == [[0.0] * 3] * 2
+    assert (
+        torch.ones(2).to("meta").is_meta
+        and torch.ones(2).to(x).is_meta
+        and torch.ones(2).to(x.device, torch.int64).dtype is torch.int64
+    )
+
+
+def same_shape(function, *inputs) -> None:
+    """A function gives the same shapes, dtypes and requires_grad there as here."""
+    with torch.no_grad():
+        there = [x.to("meta") for x in inputs]
+    here, found = function(*inputs), function(*there)
+    for a, b in zip(*(x if isinstance(x, (tuple, list)) else (x,) for x in (here, found)), strict=True):
+        assert b.is_meta and (a.shape, a.dtype) == (b.shape, b.dtype), function
+
+
+def test_operators_compute_shapes() -> None:
+    x, y = torch.randn(3, 4), torch.randn(4, 5)
+    for function in (torch.exp, torch.sum, lambda x: x.mean(0), lambda x: x.var(1), lambda x: x.argmax(1), lambda x: x > 0,
+                     lambda x: x.softmax(-1), lambda x: x.cumsum(0), lambda x: x.sort(1), lambda x: x.topk(2),
+                     lambda x: torch.cat([x, x]), lambda x: torch.stack([x, x], 1), lambda x: x.split(2, 1), lambda x: x.max(1),
+                     lambda x: torch.where(x > 0, x, 2 * x), lambda x: F.pad(x, (1, 2)), lambda x: x.tril(), lambda x: x.half() * 2,
+                     lambda x: x.repeat(2, 1), lambda x: x.masked_fill(x > 0, 1.0), lambda x: x.logsumexp(0),
+                     lambda x: F.layer_norm(x, (4,)), lambda x: F.gelu(x), lambda x: x / 3 + 2**x, lambda x: x.flatten()):  # fmt: skip
+        same_shape(function, x)
+    for function in (lambda x: x[:, x[:, :2].argmax(0)], lambda x: x[x.argmax(0), x.argmax(0)], lambda x: x[None][:, :, x.argmax(1)[None]],
+                     lambda x: x[None].repeat(4, 1, 1)[x.argmax(1), :, x.argmax(1)]):  # fmt: skip
+        same_shape(function, torch.zeros(3, 4))
+    same_shape(torch.matmul, x, y)
+    same_shape(lambda x, y: torch.einsum("ij,jk->ki", x, y), x, y)
+    same_shape(F.cross_entropy, x, torch.zeros(3, dtype=torch.int64))
+    same_shape(lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), torch.randn(2, 3, 5, 4))
+    same_shape(lambda x: F.max_pool2d(F.interpolate(x, scale_factor=2), 3), torch.randn(1, 2, 6, 6))
+    same_shape(lambda t: F.embedding(torch.zeros(2, 3, dtype=torch.int64, device=t.device), t), torch.randn(5, 4))
+
+
+def test_modules_run_by_shapes() -> None:
+    with torch.device("meta"):
+        net = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 4, 3),
+            torch.nn.BatchNorm2d(4),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(144, 5),
+        )
+        layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)
+    out = net(meta(2, 3, 8, 8))
+    assert out.shape == (2, 5) and out.requires_grad and out.grad_fn is not None
+    assert layer(meta(2, 5, 8)).shape == (2, 5, 8)
+    with torch.no_grad():
+        assert not net(meta(2, 3, 8, 8)).requires_grad
+
+
+def test_a_model_comes_to_have_memory() -> None:
+    with torch.device("meta"):
+        net = torch.nn.Linear(2, 3)
+    assert all(isinstance(p, torch.nn.Parameter) and p.requires_grad and p.is_meta for p in net.parameters())
+    clone = copy.deepcopy(net)
+    assert isinstance(clone.weight, torch.nn.Parameter) and clone.weight.is_meta and clone.weight.requires_grad
+    assert "Parameter containing" in repr(net.weight)
+    values = {"weight": torch.ones(3, 2), "bias": torch.zeros(3)}
+    net.load_state_dict(values, assign=True)
+    assert net(torch.ones(1, 2)).tolist() == [[2.0, 2.0, 2.0]] and net.weight.requires_grad
+    clone.load_state_dict(values)  # copied to where nothing is
+    assert clone.weight.is_meta
+    clone.to_empty(device="cpu").load_state_dict(values)
+    clone(torch.ones(1, 2)).sum().backward()
+    assert clone.weight.grad.tolist() == [[1.0, 1.0]] * 3
+    assert torch.nn.Linear(2, 3).to("meta").weight.is_meta
+
+
+def test_what_asks_for_values_is_refused_by_name() -> None:
+    x = meta(3, 4, requires_grad=True)
+    for ask, name in ((bool, "__bool__"), (lambda x: x.tolist(), "tolist"), (lambda x: x.numpy(), "numpy"), (np.asarray, "__array__"),
+                      (torch.nonzero, "argwhere"), (lambda x: x[x > 0], "index"), (lambda x: x.sum().backward(), "backward"), (pickle.dumps, "pickle"),
+                      (lambda x: x.untyped_storage(), "untyped_storage"), (lambda x: torch.linalg.inv(x[:, :3]), "singular")):  # fmt: skip
+        with pytest.raises(NotImplementedError, match=f"{name}.*device 'meta' has a shape and no values"):
+            ask(x)
+    with pytest.raises(RuntimeError, match="item"):
+        x.sum().item()
+    for move in (
+        lambda: x.cpu(),
+        lambda: x.to("cpu"),
+        lambda: x.to(torch.ones(1)),
+        lambda: torch.nn.Linear(1, 1, device="meta").to("cpu"),
+    ):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            move()
+
+
+def test_devices_do_not_mix() -> None:
+    x, here = meta(3), torch.ones(3)
+    assert (x * torch.tensor(2.0)).is_meta and (2 * x).is_meta
+    for mix in (lambda: x + here, lambda: torch.nn.Linear(3, 2, device="meta")(here), lambda: torch.cat([x, here])):
+        with pytest.raises(RuntimeError, match="same device"):
+            mix()
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        here.add_(x)
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        here.data = x
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        x.data = here
+    assert here.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_in_place_changes_have_nothing_to_change() -> None:
+    x = meta(3, 4)
+    assert x.add_(1) is x and x.normal_() is x and x.copy_(torch.ones(4)) is x and x.zero_() is x and x._version == 4
+    torch.nn.init.kaiming_uniform_(x)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.add_(meta(2, 3, 4))
+    with pytest.raises(RuntimeError, match="broadcast"):
+        x + meta(3)
+
+
+def test_operators_are_as_before_once_none_is_alive() -> None:
+    gc.collect()
+    before = special.count
+    x = meta(2)
+    y = x + 1
+    assert special.count == before + 2
+    del x, y
+    gc.collect()
+    assert special.count == before
