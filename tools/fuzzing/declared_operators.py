@@ -108,8 +108,13 @@ def any_nan(*operands: Any) -> Any:
 
 
 def pole(*operands: Any) -> Any:
-    """Where the last operand is an integer that is not above 0, or, for mvlgamma, half an integer."""
-    return (operands[-1] <= 1) & (2 * operands[-1] == np.round(2 * operands[-1]))
+    """Where the last operand is an integer that is not above 0."""
+    return (operands[-1] <= 0) & (operands[-1] == np.round(operands[-1]))
+
+
+def multivariate_pole(x: Any, p: Any = 1) -> Any:
+    """Where x - j / 2 is a pole of the gamma function for some j < p."""
+    return (x <= (p - 1) / 2) & (2 * x == np.round(2 * x))
 
 
 def opposite(difference: Difference) -> bool:
@@ -372,9 +377,7 @@ OPERATORS: tuple[Declared, ...] = (
             and re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
         ),
     ),
-    Declared(
-        "gradients of `lgamma`", at("lgamma|mvlgamma|multigammaln", lambda x, *p: (x <= 5) & (2 * x == np.round(2 * x)))
-    ),
+    Declared("gradients of `lgamma`", at("lgamma|mvlgamma|multigammaln", multivariate_pole)),
     Declared(
         "slopes of NaN",
         at(

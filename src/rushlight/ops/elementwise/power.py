@@ -159,7 +159,7 @@ def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
 
 def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
-    base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else input
+    base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else in_dtype(input, dtype_of(out))
     logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
     exponent = other.real if dtype_of(other).kind == "c" else other
     return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
@@ -170,6 +170,13 @@ def in_complex(x: Any, dtype: Any) -> Any:
     if isinstance(x, (int, float, complex)):
         return complex(x)
     return x if dtype_of(x).kind == "c" else cast(x, dtype)
+
+
+def in_dtype(x: Any, dtype: Any) -> Any:
+    """An array or tensor in a dtype, a number as it is: what is computed of one operand has the precision of the result."""
+    if isinstance(x, (int, float, complex)) or dtype_of(x) == dtype:
+        return x
+    return cast(x, dtype)
 
 
 def log_of(x: Any) -> Any:

@@ -12,8 +12,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
-from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.power import log_of
+from rushlight.ops.elementwise.power import in_dtype, log_of
 from rushlight.ops.elementwise.shared import in_blocks, keep, number, raw, require_tensors
 from rushlight.ops.elementwise.unary import exp, exp2, log, log1p
 from rushlight.tensor import Tensor
@@ -29,7 +28,7 @@ def atan2(be: Any, input: Array, other: Array) -> Array:
 
 def _slope(g: Any, leg: Any, other: Any, sign: int) -> Any:
     """The gradient by one of two legs, `other` being the one beside it."""
-    leg, other = (x if raw(x).dtype.kind not in "biu" else cast(x, raw(g).dtype) for x in (leg, other))
+    leg, other = (in_dtype(x, raw(g).dtype) for x in (leg, other))
     square = leg * leg + other * other
     return keep(g * ((other * sign) / square), square != 0)
 
@@ -91,7 +90,7 @@ def xlogy(be: Any, input: Array, other: Array) -> Array:
 
 @xlogy.grad("input")
 def _(g: Any, input: Any, other: Any) -> Any:
-    logarithm = log_of(other) if isinstance(other, (int, float)) else log(other)
+    logarithm = log_of(other) if isinstance(other, (int, float)) else log(in_dtype(other, raw(g).dtype))
     return keep(g * logarithm, ~((input == 0) & (other <= 0)))
 
 
@@ -106,11 +105,11 @@ def xlog1py(be: Any, input: Array, other: Array) -> Array:
 
 @xlog1py.grad("input")
 def _(g: Any, input: Any, other: Any) -> Any:
-    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(other)
+    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(in_dtype(other, raw(g).dtype))
     return keep(g * logarithm, ~((input == 0) & (other <= -1)))
 
 
-xlog1py.grad("other")(lambda g, input, other: g * (input / (other + 1)))
+xlog1py.grad("other")(lambda g, input, other: g * (input / (in_dtype(other, raw(g).dtype) + 1)))
 xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py")
 
 
