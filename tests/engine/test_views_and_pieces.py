@@ -72,3 +72,33 @@ def test_strides_of_complex_numbers_are_followed_to_their_real_parts(change):
     assert pairs.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
     pairs.sum().backward()
     assert leaf.grad.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
+
+
+@pytest.mark.parametrize(
+    "index", [slice(None), (slice(0, 1), ...), (..., slice(0, 3)), (), ..., (slice(None), slice(0, 9))]
+)
+def test_a_tensor_that_is_written_whole_by_slices_is_written_itself(index) -> None:
+    source, target = torch.ones(1, 3, requires_grad=True), torch.zeros(1, 3)
+    target[index] = source
+    assert target.grad_fn is not None and target.grad_fn.name() == "CopyIntoBackward0"
+    for _ in range(2):  # nothing was saved that a backward could free
+        target.sum().backward()
+    assert source.grad is not None and source.grad.tolist() == [[2, 2, 2]]
+
+
+def test_no_elements_may_begin_behind_the_memory() -> None:
+    none = torch.view_as_real(torch.zeros(0, dtype=torch.complex128)).select(1, 1)
+    assert none.as_strided((0,), (0,)).shape == (0,)
+    assert none.as_strided((2, 0), (1, 1), 3).shape == (2, 0)
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 0"):
+        none.as_strided((1,), (1,))
+
+
+def test_whether_a_piece_retains_its_gradient_is_told_after_its_history_is_lost() -> None:
+    piece = torch.ones(2, 2, requires_grad=True).clone().unbind()[0]
+    piece.retain_grad()
+    with torch.no_grad():
+        piece.zero_()
+    assert piece.retains_grad
+    with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view"):
+        _ = piece.grad_fn

@@ -390,8 +390,11 @@ def test_no_integers_are_divided_by_zero(name):
 
 
 def test_the_pole_of_zeta_is_where_its_exponent_is_one():
-    found = torch.special.zeta(torch.tensor([1.0, 1.0, nan, 2.0, 0.5]), torch.tensor([nan, -2.5, 1.0, nan, 1.0]))
-    same(found, [inf, inf, nan, nan, nan])
+    found = torch.special.zeta(
+        torch.tensor([1.0, 1.0, nan, 2.0, 0.5, 2.0]), torch.tensor([nan, -2.5, 1.0, nan, 1.0, inf])
+    )
+    same(found, [inf, inf, nan, nan, nan, 0])
+    assert torch.func.grad(torch.digamma)(torch.tensor(inf)).item() == 0
 
 
 def test_the_tangent_of_a_quotient_is_infinite_where_one_of_its_parts_is():
@@ -402,3 +405,11 @@ def test_the_tangent_of_a_quotient_is_infinite_where_one_of_its_parts_is():
     same(torch.func.jvp(lambda x: x / y, (x,), (one,))[1], [inf, 0.5, 0, 0.5])
     same(torch.func.jvp(lambda y: x / y, (y,), (one,))[1], [-inf, -inf, 0, -0.75])
     same(torch.func.jvp(lambda y: torch.func.jvp(lambda y: x / y, (y,), (one,))[1], (y,), (one,))[1][3:], [0.75])
+
+
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16, torch.int32])
+@pytest.mark.parametrize("fn", [torch.xlogy, torch.special.xlog1py, lambda x, y: torch.pow(y, x), torch.atan2])
+def test_slopes_of_one_operand_have_the_precision_of_the_result(fn, low):
+    x, y = torch.tensor([0.75, 3.0], dtype=torch.float64), torch.tensor([3, 7], dtype=low)
+    found, want = (torch.func.grad(lambda x, y: fn(x, y).sum())(x, b) for b in (y, y.double()))
+    np.testing.assert_allclose(values(found), values(want), rtol=1e-14)

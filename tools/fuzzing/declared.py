@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import OPERATORS
 from .declaring import Declared, refused_by, statement, text
+from .operands import executed
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -93,14 +96,44 @@ def follows_its_base(difference: Difference) -> bool:
     return bool(made) and f"{target[1]}.requires_grad" not in text(difference)  # type: ignore[index]
 
 
-def lost_by_a_view(difference: Difference) -> bool:
-    """Whether the view of a leaf that is a view, changed under no_grad, has lost its history in PyTorch."""
-    if ".view(-1).requires_grad_()" not in text(difference) or "no_grad" not in text(difference):
+def not_a_number(difference: Difference) -> bool:
+    """Whether numbers that were made of complex ones differ only in what of infinity and NaN they are."""
+    a, b = np.asarray(difference.reference), np.asarray(difference.subject)
+    numeric = a.dtype.kind in "fc" and b.dtype.kind in "fc" and a.shape == b.shape
+    if not numeric or difference.what not in ("value", "grad") or "torch.complex(" not in text(difference):
         return False
-    lost = {"requires_grad": (False, True), "is_leaf": (True, False)}.get(difference.what)
-    without = difference.what == "grad_fn" and difference.reference is None
-    refused = refused_by(difference, "does not require grad and does not have a grad_fn", by="reference")
-    return lost == (difference.reference, difference.subject) or without or refused
+    known = np.isfinite(a)
+    return bool(np.array_equal(known, np.isfinite(b)) and np.allclose(a[known], b[known], rtol=1e-6))
+
+
+def half_written(difference: Difference) -> bool:
+    """Whether elements differ that an index which is refused names beside others."""
+    if difference.what not in ("value", "grad"):
+        return False
+    _, refused = executed(difference)
+    return any(re.search(r"\w+\[.*\] [-+*/]?= ", line) for line in refused)
+
+
+def copied_from_itself(difference: Difference) -> bool:
+    """Whether the program puts at indices what lies on the same memory."""
+    if difference.what not in ("value", "grad"):
+        return False
+    names, _ = executed(difference)
+    put = re.findall(r"(?m)^\s*(v\d+)\[.*[\[(].*\] = (v\d+)$", text(difference))
+    pairs = [(names.get(target), names.get(source)) for target, source in put]
+    return any(
+        a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+        for a, b in pairs
+        if a is not None and b is not None
+    )
+
+
+def half_run(difference: Difference) -> bool:
+    """Whether a backward that both refuse had come to this gradient, and the program detaches a saved tensor in place."""
+    if difference.what != "grad" or ".detach_()" not in text(difference):
+        return False
+    _, refused = executed(difference)
+    return any(re.search(r"backward\(", line) for line in refused)
 
 
 def several_at_one_place(difference: Difference) -> bool:
@@ -154,7 +187,24 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),
     Declared("`masked_fill_`, `index_put_`, `triu_`, `tril_` of expanded tensors", several_at_one_place),
     Declared("a change in place of a view whose base", follows_its_base),
-    Declared("a view of a leaf that is itself a view", lost_by_a_view),
+    Declared(
+        "a change in place of a view whose base",
+        lambda d: (
+            refused_by(d, "you can only change requires_grad flags of leaf") and "requires_grad_(False)" in statement(d)
+        ),
+    ),
+    Declared("which part of a complex number is infinite", not_a_number),
+    Declared("indices beyond a dimension beside others", half_written),
+    Declared("in-place operations whose operands share part of their memory", copied_from_itself),
+    Declared(
+        "a view made by `view_as_complex` whose base",
+        lambda d: refused_by(d, "Tensor must have a last dimension of size 2", by="reference"),
+    ),
+    Declared("a tensor's saved value after `x.detach_()`", half_run),
+    Declared(
+        "the product of two conjugated vectors",
+        lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),
+    ),
     Declared("a second backward through `lerp`", lambda d: refused_by(d, "the graph was freed at LerpBackward")),
     Declared("`view_as_complex` of an odd offset", lambda d: refused_by(d, "storage_offset divisible", by="reference")),
     Declared(

@@ -23,6 +23,9 @@ IN_PIECES = (
     r"prod|pinv|det|var\b|std\b|conv\dd|conv_transpose|pad\b|unfold|fold|l1_loss|margin|hinge|triplet|dist\b|norm\b|renorm|interpolate|"
     r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin|polar|stft|real|imag|\*\* [01]\b"
 )
+OF_NONE = (
+    r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div|var_mean|std_mean|var|std"  # see the tangents of no elements
+)
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
 NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
              "only supported for float32 and float64", "expected both inputs to be float32",
@@ -128,13 +131,20 @@ def most_negative(x: Any) -> Any:
     return np.isin(x, [sign * 2**bits + more for bits in (7, 8, 15, 31, 63) for sign, more in ((-1, 0), (1, -1))])
 
 
+def beyond_float32(*operands: Any) -> Any:
+    """Where two to the power of the last operand is none of float32, or of an integer."""
+    power = operands[-1].real
+    return (np.abs(power) >= 100) | ((power < 0) & (power == np.round(power)))
+
+
 def wrapped(difference: Difference) -> bool:
     """Whether sums of two small integers, halved, are other by what wraps around."""
     bits = re.search(r"dtype=torch\.u?int(8|16|32)\b", text(difference))
     if bits is None or not numbers(difference):
         return False
-    rest = np.remainder(np.float64(difference.subject) - np.float64(difference.reference), 2.0 ** (int(bits[1]) - 1))
-    return bool(np.all(rest == 0))
+    a, b, modulus = np.float64(difference.reference), np.float64(difference.subject), 2.0 ** (int(bits[1]) - 1)
+    rest = (b - a) - modulus * np.round((b - a) / modulus)
+    return bool(np.all(np.abs(rest) <= 1e-6 * max(np.max(np.abs(a)), np.max(np.abs(b)))))  # sums are of float32
 
 
 def covered(difference: Difference) -> bool:
@@ -326,10 +336,10 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("gradient of `kl_div` by targets of 0", of_some("kl_div", lambda x: x == 0)),
     Declared(
-        "second derivative of `atan2` where both are 0",
-        at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "g"),
+        "second derivative and tangent of `atan2`",
+        at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "gt"),
     ),
-    Declared("gradient of `ldexp` by its first", at("ldexp", lambda *operands: np.abs(operands[-1].real) >= 100, "gt")),
+    Declared("gradient of `ldexp` by its first", at("ldexp", beyond_float32, "gt")),
     Declared(
         "forward mode of `logcumsumexp`",
         lambda d: d.where[0] == "t" and (nearly(1e-2, "logcumsumexp", d) or beyond("logcumsumexp", d)),
@@ -337,7 +347,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `logcumsumexp` at -inf", of_some("logcumsumexp", lambda x: np.real(x) == -np.inf)),
     Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
     Declared("running statistics where", lambda d: d.where.startswith("a") and refuses("instance_norm", d)),
-    Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size < 0, "gt")),
+    Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size <= 0, "gt")),
     Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
     Declared("comparisons and fills in place of integers", integers_that_require_grad),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
@@ -354,7 +364,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `softsign` at infinity", at("softsign", lambda x: ~np.isfinite(x), "gt")),
     Declared("`softsign` of integers; `gcd`", lambda d: of("gcd|lcm")(d) and opposite(d)),
     Declared("`special.zeta` of large exponents", of_some(r"special\.zeta", lambda x: x > 20)),
-    Declared("gradient of `acosh` below 1", at("acosh|arccosh", lambda x: ~(x >= 1))),
+    Declared("gradient of `acosh` below 1", at("acosh|arccosh", lambda x: ~(x > 1))),
     Declared(
         "gradients of `binary_cross_entropy` by its target",
         lambda d: d.where[0] in "gt" and of_some("binary_cross_entropy", lambda x: (x == 0) | (x == 1))(d),
@@ -390,14 +400,10 @@ OPERATORS: tuple[Declared, ...] = (
         of_some("median|nanmedian|max|min|amax|amin|aminmax", np.isnan, "t"),
     ),
     Declared(
-        "forward mode of `logsumexp` and losses of no elements",
-        lambda d: (
-            d.where[0] == "t"
-            and beyond(r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div", d)
-            and empty(r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div", d)
-        ),
+        "forward mode of `logsumexp`, `var_mean` and losses",
+        lambda d: d.where[0] == "t" and beyond(OF_NONE, d) and empty(OF_NONE, d),
     ),
-    Declared("forward mode of `logsumexp` and losses of no elements", of_some("mse_loss", unbounded, "t")),
+    Declared("forward mode of `logsumexp`, `var_mean` and losses", of_some("mse_loss", unbounded, "t")),
     Declared(
         "gradient of `cosine_similarity` at 0",
         lambda d: "float16" in text(d) and of_some("cosine_similarity", lambda x: x == 0, "gt")(d),
@@ -434,6 +440,14 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("gradient of `prod` of zeros beside infinities", partial(turned_zero, "prod", unbounded)),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),
+    Declared(
+        "`var` and `std` of numbers whose squares",
+        lambda d: (
+            d.where[0] in "gt"
+            and of("var_mean|std_mean")(d)
+            and some("var_mean|std_mean", lambda x: np.abs(x) > 1e18, d)
+        ),
+    ),
     Declared(
         "`var` and `std` of numbers whose squares",
         partial(infinite, "var|std|var_mean|std_mean|norm|vector_norm|normalize|cosine_similarity"),

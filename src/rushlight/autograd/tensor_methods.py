@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.engine.accumulate import post_hook
 from rushlight.engine.hooks import retain_grad, tensor_hook
-from rushlight.tensor import Tensor
+from rushlight.tensor import LEAF, Tensor
 
 
 def register_hook(self: Tensor, hook: Any) -> Any:
@@ -31,7 +31,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Any:
 
 def retains_grad(self: Tensor) -> bool:
     """Whether this non-leaf keeps its gradient."""
-    return bool(self._retains) and not self.is_leaf
+    # The edge as it is: of a view whose history is lost, asking for another one would be refused.
+    return bool(self._retains) and self._edge is not None and self._edge is not LEAF
 
 
 Tensor.register_hook = register_hook  # type: ignore[assignment, method-assign]

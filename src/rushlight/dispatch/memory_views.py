@@ -18,7 +18,12 @@ def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
         if root is None:
             return elsewhere(array, shape, strides, offset, dtype)
     start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
-    out = np.ndarray(shape, dtype, root, start, strides)
+    try:
+        out = np.ndarray(shape, dtype, root, start, strides)
+    except ValueError:
+        if 0 not in shape:
+            raise
+        out = np.ndarray(shape, dtype, root)  # no elements: they may begin behind the memory
     if root.flags.writeable and not array.flags.writeable:
         out.flags.writeable = False
     return out

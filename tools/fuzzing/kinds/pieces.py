@@ -38,13 +38,18 @@ def in_inference(w: Writer) -> bool:
     return bool(w.execution.side.library.is_inference_mode_enabled())
 
 
+EXACTLY = re.compile(
+    r"\.(mul|add|sub|copy|fill|zero|neg|masked_fill|index_fill|index_copy|fill_diagonal)_\(|\] = |_\(\)$"
+)
 RESHAPES = re.compile(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided|resize|resize_as)_\(")
 
 
 def spoils(w: Writer, x: str, text: str) -> bool:
     """Whether a change has no one answer: of an inference tensor outside of inference mode, which is refused when it is done
     (and one that requires grad is taken for a constant, detach_ does nothing, and other memory makes it half of one);
-    or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one."""
+    or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one; or of a
+    leaf that is a view, or a view of it, unrecorded: see declared; or of whether a leaf that others view requires grad;
+    or with rounding, of what others see the bits of."""
     tensor, torch = value(w, x), w.execution.side.library
     refused = tensor.is_inference() and not in_inference(w)
     unrecorded = "no_grad" in text or not torch.is_grad_enabled() or in_inference(w)
@@ -53,7 +58,13 @@ def spoils(w: Writer, x: str, text: str) -> bool:
         in_inference(w) or any(each.is_inference() for each in about)
     ):
         return True
-    return bool(refused or (tensor.requires_grad and unrecorded and RESHAPES.search(text)))
+    if re.search(r"requires_grad.*False", text) and tensor.requires_grad and viewed(w, x):
+        return True
+    if not EXACTLY.search(text) and any(value(w, name).dtype == torch.int64 for name in on_memory_of(w, x)):
+        return True
+    base = tensor._base
+    leaf = base is not None and tensor.requires_grad and not base.requires_grad
+    return bool(refused or (tensor.requires_grad and unrecorded and (leaf or RESHAPES.search(text))))
 
 
 def value(w: Writer, name: str) -> Any:
@@ -93,6 +104,8 @@ def index_part(w: Writer, kind: str, extent: int) -> str:
     i = rng.randrange(extent) if extent else 0
     if kind == "i":
         return str(i)
+    if kind == "all":
+        return ":"
     if kind == "slice":
         return f"{i}:{rng.choice(('', str(extent), str(i + 1)))}"
     if kind == "step":
@@ -222,7 +235,8 @@ def viewed(w: Writer, x: str) -> bool:
 
 def smaller_shape(w: Writer, x: str) -> str:
     """A shape of no more elements than the tensor has."""
-    fitting = [text for text, count in (("2", 2), ("3, 2", 6), ("1, 2", 2), ("4", 4)) if count <= value(w, x).numel()]
+    memory = min(value(w, x).numel(), value(w, x).untyped_storage().nbytes() // value(w, x).element_size())
+    fitting = [text for text, count in (("2", 2), ("3, 2", 6), ("1, 2", 2), ("4", 4)) if count <= memory]
     return w.rng.choice(fitting or ["0"])
 
 

@@ -120,6 +120,7 @@ def _zeta(s: Array, q: Array) -> Array:
         power /= a * a
     out[(q <= 0) & (s != np.floor(s))] = np.nan
     out[(q <= 0) & (q == np.floor(q))] = np.inf
+    out[np.isposinf(q)] = 0
     out[(s < 1) | np.isnan(s) | np.isnan(q)] = np.nan
     out[s == 1] = np.inf  # whatever q is
     return out

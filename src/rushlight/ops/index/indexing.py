@@ -168,8 +168,19 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         part[...] = fitting(source, part.shape)
         inplace.written(self, "setitem")
         return
-    part = self if index is Ellipsis else slice_op(self, found)
+    part = self if takes_all(found, self._held.shape) else slice_op(self, found)
     copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
+
+
+def takes_all(found: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a NumPy index with an Ellipsis names every element as it lies, by slices: the tensor itself, then."""
+    at = next(i for i, part in enumerate(found) if part is Ellipsis)
+    before, after = found[:at], found[at + 1 :]
+    sizes = (*shape[:at], *shape[len(shape) - len(after) :])
+    return all(
+        part.__class__ is slice and part.indices(n) == (0, n, 1)
+        for part, n in zip((*before, *after), sizes, strict=False)
+    ) and len(before) + len(after) <= len(shape)
 
 
 def value_array(self: Tensor, value: Any) -> Any:
