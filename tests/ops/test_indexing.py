@@ -1,5 +1,7 @@
 """`tensor[index]`, `tensor[index] = value` and index_put: against NumPy, with gradients and errors."""
 
+import math
+
 import numpy as np
 import pytest
 from tests.ops.numeric import check_gradients
@@ -152,6 +154,9 @@ def test_a_mask_converts_a_single_number_unless_it_is_complex():
     assert t.tolist() == [3, 4]
     with pytest.raises(RuntimeError, match="cannot be converted"):
         t[torch.tensor([True, False])] = torch.tensor(1j)
+    for dtype, number in ((torch.int64, math.nan), (torch.uint8, 300), (torch.float32, 1e300), (torch.float16, 1e5)):
+        with pytest.raises(RuntimeError, match="cannot be converted"):
+            torch.zeros(2, dtype=dtype)[torch.tensor([True, False])] = torch.tensor(number, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="dtypes match"):
         t.index_put_((torch.tensor([True, False]),), torch.tensor(1), accumulate=True)
 

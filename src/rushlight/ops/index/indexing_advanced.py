@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller
-from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import special
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
@@ -338,11 +337,11 @@ def puttable(name: str, input: Any, indices: Any, values: Any, accumulate: bool)
 def check_put(name: str, input: Tensor, values: Tensor, indices: Any) -> None:
     """Raise unless values of another dtype than `input` may be put into it: one number, where a mask says so.
 
-    It is converted as `masked_fill` does: RuntimeError for a complex one that the dtype cannot hold.
+    It is converted as `masked_fill` does: RuntimeError for one that the dtype cannot hold.
     """
     if len(indices) == 1 and indices[0]._array.dtype.kind == "b" and raw(values).size == 1:
-        if is_complex(values._held.dtype):
-            fitted(name, values._array.reshape(-1)[0], input._held.dtype)
+        if values._array.__class__ is np.ndarray:
+            fitted(name, values._array.item(), input._held.dtype, True)
         return
     raise RuntimeError(
         f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
