@@ -83,7 +83,7 @@ def _norms() -> Iterator[Operator]:
             f"F.instance_norm {shape}",
             (shape, (c,), (c,)),
             lambda F, x, w, b: F.instance_norm(x, None, None, w, b),
-            loose=8,
+            loose=25,  # of three equal gradients only rounding is left, which is 0.2 in PyTorch's 16 bits
         )
 
 

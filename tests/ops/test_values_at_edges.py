@@ -413,3 +413,11 @@ def test_slopes_of_one_operand_have_the_precision_of_the_result(fn, low):
     x, y = torch.tensor([0.75, 3.0], dtype=torch.float64), torch.tensor([3, 7], dtype=low)
     found, want = (torch.func.grad(lambda x, y: fn(x, y).sum())(x, b) for b in (y, y.double()))
     np.testing.assert_allclose(values(found), values(want), rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:reduction")
+@pytest.mark.parametrize("log_target", [False, True])
+def test_slopes_of_a_divergence_have_the_precision_of_the_result(log_target):
+    x, y = torch.tensor([0.75, 3.0], dtype=torch.float64), torch.tensor([0.3, 0.7], dtype=torch.bfloat16)
+    found, want = (torch.func.grad(F.kl_div)(x, b, log_target=log_target) for b in (y, y.double()))
+    np.testing.assert_allclose(values(found), values(want), rtol=1e-14)

@@ -17,6 +17,8 @@ from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import up
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.floats import widened
+from rushlight.ops.elementwise.power import in_dtype
+from rushlight.ops.elementwise.shared import dtype_of
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 
@@ -295,6 +297,7 @@ def _divergence(be: Any, x: Any, t: Any, log_target: bool) -> Any:
 
 @kl_op.grad("input")
 def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) -> Any:
+    target = in_dtype(target, dtype_of(g))
     p = ops.exp(target) if log_target else target
     slope = p * (g * -_share_of(reduction, target.shape, input_shape))
     whole = np.broadcast_shapes(tuple(slope.shape), tuple(input_shape))
@@ -304,6 +307,7 @@ def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) ->
 @kl_op.grad("target")
 def _(g: Any, input: Any, target: Any, reduction: Any, log_target: Any) -> Any:
     g = g * share(reduction, input, target)
+    input, target = (in_dtype(x, dtype_of(g)) for x in (input, target))
     if log_target:
         return g * ops.exp(target) * (target - input + 1)
     return g * (ops.log(target) + 1 - input)
