@@ -57,7 +57,7 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_jit_internal", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "xpu")}  # fmt: skip
-_ROOMS = frozenset({"nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
+_ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
                     "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
@@ -76,6 +76,10 @@ _FUNCTIONS |= dict.fromkeys(
 _FUNCTIONS |= dict.fromkeys(("Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"),
                             "rushlight.compat.placeholders")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule"), "rushlight.jit")
+_FUNCTIONS |= dict.fromkeys(
+    ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
+    "rushlight.sparse.construct",
+)  # fmt: skip
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(

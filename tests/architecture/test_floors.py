@@ -21,7 +21,7 @@ FLOORS = {
     6: "ops",
     7: "transforms",
     8: "autograd distributions fft func linalg signal special",
-    9: "accelerator amp checkpoint cuda data library masked nn optim profiler random stores utils viz",
+    9: "accelerator amp checkpoint cuda data library masked nn optim profiler random sparse stores utils viz",
     10: "_C _dynamo ao distributed fx onnx jit memory multiprocessing serialization testing",
     11: "cli compat compiler datasets hub models",
     12: "__init__ __main__",

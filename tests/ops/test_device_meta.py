@@ -147,6 +147,10 @@ def test_a_model_comes_to_have_memory() -> None:
     clone(torch.ones(1, 2)).sum().backward()
     assert clone.weight.grad.tolist() == [[1.0, 1.0]] * 3
     assert torch.nn.Linear(2, 3).to("meta").weight.is_meta
+    weight = torch.nn.Linear(2, 3, device="meta").weight
+    made = type(weight)(torch.ones(2), requires_grad=False)
+    assert type(made) is torch.nn.Parameter and made.tolist() == [1.0, 1.0]
+    assert type(weight)(torch.ones(2, device="meta")).is_meta
 
 
 def test_what_asks_for_values_is_refused_by_name() -> None:

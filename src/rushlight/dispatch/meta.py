@@ -77,6 +77,10 @@ class OnMeta:
     _held: Any
     is_meta, is_cpu = True, False
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """`type(parameter)(data)` makes what the class says that it is, where the data are."""
+        return cls._plain(*args, **kwargs)
+
     @property
     def __class__(self) -> Any:
         return self._plain

@@ -58,12 +58,13 @@ def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:
 META = device_class("meta")
 
 
-def refuse(name: str) -> NoReturn:
-    """Raise the error for what asks for the values of a tensor on the device meta."""
-    raise NotImplementedError(
-        f"{name}: a tensor on device 'meta' has a shape and no values; make it on the CPU, or use Module.to_empty(device='cpu') "
-        "and load values"
-    )
+WITHOUT = ("a tensor on device 'meta' has a shape and no values; make it on the CPU, or use Module.to_empty(device='cpu') "
+           "and load values")  # fmt: skip
+
+
+def refuse(name: str, why: str = WITHOUT) -> NoReturn:
+    """Raise the error for what asks for the values of a tensor on the device meta, or of another that has no array."""
+    raise NotImplementedError(f"{name}: {why}")
 
 
 def asker() -> str:
@@ -81,13 +82,14 @@ class Nowhere(np.ndarray):
     """
 
     nowhere = True
+    why = WITHOUT
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> NoReturn:
-        refuse(asker())
+        refuse(asker(), self.why)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function not in _OF_SHAPES:
-            refuse(asker())
+            refuse(asker(), self.why)
         return (
             function(*args, **kwargs) if function in (np.shape, np.ndim, np.size) else _plainly(function, args, kwargs)
         )
@@ -102,7 +104,7 @@ _OF_SHAPES = {np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, n
 
 def _valueless(name: str) -> Any:
     def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        refuse(asker())
+        refuse(asker(), self.why)
 
     refused.__name__ = name
     return refused

@@ -50,7 +50,7 @@ from rushlight.ops.linear import (
 )
 from rushlight.ops.loss import binary, cross_entropy, ctc, linear_cross_entropy, loss, loss_names, margins
 from rushlight.ops.norm import batch_norm, normalization, softmax
-from rushlight.ops.python import mapping, operators, printing, protocols
+from rushlight.ops.python import layouts, mapping, operators, printing, protocols
 from rushlight.ops.random import dropout, random, random_fill
 from rushlight.ops.reduce import differences, extrema, histogram, norms, quantile, scan, sort, statistics, sums, unique
 from rushlight.ops.shape import (

@@ -1,0 +1,43 @@
+"""Methods of every tensor that lead to sparse layouts and back."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from rushlight.tensor import Tensor
+
+SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is first asked for
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+    """This tensor, which is dense, in a dtype where one is given."""
+    return self if dtype is None else self.to(dtype)
+
+
+def to_sparse_coo(self: Tensor) -> Any:
+    """The elements that are not zero, with their places, in the layout COO."""
+    return importlib.import_module(SPARSE).from_dense(self)
+
+
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
+    """The elements of a matrix that are not zero, in the layout CSR.  Raises RuntimeError for other than a matrix."""
+    return to_sparse_coo(self).to_sparse_csr(dense_dim)
+
+
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
+              dense_dim: int | None = None) -> Any:  # fmt: skip
+    """The elements that are not zero, in the layout COO, or in the one given.
+
+    sparse_dim: how many of the first dimensions have indices, all by default.  Raises NotImplementedError for layouts other
+    than torch.sparse_coo and torch.sparse_csr.
+    """
+    if layout is not None and str(layout) not in ("torch.sparse_coo", "torch.sparse_csr"):
+        raise NotImplementedError(f"to_sparse: expected layout torch.sparse_coo or torch.sparse_csr, got {layout}")
+    if str(layout) == "torch.sparse_csr":
+        return to_sparse_csr(self, dense_dim)
+    return importlib.import_module(SPARSE).from_dense(self, sparse_dim)
+
+
+for _method in (to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
+    setattr(Tensor, _method.__name__, _method)

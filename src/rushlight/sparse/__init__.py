@@ -1,0 +1,96 @@
+"""``torch.sparse``: functions of sparse tensors.  Layouts COO and CSR are here; the others are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import absent
+from rushlight.dispatch.named import named
+from rushlight.sparse import tensor as _tensor
+from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+from rushlight.sparse.tensor import Sparse
+from rushlight.tensor import Tensor
+
+__all__ = ["Sparse", "addmm", "mm", "sparse_coo_tensor", "sparse_csr_tensor", "spdiags", "sum"]
+
+
+def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
+    """The product of two matrices, at least one of them sparse.
+
+    reduce: "sum", or "mean" of the terms of each element.  Raises NotImplementedError for another.
+    """
+    if reduce not in (None, "sum", "mean"):
+        raise NotImplementedError(f"torch.sparse.mm: expected reduce='sum' or 'mean', got {reduce!r}")
+    total = sparse @ dense
+    if reduce != "mean":
+        return total
+    return total / sparse.to_sparse_csr().crow_indices().diff().clamp(min=1).to(total.dtype)[:, None]
+
+
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
+    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse.  (N, M), (N, K), (K, M) -> (N, M)"""
+    return _tensor.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+    """The sum over dimensions, all by default: sparse where a sparse dimension is left."""
+    return input.sum(dim, dtype=dtype)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """A sparse matrix with these diagonals.  diagonals: (D, N), offsets: (D)
+
+    The k-th element of a diagonal lies in column k.
+    """
+    rows, columns = shape
+    offsets = offsets.reshape(-1, 1)
+    column = named.arange(diagonals.shape[-1])[None].expand(len(offsets), -1)
+    row = column - offsets
+    inside = (row >= 0) & (row < rows) & (column < columns)
+    found = sparse_coo_tensor(
+        named.stack([row[inside], column[inside]]), diagonals.reshape(len(offsets), -1)[inside], (rows, columns)
+    )
+    return found if layout is None else found.to_sparse(layout=layout)
+
+
+absent.names(
+    globals(),
+    "only products, sums and what keeps zeros is computed with sparse tensors here: to_dense() makes an ordinary one",
+    "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
+    "as_sparse_gradcheck log_softmax sampled_addmm softmax solve to_sparse_semi_structured",
+)
+absent.names(
+    globals(), "torch.sparse_coo_tensor makes sparse tensors of any dtype",
+    "BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor",
+)  # fmt: skip
+
+
+class check_sparse_tensor_invariants:
+    """A switch, as a context or by `enable` and `disable`: the parts of sparse tensors are checked in any case."""
+
+    def __init__(self, enable: bool = True) -> None:
+        self.on = enable
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether parts are checked: yes."""
+        return True
+
+    @staticmethod
+    def enable() -> None:
+        """Nothing changes."""
+
+    @staticmethod
+    def disable() -> None:
+        """Nothing changes."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether a value is a sparse tensor."""
+    return isinstance(x, Tensor) and isinstance(x, Sparse)

@@ -1,0 +1,502 @@
+"""Sparse tensors: the elements that are not zero, with their places.
+
+Such a tensor is no memory of its own but two tensors: places (COO: a column of indices for each element; CSR: where rows
+begin, and columns) and values.  The values are ordinary tensors of the graph, so gradients flow through what is computed
+with them.  What is not written here for sparse tensors is refused by name.
+"""
+
+# mypy: disable-error-code="override"
+# Methods of sparse tensors take fewer arguments than those of any tensor, and refuse the rest.
+from __future__ import annotations
+
+import copy
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rushlight.basics import dtypes
+from rushlight.basics.size import Size
+from rushlight.dispatch.named import named as torch
+from rushlight.dispatch.options import Nowhere
+from rushlight.sparse.product import product
+from rushlight.tensor import Tensor, sparse_coo, sparse_csr
+
+__all__ = ["Sparse", "from_dense", "made"]
+
+# Functions of one tensor that leave zero what is zero: they are applied to the values.
+ZERO_STAYS = frozenset(
+    "abs asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
+    "trunc".split()
+)
+_KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+          "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool}  # fmt: skip
+
+
+class _Elsewhere(Nowhere):
+    """What the array of a sparse tensor is to whoever looks."""
+
+    why = "not implemented for sparse tensors here; to_dense() makes an ordinary one"
+
+
+class Sparse(Tensor):
+    """A tensor in the layout COO, or of two dimensions in CSR.
+
+    Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `Tensor.to_sparse`.
+    """
+
+    _indices_of: Any  # COO: int64 (sparse dimensions, N); CSR: (where rows begin, columns)
+    _values_of: Any  # (N, *dense dimensions)
+    _sizes: tuple[int, ...]
+    _sorted: bool  # whether no place occurs twice and they are in order
+    _csr: bool
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The method of that name of this class; of functions without one, NotImplementedError."""
+        name = getattr(func, "__name__", str(func)).strip("_")
+        name = {"matmul": "mm", "spmm": "mm", "rmatmul": "rmm", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
+            name, name
+        )
+        first: Any = args[0] if args else None
+        if name == "mm" and not isinstance(first, Sparse):
+            return args[1].t().mm(first.t()).t()
+        if name in ("add", "mul") and not isinstance(first, Sparse):
+            return getattr(args[1], name)(first, **(kwargs or {}))
+        if name in ("addmm", "sparse_addmm"):
+            return addmm(*args, **(kwargs or {}))
+        method = vars(cls).get(name) or vars(Sparse).get(name)
+        if method is None or not isinstance(first, Sparse):
+            if name in ZERO_STAYS and isinstance(first, Sparse):
+                return first._on_values(name)
+            raise NotImplementedError(
+                f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one"
+            )
+        return method(*args, **(kwargs or {}))
+
+    # What it is --------------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """Sizes of the dimensions."""
+        return Size(self._sizes)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Sizes, or one of them."""
+        return self.shape if dim is None else self._sizes[dim]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the values."""
+        return self._values_of.dtype
+
+    @property
+    def device(self) -> Any:
+        """Where the values are."""
+        return self._values_of.device
+
+    @property
+    def layout(self) -> Any:
+        """torch.sparse_coo or torch.sparse_csr."""
+        return sparse_csr if self._csr else sparse_coo
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the layout is COO."""
+        return not self._csr
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is CSR."""
+        return self._csr
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._sizes)
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self._sizes)
+
+    def numel(self) -> int:
+        """How many elements a dense tensor of this shape has."""
+        return int(np.prod(self._sizes))
+
+    def __len__(self) -> int:
+        return self._sizes[0]
+
+    def is_floating_point(self) -> bool:
+        """Whether the values are real floating-point numbers."""
+        return bool(self._values_of.is_floating_point())
+
+    def is_complex(self) -> bool:
+        """Whether the values are complex."""
+        return bool(self._values_of.is_complex())
+
+    @property  # type: ignore[misc]
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to the values."""
+        return bool(self._values_of.requires_grad)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Set whether gradients are accumulated for the values."""
+        self._values_of.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether nothing computed the values."""
+        return bool(self._values_of.is_leaf)
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that computed the values."""
+        return self._values_of.grad_fn
+
+    @property  # type: ignore[misc]
+    def grad(self) -> Any:
+        """The gradient of the values in the places of this tensor, or None."""
+        found = self._values_of.grad
+        return None if found is None else self._with(found)
+
+    def sparse_dim(self) -> int:
+        """How many dimensions have indices."""
+        return 2 if self._csr else int(self._indices_of.shape[0])
+
+    def dense_dim(self) -> int:
+        """How many dimensions of the values are dense."""
+        return self.dim() - self.sparse_dim()
+
+    def _nnz(self) -> int:
+        return int(self._values_of.shape[0])
+
+    def is_coalesced(self) -> bool:
+        """Whether no place occurs twice."""
+        return self._sorted
+
+    def _indices(self) -> Any:
+        return self._indices_of
+
+    def _values(self) -> Any:
+        return self._values_of
+
+    def indices(self) -> Any:
+        """The places.  int64 (sparse dimensions, N).  Raises RuntimeError before `coalesce`."""
+        self._only(False, "indices")
+        self._need("indices")
+        return self._indices_of
+
+    def values(self) -> Any:
+        """The values.  (N, *).  Raises RuntimeError before `coalesce`."""
+        self._need("values")
+        return self._values_of
+
+    def crow_indices(self) -> Any:
+        """Where rows begin.  (rows + 1)"""
+        self._only(True, "crow_indices")
+        return self._indices_of[0]
+
+    def col_indices(self) -> Any:
+        """The column of each value.  (N)"""
+        self._only(True, "col_indices")
+        return self._indices_of[1]
+
+    def _only(self, csr: bool, name: str) -> None:
+        if csr is not self._csr:
+            raise RuntimeError(f"{name} expected {'sparse row compressed' if csr else 'sparse coordinate'} tensor layout but got "
+                               f"{'SparseCsr' if self._csr else 'Sparse'}")  # fmt: skip
+
+    def _need(self, name: str) -> None:
+        if not self._sorted:
+            raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
+
+    # Other forms -------------------------------------------------------------------------------------------------------
+
+    def _with(self, values: Any) -> Any:
+        """The same places with other values."""
+        return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
+
+    def _on_values(self, name: str) -> Any:
+        return self.coalesce()._with(getattr(torch, name)(self.coalesce()._values_of))
+
+    def coalesce(self) -> Any:
+        """The same with each place once, in order: values of a place are added."""
+        if self._sorted:
+            return self
+        lead = self._sizes[: self.sparse_dim()]
+        key = flat_places(self._indices_of, lead)
+        unique, inverse = torch.unique(key, return_inverse=True)
+        values = self._values_of.new_zeros((len(unique), *self._values_of.shape[1:])).index_add(
+            0, inverse, self._values_of
+        )
+        places = np.stack(np.unravel_index(unique.numpy(), lead)) if lead else np.zeros((0, len(unique)), np.int64)
+        return made(torch.tensor(places.astype(np.int64)), values, self._sizes, True, False)
+
+    def to_dense(self, dtype: Any = None, masked_grad: Any = None) -> Any:
+        """An ordinary tensor of the same elements."""
+        coo = self.to_sparse_coo()
+        lead = coo._sizes[: coo.sparse_dim()]
+        rest = tuple(coo._values_of.shape[1:])
+        flat = coo._values_of.new_zeros((int(np.prod(lead)), *rest))
+        dense = flat.index_add(0, flat_places(coo._indices_of, lead), coo._values_of).reshape((*lead, *rest))
+        return dense if dtype is None else dense.to(dtype)
+
+    def to_sparse(self, *args: Any, layout: Any = None, **options: Any) -> Any:
+        """Itself, or in the layout given."""
+        return self.to_sparse_csr() if layout is sparse_csr else self.to_sparse_coo()
+
+    def to_sparse_coo(self) -> Any:
+        """In the layout COO."""
+        if not self._csr:
+            return self
+        starts, columns = self._indices_of
+        rows = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff().long())
+        return made(torch.stack([rows, columns.long()]), self._values_of, self._sizes, True, False)
+
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        """In the layout CSR.  Raises RuntimeError for other than two dimensions."""
+        if self._csr:
+            return self
+        if self.dim() != 2 or self.sparse_dim() != 2:
+            raise RuntimeError(
+                f"to_sparse_csr: expected a matrix of two sparse dimensions, got shape {list(self._sizes)}"
+            )
+        coo = self.coalesce()
+        counts = torch.bincount(coo._indices_of[0], minlength=self._sizes[0])
+        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return made((starts, coo._indices_of[1]), coo._values_of, self._sizes, True, True)
+
+    def t(self) -> Any:
+        """The matrix with rows and columns exchanged."""
+        return self.transpose(0, 1)
+
+    def transpose(self, dim0: int, dim1: int) -> Any:
+        """With two sparse dimensions exchanged, in the layout COO."""
+        coo, n = self.to_sparse_coo(), self.dim()
+        order, sizes = list(range(coo.sparse_dim())), list(self._sizes)
+        a, b = dim0 % n, dim1 % n
+        if max(a, b) >= len(order):
+            self._refuse("transpose of dense dimensions")
+        order[a], order[b] = order[b], order[a]
+        sizes[a], sizes[b] = sizes[b], sizes[a]
+        return made(coo._indices_of[order], coo._values_of, tuple(sizes), a == b and coo._sorted, False)
+
+    def detach(self) -> Any:
+        """Outside of the graph."""
+        return self._with(self._values_of.detach())
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        """With values of its own."""
+        return self._with(self._values_of.clone())
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """With values of another dtype."""
+        return self._with(self._values_of.to(*args, **kwargs))
+
+    def cpu(self) -> Any:
+        """Itself."""
+        return self
+
+    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused as for any tensor without a CUDA device."""
+        return self._with(self._values_of.cuda(*args, **kwargs))
+
+    # Arithmetic --------------------------------------------------------------------------------------------------------
+
+    def mul(self, other: Any) -> Any:
+        """Times a number, or element by element."""
+        if isinstance(other, Sparse):
+            self._refuse("mul of two sparse tensors")
+        if isinstance(other, Tensor) and other.dim():
+            coo = self.coalesce() if not self._csr else self.to_sparse_coo()
+            there = other.broadcast_to(self._sizes)[tuple(coo._indices_of)]
+            return coo._with(coo._values_of * there)
+        return self._with(self._values_of * other)
+
+    def div(self, other: Any) -> Any:
+        """Divided by a number."""
+        if isinstance(other, Tensor) and other.dim():
+            self._refuse("div by a tensor")
+        return self._with(self._values_of / other)
+
+    def neg(self) -> Any:
+        """With the other sign."""
+        return self._with(-self._values_of)
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The sum with another sparse tensor, or with a dense one, which is dense."""
+        if not isinstance(other, Tensor):
+            self._refuse("add of a number")
+        if not isinstance(other, Sparse):
+            return self.to_dense() + alpha * other
+        if self._sizes != other._sizes:
+            raise RuntimeError(
+                f"add: Expected sizes of 'self' and 'other' to match, but {list(self._sizes)} != {list(other._sizes)}"
+            )
+        a, b = self.to_sparse_coo(), other.to_sparse_coo()
+        values = torch.cat([a._values_of, alpha * b._values_of])
+        total = made(torch.cat([a._indices_of, b._indices_of], 1), values, self._sizes, False, False).coalesce()
+        return total.to_sparse_csr() if self._csr and other._csr else total
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The difference."""
+        return self.add(other, alpha=-alpha)
+
+    def pow(self, exponent: Any) -> Any:
+        """To a power above 0, of each value."""
+        if isinstance(exponent, Tensor) or not exponent > 0:
+            self._refuse("pow by a tensor, or a number that is not above 0")
+        return self.coalesce()._with(self.coalesce()._values_of ** exponent)
+
+    def mm(self, mat2: Any) -> Any:
+        """The product with a dense matrix or vector, which is dense; with a sparse one, which is sparse."""
+        if isinstance(mat2, Sparse):
+            return sparse_product(self, mat2)
+        if self.dim() != 2 or self.dense_dim():
+            self._refuse("mm of other than a matrix")
+        if mat2.shape[0] != self._sizes[1]:
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({self._sizes[0]}x{self._sizes[1]} and "
+                               f"{'x'.join(map(str, mat2.shape))})")  # fmt: skip
+        coo = self.to_sparse_coo()
+        dense = mat2.unsqueeze(1) if mat2.dim() == 1 else mat2
+        out = product(coo._indices_of, coo._values_of, dense, self._sizes[0])
+        return out.squeeze(1) if mat2.dim() == 1 else out
+
+    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        """The sum of all, dense; over some dimensions as `torch.sparse.sum`."""
+        values = self._values_of if dtype is None else self._values_of.to(dtype)
+        if dim is None:
+            return values.sum()
+        if keepdim:
+            self._refuse("sum with keepdim")
+        gone = {d % self.dim() for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+        coo = self.to_sparse_coo()
+        sparse = [d for d in range(coo.sparse_dim()) if d not in gone]
+        inner = [d - coo.sparse_dim() + 1 for d in gone if d >= coo.sparse_dim()]
+        values = values.sum(inner) if inner else values
+        sizes = tuple(n for d, n in enumerate(self._sizes) if d not in gone)
+        if not sparse:
+            return values.sum(0)
+        return made(coo._indices_of[sparse], values, sizes, False, False).coalesce()
+
+    def __add__(self, other: Any) -> Any:
+        return self.add(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.sub(other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.mul(other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.div(other)
+
+    def __neg__(self) -> Any:
+        return self.neg()
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.mm(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.t().mm(other.t()).t()
+
+    def matmul(self, other: Any) -> Any:
+        """As `mm`."""
+        return self.mm(other)
+
+    T = property(t)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self._refuse("indexing")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return made(
+            copy.deepcopy(self._indices_of, memo),
+            copy.deepcopy(self._values_of, memo),
+            self._sizes,
+            self._sorted,
+            self._csr,
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._csr)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        places = (
+            {"crow_indices": self._indices_of[0], "col_indices": self._indices_of[1]}
+            if self._csr
+            else {"indices": self._indices_of}
+        )
+        parts = [f"{name}={value!r}" for name, value in (*places.items(), ("values", self._values_of))]
+        layout = "torch.sparse_csr" if self._csr else "torch.sparse_coo"
+        return "tensor(" + ",\n       ".join([*parts, f"size={self._sizes}, nnz={self._nnz()}, layout={layout})"])
+
+
+def _shorthand(name: str, dtype: Any) -> Any:
+    def method(self: Any) -> Any:
+        return self.to(dtype)
+
+    method.__name__, method.__doc__ = name, f"With values of {dtype}."
+    return method
+
+
+for _name, _dtype in _KINDS.items():
+    setattr(Sparse, _name, _shorthand(_name, _dtype))
+
+
+def flat_places(indices: Any, sizes: tuple[int, ...]) -> Any:
+    """The number of each place, counted row by row.  int64 (dimensions, N) -> (N)"""
+    flat = indices.new_zeros(indices.shape[1])
+    for row, size in zip(indices, sizes, strict=True):
+        flat = flat * size + row
+    return flat
+
+
+def made(indices: Any, values: Any, sizes: tuple[int, ...], is_sorted: bool, csr: bool) -> Any:
+    """A sparse tensor of these parts, which are not looked at."""
+    probe = np.broadcast_to(np.zeros((), values._held.dtype), tuple(sizes)).view(_Elsewhere)
+    t = Tensor._make_subclass(Sparse, torch.empty(0))  # type: ignore[attr-defined]
+    t._array = probe  # whoever asks it for values is refused
+    t._indices_of, t._values_of, t._sizes, t._sorted, t._csr = indices, values, tuple(sizes), is_sorted, csr
+    return t
+
+
+def from_dense(dense: Any, sparse_dim: int | None = None) -> Any:
+    """The elements that are not zero, in the layout COO.  sparse_dim: how many of the first dimensions have indices."""
+    lead = dense.dim() if sparse_dim is None else sparse_dim
+    there = dense != 0
+    if lead < dense.dim():
+        there = there.flatten(lead).any(-1)
+    indices = there.nonzero().t().contiguous()
+    return made(indices, dense[tuple(indices)], tuple(dense.shape), True, False)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * input + alpha * (mat1 @ mat2), mat1 sparse."""
+    return beta * input + alpha * (mat1 @ mat2)
+
+
+def sparse_product(a: Any, b: Any) -> Any:
+    """The product of two sparse matrices, in the layout of the first.
+
+    Each element of `a` meets the row of `b` that its column names.
+    """
+    left, right = a.to_sparse_coo().coalesce(), b.to_sparse_csr()
+    starts, columns = right._indices_of
+    rows, middle = left._indices_of
+    counts = starts.diff()[middle]
+    which = torch.repeat_interleave(torch.arange(len(middle)), counts)
+    offset = torch.arange(len(which)) - torch.repeat_interleave(counts.cumsum(0) - counts, counts)
+    place = starts[middle][which] + offset
+    values = left._values_of[which] * right._values_of[place]
+    out = made(
+        torch.stack([rows[which], columns[place].long()]), values, (a._sizes[0], b._sizes[1]), False, False
+    ).coalesce()
+    return out.to_sparse_csr() if a._csr else out
