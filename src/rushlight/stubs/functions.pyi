@@ -732,6 +732,7 @@ from rushlight import profiler as profiler
 from rushlight import random as random
 from rushlight import serialization as serialization
 from rushlight import signal as signal
+from rushlight import sparse as sparse
 from rushlight import special as special
 from rushlight import stores as stores
 from rushlight import testing as testing
@@ -798,6 +799,12 @@ from rushlight.compat.functions import set_float32_matmul_precision as set_float
 from rushlight.compat.functions import set_flush_denormal as set_flush_denormal
 from rushlight.compat.functions import set_num_interop_threads as set_num_interop_threads
 from rushlight.compat.functions import set_num_threads as set_num_threads
+from rushlight.sparse.construct import sparse_bsc_tensor as sparse_bsc_tensor
+from rushlight.sparse.construct import sparse_bsr_tensor as sparse_bsr_tensor
+from rushlight.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
+from rushlight.sparse.construct import sparse_coo_tensor as sparse_coo_tensor
+from rushlight.sparse.construct import sparse_csc_tensor as sparse_csc_tensor
+from rushlight.sparse.construct import sparse_csr_tensor as sparse_csr_tensor
 from rushlight.compat.rooms.top import sym_float as sym_float
 from rushlight.compat.rooms.top import sym_int as sym_int
 from rushlight.compat.rooms.top import sym_ite as sym_ite
