@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing as _standard
+import os
 from multiprocessing import *  # noqa: F403
-from typing import Any, NoReturn
+from typing import Any
+
+from rushlight.distributed import mpi
 
 __all__ = [*_standard.__all__]  # noqa: PLE0604
 __all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
@@ -26,16 +30,59 @@ def set_sharing_strategy(new_strategy: str) -> None:
         raise AssertionError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 
 
+class ProcessException(Exception):
+    """A process that was started failed."""
+
+
+class ProcessRaisedException(ProcessException):
+    """A function that ran in another process raised an error."""
+
+
 def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-          start_method: str = "spawn") -> NoReturn:  # fmt: skip
-    """Refused with NotImplementedError: a Python started anew would not find rushlight under the name ``torch``."""
-    raise NotImplementedError(
-        f"torch.multiprocessing.spawn: cannot start {nprocs} processes, in which `torch` would not be rushlight, and which "
-        f"could not train together. For one process call {getattr(fn, '__name__', 'fn')}(0, ...) itself"
-    )
+          start_method: str = "spawn") -> None:  # fmt: skip
+    """Call ``fn(rank, *args)`` in each of `nprocs` processes that can make a group, and wait for them.
+
+    Under ``rushlight run -n N`` they are there already: the function is called in this one, as its rank.  Raises
+    ProcessRaisedException where one fails, ModuleNotFoundError without MPI, NotImplementedError for ``join=False``.
+    """
+    if not join:
+        raise NotImplementedError("torch.multiprocessing.spawn: join=False is not supported: processes are waited for")
+    from rushlight.distributed.spawned import spawn as started
+
+    started(fn, tuple(args), nprocs)
 
 
 def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-                    start_method: str = "spawn") -> NoReturn:  # fmt: skip
-    """Refused with NotImplementedError, as `spawn`."""
+                    start_method: str = "spawn") -> None:  # fmt: skip
+    """As `spawn`."""
     spawn(fn, args, nprocs, join, daemon, start_method)
+
+
+class OneOfGroup:
+    """`Process` under a launcher that has started the processes of a group: the Nth to be started is the one of rank N.
+
+    Programs that start one process for each rank run on each process of the group the one that is its own, when it is started.
+    """
+
+    exitcode = 0
+    _started = itertools.count()
+
+    def __init__(self, group: None = None, target: Any = None, name: str | None = None, args: Any = (), kwargs: Any = None,
+                 *, daemon: bool | None = None) -> None:  # fmt: skip
+        self.target, self.args, self.kwargs, self.name, self.daemon = target, args, kwargs or {}, name, daemon
+
+    def start(self) -> None:
+        """Call the target if this is the process that it is for."""
+        if next(self._started) % int(os.environ["WORLD_SIZE"]) == int(os.environ["RANK"]):
+            self.target(*self.args, **self.kwargs)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Nothing: what was started has ended."""
+
+    def is_alive(self) -> bool:
+        """Whether it runs: what was started has ended."""
+        return False
+
+
+if mpi.launched():
+    Process = OneOfGroup  # type: ignore[assignment,misc]

@@ -161,7 +161,7 @@ def test_a_script_for_several_processes_runs_on_one(run) -> None:
 
         if __name__ == "__main__":
             main()
-            mp.spawn(main, nprocs=2)
+            mp.spawn(main, nprocs=2, join=False)
     """
     done = run(script=script, status=1)
     assert done.stdout == "1.0 True 1\n"

@@ -36,3 +36,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     scope = frame.f_globals
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__") or "<string>",
                            scope.setdefault("__warningregistry__", {}))  # fmt: skip
+
+
+def line() -> str:
+    """The user's line as FILE:LINE, "?" where there is none."""
+    frame = user_frame()
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

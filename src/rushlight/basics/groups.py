@@ -1,9 +1,12 @@
-"""The group of processes that train together: one process so far, which is rank 0 of 1.
+"""The groups of processes that train together, and which of them is the default one.
 
 Kept here, below ``torch.distributed``, because samplers and modules ask for it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 __all__ = ["NO_GROUP", "ProcessGroup", "join", "leave", "required", "world"]
 
@@ -11,18 +14,34 @@ NO_GROUP = "Default process group has not been initialized, please make sure to 
 
 
 class ProcessGroup:
-    """A group of one process."""
+    """Processes that take part in collectives together.
 
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
+    channel: carries arrays between them, see ``distributed.channel``; ranks: their numbers among all; timeout: seconds.
+    """
+
+    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None) -> None:
+        self.backend, self.channel, self.ranks, self.timeout = backend, channel, tuple(ranks), timeout
 
     def rank(self) -> int:
-        """The number of this process within the group: 0."""
-        return 0
+        """The number of this process within the group."""
+        return int(self.channel.rank)
 
     def size(self) -> int:
-        """How many processes the group has: 1."""
-        return 1
+        """How many processes the group has."""
+        return int(self.channel.size)
+
+    def name(self) -> str:
+        """The name of what carries messages."""
+        return self.backend
+
+    def within(self, rank: int) -> int:
+        """The number in this group of a process.  Raises ValueError where it is none of it."""
+        if rank not in self.ranks:
+            raise ValueError(f"Global rank {rank} is not part of group {self}")
+        return self.ranks.index(rank)
+
+    def __repr__(self) -> str:
+        return f"ProcessGroup({self.backend!r}, ranks={list(self.ranks)})"
 
 
 _world: list[ProcessGroup] = []

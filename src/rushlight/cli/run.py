@@ -13,6 +13,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import NamedTuple
 
 from rushlight.compat import devices, imports, missing
+from rushlight.distributed import faults, launch, mpi
 
 __all__ = ["main"]
 
@@ -23,6 +24,7 @@ EPILOG = """examples:
   generate | rushlight run - --epochs 3
   rushlight run --weights ~/resnet18-f37072fd.pth classify.py
   rushlight run --memory-budget 2GiB --spill /scratch train.py
+  rushlight run -n 4 train.py
 
 `import torch` and `from torchvision import models` find rushlight. Without a GPU, `.cuda()` and "cuda"
 devices mean the CPU, with one line of warning. What rushlight does not have fails with an error that
@@ -49,19 +51,51 @@ def main(argv: Sequence[str]) -> int:
     if refused is not None:
         print(f"rushlight run: {refused}", file=sys.stderr)
         return 2
+    if options.processes is not None and not mpi.launched():
+        return _started(options, argv)
     return execute(options, job)
+
+
+def _started(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Start this command in several processes, without what says so."""
+    rest = list(argv)
+    for name, words in (("-n", 2), ("--hosts", 2), ("--label", 1)):
+        at = next((i for i, word in enumerate(rest) if word == name), None)
+        if at is not None:
+            del rest[at : at + words]
+    try:
+        return launch.start(
+            options.processes, [sys.executable, "-m", "rushlight", "run", *rest], options.hosts, options.label
+        )
+    except FileNotFoundError as error:
+        print(f"rushlight run: {error}", file=sys.stderr)
+        return 2
 
 
 def execute(options: argparse.Namespace, job: Job) -> int:
     """Run a job with the options of `add_options`; its exit status, unless it raises SystemExit."""
     if options.weights is not None:
         os.environ["RUSHLIGHT_WEIGHTS"] = options.weights
+    launch.environment()
     imports.install()
     devices.stay_on_cpu()
     start = STARTS[job.mode]
     if options.memory_budget is not None:
         start = _within(options.memory_budget, options.spill, start)
-    return _guarded(start, job.target or "", job.arguments)
+    return _of_group(lambda: _guarded(start, job.target or "", job.arguments))
+
+
+def _of_group(begin: Callable[[], int]) -> int:
+    """The exit status of a run; where it is a failure, the other processes of its group end too, which would wait for it."""
+    try:
+        status = begin()
+    except SystemExit as stop:
+        if stop.code:
+            faults.end(stop.code if isinstance(stop.code, int) else 1)
+        raise
+    if status:
+        faults.end(status)
+    return status
 
 
 def refusal(options: argparse.Namespace, job: Job) -> str | None:
@@ -92,6 +126,11 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_options(parser)
+    parser.add_argument(
+        "-n", dest="processes", metavar="N", type=int, help="start N processes that can make a group, by MPI"
+    )
+    parser.add_argument("--hosts", metavar="A,B|FILE", help="on these machines; they reach each other by ssh")
+    parser.add_argument("--label", action="store_true", help="put the rank in front of each line that a process prints")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Distributed training: a group of one process, and the optimizer step inside backward."""
+"""Distributed training: groups of processes that MPI joins, or of one, and the optimizer step inside backward."""
 
 from __future__ import annotations
 
@@ -7,32 +7,21 @@ from typing import Any
 from rushlight.absent import walls
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import (
-    P2POp,
     ReduceOp,
     Work,
     all_gather,
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
     all_to_all,
     all_to_all_single,
     barrier,
-    batch_isend_irecv,
     broadcast,
-    broadcast_object_list,
     gather,
-    gather_object,
-    irecv,
-    isend,
-    monitored_barrier,
-    recv,
     reduce,
     reduce_op,
     reduce_scatter,
     reduce_scatter_tensor,
     scatter,
-    scatter_object_list,
-    send,
 )
 from rushlight.distributed.group import (
     Backend,
@@ -55,6 +44,8 @@ from rushlight.distributed.group import (
     is_torchelastic_launched,
     new_group,
 )
+from rushlight.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, monitored_barrier, recv, send
+from rushlight.distributed.objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = ["Backend", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
@@ -70,6 +61,7 @@ _MODULES = ("constants", "distributed_c10d", "elastic", "nn", "optim", "run")
 _FROM = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
          "_get_default_group": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"
+_FROM_HERE = {"GradBucket": "reducer"}
 _ERRORS = ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError")
 
 
@@ -81,6 +73,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _FROM:
         return getattr(walls.imported(f"{_HERE}.{_FROM[name]}"), name)
+    if name in _FROM_HERE:
+        return getattr(importlib.import_module(f"{_HERE}.{_FROM_HERE[name]}"), name)
     if name in _ERRORS:
         return getattr(importlib.import_module("rushlight.distributed.errors"), name)
     found = walls.room(f"{_HERE}.{name}")

@@ -1,122 +1,104 @@
-"""What the processes of a group do together.  In a group of one, sums are their only term and copies are of itself.
+"""What the processes of a group do together.
 
-All take `group` (default: all processes) and raise ValueError before ``init_process_group``.  With ``async_op=True`` those
-on tensors return a :class:`Work` that is done, else None.
+All take `group` (default: all processes) and raise ValueError before ``init_process_group``; processes that are not in the
+group return at once.  Ranks are those among all processes, `group_src` and `group_dst` those within the group.  With
+``async_op=True`` those on tensors return a :class:`Work`, after whose `wait()` the result is there, else None.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight.basics import groups
+import numpy as np
+
+from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed.debug import compared
+from rushlight.distributed.group import GroupMember, member
+from rushlight.distributed.wire import Place, moved, readable
+from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
 
-__all__ = ["P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-           "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "gather",
-           "gather_object", "irecv", "isend", "monitored_barrier", "recv", "reduce", "reduce_op", "reduce_scatter",
-           "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
+__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+           "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter"]  # fmt: skip
 
 
 class ReduceOp(enum.Enum):
-    """How the tensors of several processes become one; of one process, each leaves the tensor as it is."""
+    """How the tensors of several processes become one."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
 
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's members are of a class inside
 reduce_op = ReduceOp
+IN_MPI = {"AVG": "SUM", "PRODUCT": "PROD"}
 
 
-class Work:
-    """An operation that is done."""
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Wait for it: it is done."""
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether it is done: yes."""
-        return True
-
-    def is_success(self) -> bool:
-        """Whether it worked: yes."""
-        return True
-
-
-def _done(async_op: bool) -> Work | None:
-    return Work() if async_op else None
-
-
-def check(name: str, *tensors: Any, root: int = 0) -> None:
-    """Raises ValueError without a group, TypeError for what is no tensor, RuntimeError for another process than 0."""
-    groups.required()
+def check(name: str, *tensors: Any) -> None:
+    """Raises ValueError without a group, TypeError for what is no tensor."""
+    member(None)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
-    if root != 0:
-        raise RuntimeError(f"{name}: there is no process {root}: the group has one, with rank 0")
 
 
-def isend(tensor: Tensor, dst: int = 0, group: Any = None, tag: int = 0) -> None:
-    """Refused with ValueError: there is no other process."""
-    send(tensor, dst, group, tag)
+def chosen(name: str, op: Any, dtype: Any) -> str:
+    """The name in MPI of a reduction.  Raises TypeError for what is none, RuntimeError where the numbers have none such."""
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"{name}: expected a ReduceOp, got {op!r}")
+    if (op in (ReduceOp.MIN, ReduceOp.MAX) and dtype.is_complex) or (
+        op in BITS and (dtype.is_floating_point or dtype.is_complex)
+    ):
+        raise RuntimeError(
+            f"{name}: {op.name} of {dtype} is not defined: convert the tensor, or choose another ReduceOp"
+        )
+    if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name}: AVG of {dtype} is not defined: convert the tensor to a floating-point dtype")
+    return IN_MPI.get(op.name, op.name)
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> None:
-    """Refused with ValueError: there is no other process."""
-    recv(tensor, src, group, tag)
+BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
-class P2POp:
-    """A message that `batch_isend_irecv` shall send or take.
-
-    op: `isend` or `irecv`; tensor: what is sent, or where to; peer: the other process.  Raises ValueError for another op.
-    """
-
-    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0) -> None:
-        if op not in (isend, irecv):
-            raise ValueError(f"P2POp: expected op isend or irecv, got {op!r}")
-        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+def root_of(name: str, group: ProcessGroup, rank: int | None, within: int | None) -> int:
+    """The number in its group of the process that has, or gets, what is special.  Raises ValueError where there is none."""
+    number = group.within(0 if rank is None else rank) if within is None else within
+    if not 0 <= number < group.size():
+        raise ValueError(f"{name}: there is no process {number}: the group has {group.size()}")
+    return number
 
 
-def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
-    """Refused with ValueError where there is a message: there is no other process."""
-    for message in p2p_op_list:
-        message.op(message.tensor, message.peer, message.group, message.tag)
-    return []
+def run(
+    name: str, group: ProcessGroup, begin: Callable[[Any], Any], after: Callable[[], None], async_op: bool, *shown: Any
+) -> Work | None:
+    """Begin an operation on the group's channel, and wait for it unless it is asynchronous."""
+    compared(name, group, shown)
+    work = Work(begin(group.channel), after, name, group.timeout)
+    if async_op:
+        return work
+    work.wait()
+    return None
 
 
-def _copy(name: str, output: Any, input: Any, root: int = 0) -> None:
-    """Write a tensor into another with as many elements, outside of any graph."""
-    check(name, output, input, root=root)
-    if output.numel() != input.numel() or output.dtype is not input.dtype:
-        raise ValueError(f"{name}: expected an output of {input.numel()} elements of {input.dtype}, got {output.numel()} "
-                         f"of {output.dtype}")  # fmt: skip
-    if output is not input:
-        output.detach().copy_(input.detach().reshape(output.shape))
-
-
-def _only(name: str, items: Any) -> Any:
-    """The element of a list that has one for each process."""
-    if items is None or len(items) != 1:
-        raise ValueError(f"{name}: expected a list with one element for each process, 1, got {items and len(items)}")
-    return items[0]
+def outside(group: Any) -> bool:
+    """Whether this process is not in a group."""
+    return group is GroupMember.NON_GROUP_MEMBER
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all processes are here: this one is."""
-    check("barrier")
-    return _done(async_op)
+    """Wait until all processes are here."""
+    if outside(group):
+        return None
+    return run("barrier", member(group), lambda way: way.barrier(), nothing, async_op)
 
 
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all processes are here: this one is."""
-    check("monitored_barrier")
+def nothing() -> None:
+    """What is done after operations that bring nothing."""
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Replace the tensor by the sum (or what `op` says) over all processes: itself.
+    """Replace the tensor by the sum (or what `op` says) over all processes.  16-bit numbers are added in float32.
 
     >>> import rushlight as torch
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -126,117 +108,231 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     tensor(3.)
     >>> torch.distributed.destroy_process_group()
     """
+    if outside(group):
+        return None
     check("all_reduce", tensor)
-    return _done(async_op)
+    return _reduced("all_reduce", tensor, op, member(group), None, async_op)
 
 
-def reduce(
-    tensor: Tensor, dst: int = 0, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Work | None:
+def _reduced(name: str, tensor: Tensor, op: Any, group: ProcessGroup, root: int | None, async_op: bool) -> Work | None:
+    how, place = chosen(name, op, tensor.dtype), Place(tensor, sums=True)
+
+    def after() -> None:
+        if root is None or root == group.rank():
+            if op is ReduceOp.AVG:
+                np.divide(place.array, group.size(), out=place.array)
+            place.put()
+
+    def begin(way: Any) -> Any:
+        return way.all_reduce(place.wire(), how) if root is None else way.reduce(place.wire(), how, root)
+
+    return run(name, group, begin, after, async_op, tensor, op.name, root)
+
+
+def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
+           group_dst: int | None = None) -> Work | None:  # fmt: skip
     """As :func:`all_reduce`, for the process `dst` alone."""
-    check("reduce", tensor, root=dst)
-    return _done(async_op)
+    if outside(group):
+        return None
+    check("reduce", tensor)
+    used = member(group)
+    return _reduced("reduce", tensor, op, used, root_of("reduce", used, dst, group_dst), async_op)
 
 
-def broadcast(tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False) -> Work | None:
-    """Replace the tensor by that of process `src`: itself."""
-    check("broadcast", tensor, root=src)
-    return _done(async_op)
+def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False,
+              group_src: int | None = None) -> Work | None:  # fmt: skip
+    """Replace the tensor by that of process `src`."""
+    if outside(group):
+        return None
+    check("broadcast", tensor)
+    used = member(group)
+    root, place = root_of("broadcast", used, src, group_src), Place(tensor)
+    after = nothing if used.rank() == root else place.put
+    return run("broadcast", used, lambda way: way.broadcast(place.wire(), root), after, async_op, tensor, root)
 
 
-def all_gather(tensor_list: Any, tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """Write the tensors of all processes into those of a list."""
-    _copy("all_gather", _only("all_gather", tensor_list), tensor)
-    return _done(async_op)
+def _fits(name: str, output: Tensor, input: Tensor, times: int = 1) -> None:
+    """Raise ValueError unless `output` has `times` as many elements as `input`, of its dtype."""
+    if output.numel() != input.numel() * times or output.dtype is not input.dtype:
+        raise ValueError(f"{name}: expected an output of {input.numel() * times} elements of {input.dtype}, got "
+                         f"{output.numel()} of {output.dtype}")  # fmt: skip
+
+
+def _one_each(name: str, tensors: Any, group: ProcessGroup, like: Tensor | None = None) -> list[Tensor]:
+    """A list with a tensor for each process.  Raises ValueError for another number, and for sizes that differ."""
+    count = group.size()
+    if not isinstance(tensors, Sequence) or len(tensors) != count:
+        raise ValueError(f"{name}: expected a list with one element for each process, {count}, got "
+                         f"{len(tensors) if isinstance(tensors, Sequence) else tensors}")  # fmt: skip
+    check(name, *tensors)
+    for tensor in tensors:
+        if like is not None:
+            _fits(name, tensor, like)
+    return list(tensors)
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Write the tensors of all processes into one, one behind the other."""
-    _copy("all_gather_into_tensor", output_tensor, input_tensor)
-    return _done(async_op)
+    name = "all_gather_into_tensor"
+    if outside(group):
+        return None
+    check(name, output_tensor, input_tensor)
+    used = member(group)
+    _fits(name, output_tensor, input_tensor, used.size())
+    place, given = Place(output_tensor, read=False), moved(readable(input_tensor))
+    return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, input_tensor)
 
 
-def gather(
-    tensor: Tensor, gather_list: Any = None, dst: int = 0, group: Any = None, async_op: bool = False
-) -> Work | None:
+def all_gather(tensor_list: Any, tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+    """Write the tensors of all processes into those of a list."""
+    if outside(group):
+        return None
+    check("all_gather", tensor)
+    used = member(group)
+    outputs, given = _one_each("all_gather", tensor_list, used, tensor), moved(readable(tensor))
+    found, after = _parts(outputs, given, used.size())
+    return run("all_gather", used, lambda way: way.all_gather(found, given), after, async_op, tensor)
+
+
+def _parts(outputs: Sequence[Tensor], like: Any, count: int) -> tuple[Any, Callable[[], None]]:
+    """Room for `count` arrays as `like`, and what copies them into the outputs."""
+    found = np.empty((count, *like.shape), like.dtype)
+
+    def after() -> None:
+        for part, output in zip(found, outputs, strict=True):
+            put(output, part)
+
+    return found, after
+
+
+def put(output: Tensor, part: Any) -> None:
+    """Copy what came over the wire into a tensor."""
+    place = Place(output, read=False)
+    place.wire().reshape(-1)[...] = part.reshape(-1)
+    place.put()
+
+
+def gather(tensor: Tensor, gather_list: Any = None, dst: int | None = None, group: Any = None, async_op: bool = False,
+           group_dst: int | None = None) -> Work | None:  # fmt: skip
     """As :func:`all_gather`, for the process `dst` alone."""
-    _copy("gather", _only("gather", gather_list), tensor, root=dst)
-    return _done(async_op)
+    if outside(group):
+        return None
+    check("gather", tensor)
+    used = member(group)
+    root, given = root_of("gather", used, dst, group_dst), moved(readable(tensor))
+    found: Any = None
+    after = nothing
+    if root == used.rank():
+        found, after = _parts(_one_each("gather", gather_list, used, tensor), given, used.size())
+    elif gather_list:
+        raise ValueError(f"gather: expected no gather_list on rank {used.rank()}, which gets nothing: dst is {dst}")
+    return run("gather", used, lambda way: way.gather(found, given, root), after, async_op, tensor, root)
 
 
-def scatter(
-    tensor: Tensor, scatter_list: Any = None, src: int = 0, group: Any = None, async_op: bool = False
-) -> Work | None:
+def scatter(tensor: Tensor, scatter_list: Any = None, src: int | None = None, group: Any = None, async_op: bool = False,
+            group_src: int | None = None) -> Work | None:  # fmt: skip
     """Write this process's tensor of the list of process `src` into `tensor`."""
-    _copy("scatter", tensor, _only("scatter", scatter_list), root=src)
-    return _done(async_op)
+    if outside(group):
+        return None
+    check("scatter", tensor)
+    used = member(group)
+    root, place = root_of("scatter", used, src, group_src), Place(tensor, read=False)
+    given: Any = None
+    if root == used.rank():
+        given = np.stack([moved(readable(t)) for t in _one_each("scatter", scatter_list, used, tensor)])
+    elif scatter_list:
+        raise ValueError(f"scatter: expected no scatter_list on rank {used.rank()}, which gives nothing: src is {src}")
+    return run("scatter", used, lambda way: way.scatter(place.wire(), given, root), place.put, async_op, tensor, root)
 
 
 def reduce_scatter(
     output: Tensor, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Write the sum over all processes of this one's tensor in their lists into `output`."""
-    _copy("reduce_scatter", output, _only("reduce_scatter", input_list))
-    return _done(async_op)
+    if outside(group):
+        return None
+    check("reduce_scatter", output)
+    used = member(group)
+    inputs = _one_each("reduce_scatter", input_list, used, output)
+    return _scattered("reduce_scatter", output, [Place(t, True).array for t in inputs], op, used, async_op)
 
 
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """As :func:`reduce_scatter`, of the parts of one tensor."""
-    _copy("reduce_scatter_tensor", output, input)
-    return _done(async_op)
+    if outside(group):
+        return None
+    check("reduce_scatter_tensor", output, input)
+    used = member(group)
+    _fits("reduce_scatter_tensor", input, output, used.size())
+    return _scattered("reduce_scatter_tensor", output, [Place(input, True).array], op, used, async_op)
+
+
+def _scattered(
+    name: str, output: Tensor, arrays: list[Any], op: Any, group: ProcessGroup, async_op: bool
+) -> Work | None:
+    how, place = chosen(name, op, output.dtype), Place(output, sums=True)
+    given = np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) != 1 else arrays[0].reshape(-1)
+
+    def after() -> None:
+        if op is ReduceOp.AVG:
+            np.divide(place.array, group.size(), out=place.array)
+        place.put()
+
+    return run(name, group, lambda way: way.reduce_scatter(place.array, given, how), after, async_op, output, op.name)
 
 
 def all_to_all(
     output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Send each process its tensor of a list: this one its own."""
-    _copy("all_to_all", _only("all_to_all", output_tensor_list), _only("all_to_all", input_tensor_list))
-    return _done(async_op)
+    """Send each process its tensor of a list, which may differ in size."""
+    if outside(group):
+        return None
+    used = member(group)
+    outputs = _one_each("all_to_all", output_tensor_list, used)
+    inputs = _one_each("all_to_all", input_tensor_list, used)
+    counts, expected = [t.numel() for t in inputs], [t.numel() for t in outputs]
+    given = np.concatenate([moved(readable(t)).reshape(-1) for t in inputs])
+    found = np.empty(sum(expected), given.dtype)
+
+    def after() -> None:
+        for output, part in zip(outputs, np.split(found, np.cumsum(expected)[:-1]), strict=True):
+            put(output, part)
+
+    return run(
+        "all_to_all", used, lambda way: way.all_to_all(found, given, expected, counts), after, async_op, inputs[0].dtype
+    )
 
 
 def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None,
                       group: Any = None, async_op: bool = False) -> Work | None:  # fmt: skip
-    """Send each process its part of a tensor: this one all of it."""
-    _copy("all_to_all_single", output, input)
-    return _done(async_op)
+    """Send each process its part of a tensor: equal parts of the first dimension, or those of the sizes given."""
+    if outside(group):
+        return None
+    check("all_to_all_single", output, input)
+    used = member(group)
+    counts = _split("all_to_all_single", input, input_split_sizes, used.size())
+    expected = _split("all_to_all_single", output, output_split_sizes, used.size())
+    if used.size() == 1:
+        _fits("all_to_all_single", output, input)
+    place, given = Place(output, read=False), moved(readable(input))
+    return run("all_to_all_single", used, lambda way: way.all_to_all(place.wire(), given, expected, counts), place.put, async_op,
+               input.dtype)  # fmt: skip
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Put the objects of all processes into a list."""
-    check("all_gather_object")
-    _only("all_gather_object", object_list)
-    object_list[0] = obj
-
-
-def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None) -> None:
-    """As :func:`all_gather_object`, for the process `dst` alone."""
-    check("gather_object", root=dst)
-    _only("gather_object", object_gather_list)
-    object_gather_list[0] = obj  # type: ignore[index]
-
-
-def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None, device: Any = None) -> None:
-    """Replace the objects of a list by those of process `src`: themselves."""
-    check("broadcast_object_list", root=src)
-
-
-def scatter_object_list(output: list[Any], input: list[Any] | None = None, src: int = 0, group: Any = None) -> None:
-    """Put this process's object of the list of process `src` into `output`."""
-    check("scatter_object_list", root=src)
-    output[0] = _only("scatter_object_list", input)
-
-
-def send(tensor: Tensor, dst: int = 0, group: Any = None, tag: int = 0) -> None:
-    """Refused with ValueError: there is no other process."""
-    check("send", tensor)
-    raise ValueError(f"send: invalid destination rank {dst}: there is no process but this one")
-
-
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """Refused with ValueError: there is no other process."""
-    check("recv", tensor)
-    raise ValueError(f"recv: invalid source rank {src}: there is no process but this one")
+def _split(name: str, tensor: Tensor, sizes: Any, count: int) -> list[int]:
+    """Elements of each process's part of a tensor.  Raises ValueError where the first dimension does not split so."""
+    first = tensor.shape[0] if tensor.dim() else 1
+    row = tensor.numel() // max(first, 1)
+    if not sizes:
+        if first % count:
+            raise ValueError(
+                f"{name}: expected a first dimension that {count} processes divide, got {first}; give split sizes"
+            )
+        return [tensor.numel() // count] * count
+    if len(sizes) != count or sum(sizes) != first:
+        raise ValueError(f"{name}: expected {count} sizes whose sum is {first}, got {list(sizes)}")
+    return [int(n) * row for n in sizes]

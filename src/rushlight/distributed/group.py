@@ -1,13 +1,18 @@
-"""Making and asking for the group of processes.  More than one process is refused."""
+"""Making groups of processes, and asking for them.  Several processes reach each other by MPI."""
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import os
+import sys
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed import channel, faults, mpi
+from rushlight.distributed.constants import default_pg_timeout
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "undefined")
 
@@ -27,12 +32,11 @@ class Backend(str):
 
 
 def is_available() -> bool:
-    """Whether there is a process group.
+    """Whether this process was started as one of a group, or a script has made one.
 
-    Packages that are told so import all of PyTorch's distributed modules, most of which are not here: it is not said
-    before a script has made a group, of one process.
+    Packages that are told so import all of PyTorch's distributed modules: it is not said to a process on its own.
     """
-    return is_initialized()
+    return is_initialized() or mpi.launched()
 
 
 def is_initialized() -> bool:
@@ -51,8 +55,8 @@ def is_nccl_available() -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether there is MPI: no."""
-    return False
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_torchelastic_launched() -> bool:
@@ -71,10 +75,12 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the default group, of this process alone.
+    """Make the default group: of all processes that an MPI launcher started, else of this one.
 
-    The number of processes and this one's are given, or stand in `init_method` or in the environment as WORLD_SIZE and RANK.
-    Raises NotImplementedError for more than one process, ValueError where a number is missing or a group is there.
+    The number of processes and this one's are given, or stand in `init_method` or in the environment as WORLD_SIZE and RANK,
+    or the launcher says them; whatever the backend's name, messages go by MPI. timeout: a timedelta, 30 minutes by default.
+    Raises ValueError where a number is missing or wrong and where a group is there, RuntimeError for several processes that no
+    MPI launcher started.
 
     >>> import rushlight as torch
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -85,16 +91,32 @@ def init_process_group(
     name = Backend("undefined" if backend is None else backend)
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
-    size = world_size if world_size != -1 else _given("WORLD_SIZE", init_method, store)
-    number = rank if rank != -1 else _given("RANK", init_method, store)
-    if size > 1:
-        raise NotImplementedError(
-            f"init_process_group: expected world_size=1, got {size}: rushlight trains in one process. Start one process, "
-            "with a batch as large as those of all together or with gradients accumulated over several batches"
+    seconds = (default_pg_timeout if timeout is None else timeout).total_seconds()
+    if mpi.launched():
+        way: Any = channel.world()
+        size, number = _agreed(way, world_size, rank)
+    else:
+        size = world_size if world_size != -1 else _given("WORLD_SIZE", init_method, store)
+        number = rank if rank != -1 else _given("RANK", init_method, store)
+        way = channel.Alone()
+    if size > 1 and way.size == 1:
+        raise RuntimeError(
+            f"init_process_group: this is process {number} of {size}, and no MPI launcher started it, so that it cannot reach "
+            f"the others. Start all of them with one command: rushlight run -n {size} {os.path.basename(sys.argv[0]) or 'train.py'} "
+            f"(or mpiexec -n {size} python ...; on several machines: --hosts A,B)"
         )
-    if size != 1 or number != 0:
-        raise ValueError(f"init_process_group: expected world_size=1 and rank=0, got {size} and {number}")
-    groups.join(ProcessGroup(name))
+    if size != way.size or number != way.rank:
+        raise ValueError(
+            f"init_process_group: expected world_size={way.size} and rank={way.rank}, got {size} and {number}"
+        )
+    groups.join(ProcessGroup(name, way, range(size), seconds))
+    if size > 1:
+        faults.watch(way.rank)
+
+
+def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:
+    """Size and rank: what the script says; where it says nothing, what the launcher says."""
+    return way.size if world_size == -1 else world_size, way.rank if rank == -1 else rank
 
 
 def _given(variable: str, init_method: str | None, store: Any) -> int:
@@ -111,71 +133,89 @@ def _given(variable: str, init_method: str | None, store: Any) -> int:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget the default group; of another group, do nothing.  Raises AssertionError where there is none."""
+    """Forget the default group, or give back another.  Raises AssertionError where there is none."""
     if not is_initialized():
         raise AssertionError("Process group cannot be None")
-    if group is None or group is groups.world():
+    gone = groups.required() if group is None else group
+    if gone is groups.world():
         groups.leave()
+    gone.channel.close()
+
+
+def member(group: ProcessGroup | None) -> ProcessGroup:
+    """A group, the default one for None.  Raises ValueError before :func:`init_process_group`."""
+    default = groups.required()
+    return default if group is None else group
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """The number of this process: 0.  Raises ValueError before :func:`init_process_group`."""
-    return groups.required().rank()
+    """The number of this process; -1 for a group without it.  Raises ValueError before :func:`init_process_group`."""
+    found = member(group)
+    return -1 if found is GroupMember.NON_GROUP_MEMBER else found.rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many processes there are: 1.  Raises ValueError before :func:`init_process_group`."""
-    return groups.required().size()
+    """How many processes there are; -1 for a group without this one.  Raises ValueError before :func:`init_process_group`."""
+    found = member(group)
+    return -1 if found is GroupMember.NON_GROUP_MEMBER else found.size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
     """The name that the group was made with.  Raises ValueError before :func:`init_process_group`."""
-    return (group or groups.required()).backend
+    return member(group).backend
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """LOCAL_RANK of the environment, or `fallback_rank`.  Raises RuntimeError where there is neither."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
-    if fallback_rank is None:
+    found = mpi.local_rank() if fallback_rank is None else int(fallback_rank)
+    if found is None:
         raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment; pass fallback_rank")
-    return int(fallback_rank)
+    return found
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """The processes of a group: [0]."""
-    groups.required()
-    return [0]
+    """The numbers, among all, of a group's processes."""
+    return list(member(group).ranks)
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """The number among all processes of a group's process: 0 of 0.  Raises ValueError for another."""
-    groups.required()
-    if group_rank != 0:
+    """The number among all processes of a group's process.  Raises ValueError where it has none such."""
+    ranks = member(group).ranks
+    if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
-    return 0
+    return ranks[group_rank]
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """The number in a group of one of all processes: 0 of 0.  Raises ValueError for another."""
-    groups.required()
-    if global_rank != 0:
-        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
-    return 0
+    """The number in a group of one of all processes.  Raises ValueError for one that is not in it."""
+    return member(group).within(global_rank)
 
 
-def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: Any) -> ProcessGroup:
-    """Another group of this process.  Raises ValueError for other ranks than 0."""
+_made = itertools.count()
+
+
+def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: Any) -> Any:
+    """A group of some of the processes; all processes call this, and those that are not in it get NON_GROUP_MEMBER.
+
+    Raises ValueError for ranks that there are not.
+    """
     default = groups.required()
-    if ranks is not None and list(ranks) != [0]:
-        raise ValueError(f"new_group: expected ranks=[0], got {list(ranks)}: there is one process")
-    return ProcessGroup(default.backend if backend is None else Backend(backend))
+    chosen = tuple(default.ranks if ranks is None else sorted(int(r) for r in ranks))
+    if len(set(chosen)) != len(chosen) or not set(chosen) <= set(default.ranks):
+        raise ValueError(f"new_group: expected different ranks below {default.size()}, got {list(chosen)}")
+    way = default.channel.part(chosen, next(_made) % 30000)
+    if way is None:
+        return GroupMember.NON_GROUP_MEMBER
+    seconds = default.timeout if timeout is None else timeout.total_seconds()
+    return ProcessGroup(default.backend if backend is None else Backend(backend), way, chosen, seconds)
 
 
 class _Group:
     """``torch.distributed.group``: its WORLD is the default group."""
 
-    NON_GROUP_MEMBER = -100
+    NON_GROUP_MEMBER: Any = object()
 
     @property
     def WORLD(self) -> ProcessGroup | None:

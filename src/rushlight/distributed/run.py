@@ -1,7 +1,4 @@
-"""``torchrun``: starts a script as one process of a group of one.
-
-More processes are refused: a group has one member here.
-"""
+"""``torchrun``: starts a script as the processes of a group, by MPI's launcher where there are several."""
 
 from __future__ import annotations
 
@@ -10,6 +7,8 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+
+from rushlight.distributed import launch
 
 __all__ = ["main"]
 
@@ -28,22 +27,40 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     given = parser.parse_args(argv)
-    if given.nnodes not in ("1", "1:1") or given.nproc_per_node not in ("1", "auto", "cpu"):
+    given.count = {"auto": 1, "cpu": os.cpu_count() or 1}.get(given.nproc_per_node) or counted(
+        parser, given.nproc_per_node
+    )
+    if given.nnodes not in ("1", "1:1"):
         parser.error(
-            f"a process group of rushlight has one process; got --nnodes {given.nnodes} --nproc-per-node "
-            f"{given.nproc_per_node}. Start it with --nproc-per-node 1"
+            f"--nnodes {given.nnodes}: one command starts the processes of all machines here: "
+            "rushlight run -n PROCESSES --hosts A,B SCRIPT"
         )
     if given.no_python:
         parser.error("--no-python starts a program that is no Python script: start it itself")
     return given
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a script with the variables that `init_process_group` reads.
+def counted(parser: argparse.ArgumentParser, text: str) -> int:
+    """A number of processes; exits with status 2 for what is none."""
+    if not text.isdigit() or not int(text):
+        parser.error(f"--nproc-per-node: expected a number, auto or cpu, got {text!r}")
+    return int(text)
 
-    argv: the arguments, the process's own by default.  Exits with status 2 where more than one process is asked for.
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a script with the variables that `init_process_group` reads, in one process or several.
+
+    argv: the arguments, the process's own by default.  Exits with status 2 for several machines.
     """
     given = parsed(argv)
+    if given.count > 1:
+        script = ["-m", given.training_script] if given.module else [given.training_script]
+        program = [sys.executable, "-m", "rushlight", "run", *script, *given.training_script_args]
+        try:
+            return launch.start(given.count, program)
+        except FileNotFoundError as error:
+            print(f"torchrun: {error}", file=sys.stderr)
+            return 2
     os.environ.update(
         RANK="0", LOCAL_RANK="0", GROUP_RANK="0", ROLE_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", ROLE_WORLD_SIZE="1",
         MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port, TORCHELASTIC_RUN_ID=given.rdzv_id,

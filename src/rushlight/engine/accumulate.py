@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.handles import Hooks
+from rushlight.basics.state import modes
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
@@ -248,10 +249,32 @@ def prepared(leaf: Tensor, g: Tensor) -> Tensor | None:
     return found  # type: ignore[no-any-return]
 
 
-def accumulated(leaf: Tensor) -> None:
+LATER: Any = (
+    object()
+)  # what a hook returns that runs those after it itself, by `resumed`, when the gradient is what they wait for
+
+
+def resumed(leaf: Tensor, hook: Any) -> None:
+    """Run the hooks behind one that had returned `LATER`, and tell the run that the gradient is complete."""
+    hooks = [*leaf._post_hooks.values()]
+    leaf._awaited = False
+    accumulated(leaf, hooks[hooks.index(hook) + 1 :])
+    if modes.run is not None and not leaf._awaited:
+        modes.run.completed(leaf)
+
+
+def awaits(leaf: Tensor) -> bool:
+    """Whether a hook of a leaf changes its gradient later than it is called."""
+    return any(getattr(hook, "defers", False) for hook in (leaf._post_hooks or {}).values())
+
+
+def accumulated(leaf: Tensor, hooks: Any = None) -> None:
     """Run the hooks that wait for the accumulated gradient."""
-    for hook in tuple(leaf._post_hooks.values()):
+    for hook in tuple(leaf._post_hooks.values()) if hooks is None else hooks:
         result = hook(leaf)
+        if result is LATER:
+            leaf._awaited = True
+            return
         if result is not None and result is not leaf:
             kind = RuntimeError if isinstance(result, Tensor) else TypeError
             raise kind(f"Tensor post accumulate grad hooks should return None. Got {type(result).__name__} from the hook "
@@ -275,10 +298,13 @@ def called(hook: Any, leaf: Tensor, *args: Any) -> Any:
         raise
 
 
-def post_hook(leaf: Tensor, hook: Any) -> Any:
-    """Register a hook that runs after a gradient was accumulated into `leaf`."""
+def post_hook(leaf: Tensor, hook: Any, prepend: bool = False) -> Any:
+    """Register a hook that runs after a gradient was accumulated into `leaf`, behind the others or in front of them."""
     if not leaf.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if leaf._edge is not LEAF:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    return leaf._add_hook("_post_hooks", hook)
+    handle = leaf._add_hook("_post_hooks", hook)
+    if prepend:
+        leaf._post_hooks.move_to_end(handle.id, last=False)
+    return handle

@@ -92,6 +92,9 @@ class Run:
         records, self.masks = count_between(roots, self.targets)
         return records
 
+    def completed(self, leaf: Tensor) -> None:
+        """The gradient of a leaf is what it was waited for: see `accumulate.LATER`."""
+
     def reached(self, places: Iterable[Any]) -> int:
         """How many of the nodes and leaves this run sends gradients to."""
         return sum(place in self.records for place in places)

@@ -42,6 +42,11 @@ class FusedRun(Run):
             self.look(turn, leaf, record)
             return
         super().leaf(leaf, record)
+        if turn is not None and not leaf._awaited:
+            turn.arrived(leaf, self.nested)
+
+    def completed(self, leaf: Tensor) -> None:
+        turn = self.session.turns_of.get(id(leaf))
         if turn is not None:
             turn.arrived(leaf, self.nested)
 

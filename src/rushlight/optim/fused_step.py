@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight.basics.events import MARK, observed
 from rushlight.basics.state import special
+from rushlight.engine.accumulate import awaits
 from rushlight.engine.modes import no_grad
 from rushlight.optim import moments
 from rushlight.optim.clipping import Clipping
@@ -145,8 +146,9 @@ class Turn:
 
     @property
     def two_runs(self) -> bool:
-        """Whether a first run finds the norms: not where gradients are kept from call to call anyway."""
-        return self.final and self.clip.joint and self.clip.passes == 2 and self.fusion.total == 1 and not self.late
+        """Whether a first run finds the norms: not where gradients are kept from call to call anyway, or are averaged over processes."""
+        alone = self.final and self.clip.joint and self.clip.passes == 2 and self.fusion.total == 1 and not self.late
+        return alone and not any(awaits(p) for p, _ in self.places.values())
 
     def begin(self, records: Any, late: bool) -> None:
         """The run is about to begin and reaches the leaves among `records`."""

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
-from rushlight.basics import groups
+from rushlight.basics.groups import ProcessGroup
 from rushlight.nn.modules.module import Module
 
 
 class DistributedDataParallel(Module):
-    """Calls `module` as it is: the mean of gradients over one process is the gradient itself.
+    """Trains one module on several processes, each with its part of the batch: gradients are averaged over the processes.
 
-    Names in its `state_dict` begin with "module." as in PyTorch. The settings are accepted; `device_ids` may name one device.
-    Raises ValueError before ``torch.distributed.init_process_group`` and for several devices, RuntimeError for a module
-    without parameters that require gradients.
+    They are sent in buckets while the backward pass goes on.  All processes begin with the parameters and buffers of the
+    first, and so keep the same.  Optimizers in backward step with the mean, bucket by bucket.
+
+    Args:
+        module: the same on all processes.
+        device_ids: may name one device.
+        broadcast_buffers: give all processes the buffers of the first before each forward.
+        process_group: the default group if None.
+        bucket_cap_mb: MiB of gradients that are sent together, 25 by default.
+        find_unused_parameters: some parameters may get no gradient on some process; else that is an error.
+        gradient_as_bucket_view: gradients are views of the buckets, not copies.
+        static_graph: as `find_unused_parameters`.
+
+    Names in its `state_dict` begin with "module." as in PyTorch.  Raises ValueError before
+    ``torch.distributed.init_process_group`` and for several devices, RuntimeError for a module without parameters that require
+    gradients and where processes have different ones.
     """
 
     def __init__(
@@ -34,11 +47,16 @@ class DistributedDataParallel(Module):
         static_graph: bool = False,
         **options: Any,
     ) -> None:
+        from rushlight import distributed
+        from rushlight.distributed import reducer
+
         super().__init__()
-        self.process_group = groups.required() if process_group is None else process_group
+        self.process_group = cast(ProcessGroup, distributed.group.WORLD if process_group is None else process_group)
+        self._processes = distributed.get_world_size(self.process_group)
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError(f"DistributedDataParallel: expected one device in device_ids, got {list(device_ids)}")
-        if not any(p.requires_grad for p in module.parameters()):
+        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        if not named:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                                "gradient.")  # fmt: skip
         self.module, self.dim, self.output_device = module, dim, output_device
@@ -46,21 +64,54 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers is not False
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = gradient_as_bucket_view, True
+        self.reducer: Any = None
+        if self._processes > 1:
+            if init_sync:
+                frozen = [p for p in module.parameters() if not p.requires_grad]
+                reducer.same_everywhere(named, [*frozen, *module.buffers()], self.process_group)
+            cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
+            unused = find_unused_parameters or static_graph
+            self.reducer = reducer.Reducer(named, self.process_group, cap, unused, gradient_as_bucket_view)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The output of the module."""
+        if self._processes > 1 and self.broadcast_buffers and self.require_backward_grad_sync:
+            from rushlight.distributed import broadcast
+
+            for buffer in self.module.buffers():
+                broadcast(buffer, group=self.process_group, group_src=0)
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block in which gradients are not averaged over processes: they never need to be."""
+        """A block in which gradients add up on each process; they are averaged with those of the first pass behind it."""
         former, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        self._set_active(False)
         try:
             yield
         finally:
             self.require_backward_grad_sync = former
+            self._set_active(former)
+
+    def _set_active(self, active: bool) -> None:
+        if self.reducer is not None:
+            self.reducer.active = active
+
+    def register_comm_hook(self, state: object, hook: Callable[[object, Any], Any]) -> None:
+        """Let ``hook(state, bucket)`` average the gradients of a bucket; it returns a Future of the tensor.
+
+        bucket: a ``distributed.GradBucket``.  Raises RuntimeError the second time.
+        """
+        if self.reducer is None:
+            return
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.state, self.reducer.hook = state, hook
 
     @contextlib.contextmanager
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **options: Any) -> Iterator[None]:
-        """A block in which processes may have different numbers of batches: there is one."""
+        """A block in which processes may have different numbers of batches.  Refused for several processes."""
+        if self._processes > 1 and enable:
+            raise NotImplementedError("DistributedDataParallel.join: expected as many batches on each process; use a "
+                                      "DistributedSampler, which gives each the same number, or join(enable=False)")  # fmt: skip
         yield

@@ -1,0 +1,159 @@
+"""How the processes of a group reach each other: arrays go in, and requests that fill arrays come out.
+
+Arrays are C-contiguous and of dtypes that the channel can add up; `wire` makes such of tensors.  Every method begins an
+operation and returns its request, or None where it is done: see `work`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rushlight.distributed import mpi
+
+Array = NDArray[Any]
+
+
+class Alone:
+    """The channel of a group of one: sums have one term, copies are of itself."""
+
+    rank, size = 0, 1
+
+    def all_reduce(self, x: Array, op: str) -> Any:
+        """Replace `x` by its sum (or what `op` says) over the processes."""
+
+    def reduce(self, x: Array, op: str, root: int) -> Any:
+        """As `all_reduce`, on process `root` alone."""
+
+    def broadcast(self, x: Array, root: int) -> Any:
+        """Replace `x` by that of process `root`."""
+
+    def all_gather(self, out: Array, x: Array) -> Any:
+        """Put the arrays of all processes one behind the other.  x: (n,) -> out: (size * n,)"""
+        out.reshape(-1)[:] = x.reshape(-1)
+
+    def gather(self, out: Array | None, x: Array, root: int) -> Any:
+        """As `all_gather`, on process `root` alone."""
+        assert out is not None
+        self.all_gather(out, x)
+
+    def scatter(self, out: Array, x: Array | None, root: int) -> Any:
+        """Give each process its part of the array of process `root`.  x: (size * n,) -> out: (n,)"""
+        assert x is not None
+        self.all_gather(out, x)
+
+    def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
+        """Give each process its part of the sum.  x: (size * n,) -> out: (n,)"""
+        self.all_gather(out, x)
+
+    def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
+        """Send each process its part; counts: elements to, out_counts: from each."""
+        self.all_gather(out, x)
+
+    def barrier(self) -> Any:
+        """Done when all processes have called it."""
+
+    def part(self, ranks: Sequence[int], tag: int) -> Any:
+        """The channel among some processes, which all call this; None on the others."""
+        return Alone()
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Several:
+    """The channel of a group of processes that an MPI communicator joins."""
+
+    def __init__(self, communicator: Any) -> None:
+        self.comm = communicator
+        self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+
+    def _op(self, op: str) -> Any:
+        return getattr(mpi.library(), op)
+
+    def all_reduce(self, x: Array, op: str) -> Any:
+        """As `Alone.all_reduce`."""
+        return self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op))
+
+    def reduce(self, x: Array, op: str, root: int) -> Any:
+        """As `Alone.reduce`."""
+        if self.rank == root:
+            return self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op), root)
+        return self.comm.Ireduce(x, None, self._op(op), root)
+
+    def broadcast(self, x: Array, root: int) -> Any:
+        """As `Alone.broadcast`."""
+        return self.comm.Ibcast(x, root)
+
+    def all_gather(self, out: Array, x: Array) -> Any:
+        """As `Alone.all_gather`."""
+        return self.comm.Iallgather(x, out)
+
+    def gather(self, out: Array | None, x: Array, root: int) -> Any:
+        """As `Alone.gather`."""
+        return self.comm.Igather(x, out, root)
+
+    def scatter(self, out: Array, x: Array | None, root: int) -> Any:
+        """As `Alone.scatter`."""
+        return self.comm.Iscatter(x, out, root)
+
+    def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
+        """As `Alone.reduce_scatter`."""
+        return self.comm.Ireduce_scatter_block(x, out, self._op(op))
+
+    def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
+        """As `Alone.all_to_all`: a message to and from each.  (MPICH 5.0.2's Ialltoallv does not end where counts are 0.)"""
+        given, taken = np.split(x.reshape(-1), np.cumsum(counts)), np.split(out.reshape(-1), np.cumsum(out_counts))
+        taken[self.rank][...] = given[self.rank]
+        others = [r for r in range(self.size) if r != self.rank]
+        coming = [self.comm.Irecv(taken[r], r, ALL_TO_ALL) for r in others if out_counts[r]]
+        return Together(coming + [self.comm.Isend(given[r], r, ALL_TO_ALL) for r in others if counts[r]])
+
+    def barrier(self) -> Any:
+        """As `Alone.barrier`."""
+        return self.comm.Ibarrier()
+
+    def send(self, x: Array, peer: int, tag: int) -> Any:
+        """Send an array to a process."""
+        return self.comm.Isend(x, peer, tag)
+
+    def receive(self, x: Array, peer: int | None, tag: int) -> Any:
+        """Fill an array with what a process, or any, sends."""
+        return self.comm.Irecv(x, mpi.library().ANY_SOURCE if peer is None else peer, tag)
+
+    def status(self) -> Any:
+        """Where a request says from whom its message came."""
+        return mpi.library().Status()
+
+    def part(self, ranks: Sequence[int], tag: int) -> Any:
+        """As `Alone.part`."""
+        if self.rank not in ranks:
+            return None
+        chosen = self.comm.Get_group().Incl(list(ranks))
+        return Several(self.comm.Create_group(chosen, tag))
+
+    def close(self) -> None:
+        """As `Alone.close`."""
+        self.comm.Free()
+
+
+ALL_TO_ALL = 32_002  # the tag of its messages
+
+
+class Together:
+    """Several requests as one."""
+
+    def __init__(self, requests: list[Any]) -> None:
+        self.requests = requests
+
+    def Test(self, status: Any = None) -> bool:
+        """Whether all are done."""
+        return bool(mpi.library().Request.Testall(self.requests))
+
+
+def world() -> Several:
+    """The channel among all processes that the launcher started, apart from what the script itself sends by MPI."""
+    return Several(mpi.library().COMM_WORLD.Dup())

@@ -1,0 +1,36 @@
+"""A process that fails ends all: the others would wait for it without end."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from rushlight.distributed import launch, mpi
+
+_watched: list[Any] = []
+
+
+def watch(rank: int) -> None:
+    """From now on an error that nobody catches in this process ends the processes of the group, after its message."""
+    if _watched:
+        return
+    _watched.append(sys.excepthook)
+    sys.excepthook = lambda *error: ended(rank, *error)
+
+
+def ended(rank: int, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report an error with the process that it happened in, and end all processes with status 1 (130 after Ctrl-C)."""
+    print(f"rank {rank} failed; the other processes of its group are ended.", file=sys.stderr)
+    _watched[0](kind, error, trace)
+    end(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+def end(status: int) -> None:
+    """End all processes of the group with a status, if there is one of several; what they printed is shown first."""
+    if not _watched:
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    launch.leave()
+    mpi.library().COMM_WORLD.Abort(status)

@@ -1,0 +1,137 @@
+"""Messages from one process to another, and the barrier that says who is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed.collectives import check, nothing, outside
+from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.group import member
+from rushlight.distributed.wire import Place, moved, readable
+from rushlight.distributed.work import Work, finish
+from rushlight.tensor import Tensor
+
+__all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "monitored_barrier", "recv", "send"]
+
+
+def peer_of(name: str, group: ProcessGroup, rank: int | None, within: int | None, what: str) -> int:
+    """The other process of a message, within its group.  Raises ValueError where there is none."""
+    if within is None and rank is None:
+        raise ValueError(f"{name}: expected a rank as {what}, got None")
+    number = group.within(int(rank)) if within is None and rank in group.ranks else within
+    if group.size() == 1:
+        raise ValueError(f"{name}: invalid {what} rank {rank}: there is no process but this one")
+    if number is None or not 0 <= number < group.size() or number == group.rank():
+        raise ValueError(
+            f"{name}: invalid {what} rank {rank if within is None else within}: expected another process of {group}"
+        )
+    return number
+
+
+def isend(
+    tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
+) -> Work | None:
+    """Send a tensor to process `dst`; the tensor may be changed after `wait()`.  Raises ValueError for no other process."""
+    if outside(group):
+        return None
+    check("isend", tensor)
+    used = member(group)
+    peer, given = peer_of("send", used, dst, group_dst, "destination"), moved(readable(tensor))
+    return Work(used.channel.send(given, peer, tag), lambda: hold(given), f"send to {peer}", used.timeout)
+
+
+def hold(given: Any) -> None:
+    """Keeps what is sent alive until it is gone."""
+
+
+def irecv(
+    tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
+) -> Work | None:
+    """Fill a tensor with what process `src`, or any, sends; it is there after `wait()`.  Raises ValueError for no other."""
+    if outside(group):
+        return None
+    check("irecv", tensor)
+    used = member(group)
+    free = src is None and group_src is None and used.size() > 1
+    peer = None if free else peer_of("recv", used, src, group_src, "source")
+    place, shown = Place(tensor), "recv from any process" if peer is None else f"recv from {peer}"
+    return Work(used.channel.receive(place.wire(), peer, tag), place.put, shown, used.timeout, used.channel.status())
+
+
+def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
+    """Send a tensor to process `dst`.  Raises ValueError for no other process."""
+    work = isend(tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
+
+
+def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
+    """Fill a tensor with what process `src`, or any, sends; the number of the sender."""
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    return member(group).ranks[work.source()]
+
+
+class P2POp:
+    """A message that `batch_isend_irecv` shall send or take.
+
+    op: `isend` or `irecv`; tensor: what is sent, or where to; peer: the other process.  Raises ValueError for another op.
+    """
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
+                 group_peer: int | None = None) -> None:  # fmt: skip
+        if op not in (isend, irecv):
+            raise ValueError(f"P2POp: expected op isend or irecv, got {op!r}")
+        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
+            op,
+            tensor,
+            peer,
+            group,
+            tag,
+            group_peer,
+        )
+
+
+def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
+    """Begin several messages; what is received is there after `wait()` of each."""
+    return [
+        message.op(message.tensor, message.peer, message.group, message.tag, message.group_peer)
+        for message in p2p_op_list
+    ]
+
+
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    """Wait until all processes are here; raises DistBackendError that names those that are not within the timeout."""
+    if outside(group):
+        return
+    used = member(group)
+    if used.size() == 1:
+        return
+    limit = used.timeout if timeout is None else timeout.total_seconds()
+    mark = np.zeros(1, np.uint8)
+    way = used.channel
+    if used.rank() != 0:
+        here = Work(way.send(mark, 0, BARRIER), nothing, "monitored_barrier", limit)
+        here.wait()
+        Work(way.receive(mark, 0, BARRIER), nothing, "monitored_barrier: rank 0", limit).wait()
+        return
+    waiting = {
+        r: Work(way.receive(np.zeros(1, np.uint8), r, BARRIER), nothing, "", limit) for r in range(1, used.size())
+    }
+    try:
+        finish(lambda: all(work.poll() for work in waiting.values()), "monitored_barrier", limit)
+    except DistBackendError:
+        missing = [used.ranks[r] for r, work in waiting.items() if not work.poll()]
+        raise DistBackendError(
+            f"monitored_barrier: rank {', '.join(map(str, missing))} did not come within {limit:g} s"
+        ) from None
+    for r in range(1, used.size()):
+        Work(way.send(mark, r, BARRIER), nothing, "monitored_barrier", limit).wait()
+
+
+BARRIER = 32_000  # the tag of its messages

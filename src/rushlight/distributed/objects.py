@@ -1,0 +1,95 @@
+"""Python objects from process to process, pickled: as trusting as a pickle that one reads from another's file."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed.collectives import nothing, outside, root_of, run
+from rushlight.distributed.group import member
+
+__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]
+
+
+def packed(obj: Any) -> Any:
+    """An object as bytes.  (n,) of uint8"""
+    return np.frombuffer(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL), np.uint8).copy()
+
+
+def exchanged(name: str, obj: Any, group: ProcessGroup) -> list[Any]:
+    """The objects of all processes."""
+    data = packed(obj)
+    lengths = np.empty(group.size(), np.int64)
+    run(name, group, lambda way: way.all_gather(lengths, np.array([data.size])), nothing, False)
+    room = np.zeros(int(lengths.max()), np.uint8)
+    room[: data.size] = data
+    found = np.empty((group.size(), room.size), np.uint8)
+    run(name, group, lambda way: way.all_gather(found, room), nothing, False)
+    return [pickle.loads(row[:n].tobytes()) for row, n in zip(found, lengths, strict=True)]
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Put the objects of all processes into a list."""
+    if outside(group):
+        return
+    used = member(group)
+    if len(object_list) != used.size():
+        raise ValueError(
+            f"all_gather_object: expected a list with one element for each process, {used.size()}, got {len(object_list)}"
+        )
+    object_list[:] = exchanged("all_gather_object", obj, used)
+
+
+def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None,
+                  group_dst: int | None = None) -> None:  # fmt: skip
+    """As :func:`all_gather_object`, for the process `dst` alone."""
+    if outside(group):
+        return
+    used = member(group)
+    root = root_of("gather_object", used, dst, group_dst)
+    if root == used.rank() and (object_gather_list is None or len(object_gather_list) != used.size()):
+        raise ValueError(f"gather_object: expected a list with one element for each process, {used.size()}")
+    found = exchanged("gather_object", obj, used)
+    if root == used.rank() and object_gather_list is not None:
+        object_gather_list[:] = found
+
+
+def _sent(name: str, obj: Any, group: ProcessGroup, root: int) -> Any:
+    """The object of process `root`."""
+    data = packed(obj) if group.rank() == root else np.empty(0, np.uint8)
+    length = np.array([data.size])
+    run(name, group, lambda way: way.broadcast(length, root), nothing, False)
+    room = data if group.rank() == root else np.empty(int(length[0]), np.uint8)
+    run(name, group, lambda way: way.broadcast(room, root), nothing, False)
+    return obj if group.rank() == root else pickle.loads(room.tobytes())
+
+
+def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
+                          group_src: int | None = None) -> None:  # fmt: skip
+    """Replace the objects of a list by those of process `src`."""
+    if outside(group):
+        return
+    used = member(group)
+    object_list[:] = _sent(
+        "broadcast_object_list", object_list, used, root_of("broadcast_object_list", used, src, group_src)
+    )
+
+
+def scatter_object_list(
+    output: list[Any],
+    input: list[Any] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    group_src: int | None = None,
+) -> None:
+    """Put this process's object of the list of process `src` into `output`."""
+    if outside(group):
+        return
+    used = member(group)
+    root = root_of("scatter_object_list", used, src, group_src)
+    if root == used.rank() and (input is None or len(input) != used.size()):
+        raise ValueError(f"scatter_object_list: expected a list with one element for each process, {used.size()}")
+    output[0] = _sent("scatter_object_list", input, used, root)[used.rank()]

@@ -1,0 +1,270 @@
+"""Averaging gradients over processes while the backward pass still computes others.
+
+Parameters are dealt into buckets in the order in which their gradients come.  A bucket whose gradients are all there is sent on
+its way, the buckets in one order on all processes; what has arrived is put into `.grad`, and only then do the other hooks of
+its parameters run: an optimizer in backward steps with the mean, bucket by bucket, and frees it (Li et al., PyTorch Distributed:
+Experiences on Accelerating Data Parallel Training, VLDB 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed.collectives import ReduceOp, all_reduce, broadcast
+from rushlight.distributed.objects import broadcast_object_list
+from rushlight.engine.accumulate import LATER, post_hook, resumed
+from rushlight.engine.run import queue_callback
+from rushlight.storage import bump, settle
+from rushlight.tensor import Tensor, wrap
+
+__all__ = ["GradBucket", "Reducer"]
+
+FIRST = 2**20  # bytes of the first bucket, which is sent soonest
+
+
+class GradBucket:
+    """What a communication hook gets: gradients of some parameters, one behind the other in one tensor."""
+
+    def __init__(self, index: int, buffer: Tensor, params: Sequence[Tensor], last: bool) -> None:
+        self._index, self._buffer, self._params, self._last = index, buffer, list(params), last
+
+    def index(self) -> int:
+        """Which bucket it is: 0 comes first."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """All gradients.  (n,)"""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Put another tensor in the place of the gradients.  buffer: (n,)"""
+        self._buffer = buffer
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters whose gradients these are."""
+        return self._params
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients, as views of the buffer."""
+        parts = self._buffer.split([p.numel() for p in self._params])
+        return [part.view(p.shape) for part, p in zip(parts, self._params, strict=True)]
+
+    def is_last(self) -> bool:
+        """Whether no bucket follows."""
+        return self._last
+
+
+class Bucket:
+    """Parameters whose gradients travel together.  flat: the gradients, while they are collected and on their way."""
+
+    def __init__(self, index: int, params: Sequence[Tensor]) -> None:
+        self.index, self.params = index, list(params)
+        ends = np.cumsum([p.numel() for p in self.params]).tolist()
+        self.places = {id(p): slice(end - p.numel(), end) for p, end in zip(self.params, ends, strict=True)}
+        self.size, self.came = ends[-1], set[int]()
+        self.flat: Any = None
+        self.arrived: Any = None  # waits for the mean and returns it
+
+    def take(self, param: Tensor, grad: Any) -> None:
+        """Collect a gradient; that of a bucket of one is taken as it is.  grad: array of the parameter's shape, or None for 0."""
+        self.came.add(id(param))
+        if len(self.params) == 1 and grad is not None and grad.flags.c_contiguous:
+            self.flat = grad.reshape(-1)
+            return
+        if self.flat is None:
+            self.flat = np.empty(self.size, self.params[0]._held.dtype)
+        self.flat[self.places[id(param)]] = 0 if grad is None else grad.reshape(-1)
+
+    def full(self) -> bool:
+        """Whether all gradients have come."""
+        return len(self.came) == len(self.params)
+
+    def clear(self) -> None:
+        """Forget the gradients."""
+        self.came.clear()
+        self.flat = self.arrived = None
+
+
+def dealt(params: Sequence[Tensor], cap: int) -> list[Bucket]:
+    """Buckets of at most `cap` bytes (the first of at most 1 MiB), each of one dtype, in the order of the parameters."""
+    lists: list[list[Tensor]] = []
+    room = 0
+    for p in params:
+        if not lists or p.nbytes > room or p.dtype is not lists[-1][0].dtype:
+            lists.append([])
+            room = max(min(cap, FIRST) if len(lists) == 1 else cap, p.nbytes)
+        lists[-1].append(p)
+        room -= p.nbytes
+    return [Bucket(i, some) for i, some in enumerate(lists)]
+
+
+class Reducer:
+    """Averages the gradients of `params` (by name) over a group, from hooks of theirs.
+
+    cap: bytes of a bucket; unused: whether parameters may get no gradient on some processes; views: whether `.grad` becomes a
+    view of its bucket.
+    """
+
+    def __init__(
+        self, named: Sequence[tuple[str, Tensor]], group: ProcessGroup, cap: int, unused: bool, views: bool
+    ) -> None:
+        self.names = {id(p): name for name, p in named}
+        self.group, self.cap, self.unused, self.views = group, cap, unused, views
+        self.active = True  # not so within no_sync
+        self.running = False  # whether a backward pass is under way that is averaged
+        self.hook: Callable[[Any, GradBucket], Any] | None = None
+        self.state: Any = None
+        self.order: list[Tensor] = []  # in which gradients came, until buckets follow it
+        self.settled = False
+        self.deal([p for _, p in reversed(named)])
+        for _, p in named:
+            post_hook(p, self.ready, prepend=True)
+
+    def deal(self, params: Sequence[Tensor]) -> None:
+        """Make the buckets anew."""
+        self.buckets = dealt(params, self.cap)
+        self.of = {id(p): bucket for bucket in self.buckets for p in bucket.params}
+        self.begun = self.ended = 0  # how many buckets have been sent, and have arrived
+
+    def ready(self, param: Tensor) -> Any:
+        """The hook: a gradient has been accumulated.  The parameter's other hooks run when the mean is there."""
+        if not self.active:
+            return None
+        if not self.running:
+            self.running = True
+            queue_callback(self.finish)
+        grad = param._grad
+        settle(grad._held)
+        self.of[id(param)].take(param, grad._array)
+        if not self.settled:
+            self.order.append(param)
+        self.advance()
+        return LATER
+
+    ready.defers = True  # type: ignore[attr-defined]
+
+    def advance(self) -> None:
+        """Send the buckets whose turn it is, and take in those that have arrived."""
+        while self.begun < len(self.buckets) and self.buckets[self.begun].full():
+            self.begin(self.buckets[self.begun])
+            self.begun += 1
+        while self.ended < self.begun and self.buckets[self.ended].arrived(wait=False) is not None:
+            self.end(self.buckets[self.ended])
+
+    def begin(self, bucket: Bucket) -> None:
+        """Send a bucket on its way."""
+        buffer = wrap(bucket.flat)
+        if self.hook is not None:
+            sent = GradBucket(bucket.index, buffer, bucket.params, bucket.index == len(self.buckets) - 1)
+            future = self.hook(self.state, sent)
+            bucket.arrived = lambda wait: first(future.wait()) if wait or future.done() else None
+            return
+        work = all_reduce(buffer, ReduceOp.AVG, self.group, async_op=True)
+        assert work is not None
+
+        def arrived(wait: bool) -> Tensor | None:
+            if not wait and not work.is_completed():
+                return None
+            work.wait()
+            return buffer
+
+        bucket.arrived = arrived
+
+    def end(self, bucket: Bucket) -> None:
+        """Put the mean of a bucket that has arrived where it belongs, and let the other hooks of its parameters run."""
+        assert bucket.arrived is not None
+        mean, places, params = bucket.arrived(wait=True), bucket.places, bucket.params
+        self.ended += 1
+        flat = mean._array.reshape(-1)
+        bucket.clear()
+        for p in params:
+            if id(p) in self.idle:
+                continue
+            self.put(p, flat[places[id(p)]].reshape(p.shape), len(params) == 1)
+            resumed(p, self.ready)
+
+    idle: frozenset[int] | set[int] = frozenset()  # parameters that no process used: their gradients stay as they are
+
+    def put(self, param: Tensor, mean: Any, alone: bool) -> None:
+        """Make an array the gradient of a parameter."""
+        grad = param._grad
+        if grad is None or self.views:
+            param._grad = wrap(mean)
+        elif not (alone and np.shares_memory(grad._held, mean)):
+            grad._held[...] = mean
+            bump(grad)
+
+    def finish(self) -> None:
+        """At the end of the backward pass: what has not come does not come; wait for what is on its way."""
+        self.running = False
+        missing = [
+            p
+            for bucket in self.buckets
+            for p in bucket.params
+            if id(p) not in bucket.came and bucket.index >= self.begun
+        ]
+        try:
+            if missing and not self.unused:
+                raise RuntimeError(
+                    "DistributedDataParallel: parameters without a gradient on this process, which others would wait for: "
+                    f"{', '.join(self.names[id(p)] for p in missing[:5])}{', ...' if len(missing) > 5 else ''}. Pass "
+                    "find_unused_parameters=True, or let every output of the module take part in the loss"
+                )
+            self.idle = self.unused_everywhere(missing)
+            for p in missing:
+                self.of[id(p)].take(p, None if p._grad is None else p._grad._array)
+            self.advance()
+            while self.ended < len(self.buckets):
+                self.end(self.buckets[self.ended])
+        finally:
+            self.reset()
+
+    def reset(self) -> None:
+        """Begin anew; after the first pass with buckets in the order in which gradients came on the first process."""
+        for bucket in self.buckets:
+            bucket.clear()
+        self.begun = self.ended = 0
+        self.idle = frozenset()
+        if not self.settled and len(self.order) == len(self.names):
+            self.settled = True
+            numbers = {key: i for i, key in enumerate(self.names)}
+            order = [[numbers[id(p)] for p in self.order]]
+            broadcast_object_list(order, group_src=0, group=self.group)
+            by_number = {numbers[id(p)]: p for p in self.order}
+            self.deal([by_number[i] for i in order[0]])
+        self.order = []
+
+    def unused_everywhere(self, missing: Sequence[Tensor]) -> set[int]:
+        """The parameters, by id, that no process has a gradient of."""
+        if not self.unused:
+            return set()
+        absent = {id(p) for p in missing}
+        used = wrap(np.array([key not in absent for key in self.names], np.uint8))
+        all_reduce(used, ReduceOp.MAX, self.group)
+        return {key for key, here in zip(self.names, used._array, strict=True) if not here}
+
+
+def first(found: Any) -> Any:
+    """The tensor that a communication hook's future gives."""
+    return found[0] if isinstance(found, (list, tuple)) else found
+
+
+def same_everywhere(named: Sequence[tuple[str, Tensor]], buffers: Sequence[Tensor], group: ProcessGroup) -> None:
+    """Give all processes the parameters and buffers of the first.  Raises RuntimeError where a process has others."""
+    mine = [(name, tuple(p.shape), str(p.dtype)) for name, p in named]
+    theirs: list[Any] = [mine]
+    broadcast_object_list(theirs, group_src=0, group=group)
+    for (name, *own), (other, *its) in zip(mine, theirs[0], strict=False):
+        if (name, own) != (other, its):
+            raise RuntimeError(f"DistributedDataParallel: rank {group.rank()} has the parameter {name} {own} where rank 0 has "
+                               f"{other} {its}: build the same module on all processes")  # fmt: skip
+    if len(mine) != len(theirs[0]):
+        raise RuntimeError(
+            f"DistributedDataParallel: rank {group.rank()} has {len(mine)} parameters, rank 0 {len(theirs[0])}"
+        )
+    for tensor in (*(p for _, p in named), *buffers):
+        broadcast(tensor, group=group, group_src=0)

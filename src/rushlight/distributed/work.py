@@ -1,0 +1,112 @@
+"""Operations that are under way: what is waited for, for how long, and what is done then."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed.errors import DistBackendError
+
+__all__ = ["Work", "finish"]
+
+BUSY = 0.02  # seconds in which completion is asked for without pause
+PAUSE = 0.0001  # seconds between questions after that
+
+
+class Work:
+    """The handle of an operation with ``async_op=True``: what it writes is there after `wait`.
+
+    request: of MPI, None where it is done; after: brings the result into the tensors; what: its name, for errors; status:
+    where MPI says from whom a message came.
+    """
+
+    def __init__(self, request: Any = None, after: Callable[[], None] | None = None, what: str = "",
+                 timeout: float | None = None, status: Any = None) -> None:  # fmt: skip
+        self._request, self._after, self._what, self._timeout, self._status = request, after, what, timeout, status
+        self._lock = threading.Lock()
+        self._done = request is None
+        if self._done:
+            self._end()
+        else:
+            progress(self)
+
+    def _end(self) -> None:
+        after, self._after, self._request = self._after, None, None
+        if after is not None:
+            after()
+
+    def poll(self) -> bool:
+        """Whether it is done, as far as MPI is concerned."""
+        with self._lock:
+            if not self._done:
+                self._done = bool(self._request.Test(self._status))
+            return self._done
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done.  Raises DistBackendError after `timeout`, or that of the group."""
+        limit = self._timeout if timeout is None or not timeout else timeout.total_seconds()
+        finish(self.poll, self._what, limit)
+        self._end()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether it is done."""
+        return self.poll()
+
+    def source(self) -> int:
+        """The process within its group that a message came from."""
+        return int(self._status.Get_source())
+
+    def is_success(self) -> bool:
+        """Whether it is done and worked."""
+        return self.poll()
+
+    def exception(self) -> None:
+        """What went wrong: errors of messages are raised where they are waited for."""
+
+    def get_future(self) -> Any:
+        """A future that is set when the operation is done, which is waited for now."""
+        from rushlight.futures import Future
+
+        self.wait()
+        future: Any = Future()
+        future.set_result([])
+        return future
+
+
+def finish(done: Callable[[], Any], what: str, timeout: float | None) -> None:
+    """Return when `done()` says so; raise DistBackendError after `timeout` seconds.  Ctrl-C is heard meanwhile."""
+    begin = time.monotonic()
+    while not done():
+        waited = time.monotonic() - begin
+        if timeout is not None and waited > timeout:
+            raise DistBackendError(
+                f"{what}: not every process of the group has called it within {timeout:g} s. A process that is behind, or took "
+                "another way through the program, is waited for: monitored_barrier() says which, and "
+                "RUSHLIGHT_DISTRIBUTED_DEBUG=1 compares what the processes call"
+            )
+        time.sleep(0 if waited < BUSY else PAUSE)
+
+
+_waiting: queue.SimpleQueue[Work] = queue.SimpleQueue()
+_thread: threading.Thread | None = None
+
+
+def progress(work: Work) -> None:
+    """See to it that an operation goes on while this thread computes: MPI works only when it is asked."""
+    global _thread
+    if _thread is None or not _thread.is_alive():
+        _thread = threading.Thread(target=_ask, name="rushlight messages", daemon=True)
+        _thread.start()
+    _waiting.put(work)
+
+
+def _ask() -> None:
+    while True:
+        work = _waiting.get()
+        while not work.poll():
+            time.sleep(PAUSE)

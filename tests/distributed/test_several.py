@@ -1,0 +1,206 @@
+"""Groups of several processes, started by MPI's launcher on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
+START = "import torch, torch.distributed as dist, sys\ndist.init_process_group('gloo')\nr, n = dist.get_rank(), dist.get_world_size()\n"
+
+
+def run(folder: Path, script: str, *options: str, count: int = 2, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as one of `count` processes each."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script))
+    given = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")}
+    start = [sys.executable, "-m", "rushlight", "run", *(["-n", str(count)] if count > 1 else []), str(path), *options]
+    return subprocess.run(start, env={**given, **variables}, capture_output=True, text=True, timeout=240, cwd=folder)
+
+
+def lines(folder: Path, script: str, *options: str, count: int = 2, **variables: str) -> list[str]:
+    """What the processes print, sorted."""
+    done = run(folder, script, *options, count=count, **variables)
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
+
+
+def test_collectives(tmp_path):
+    assert lines(tmp_path, START + """\
+def near(a, b):
+    assert torch.equal(a, torch.as_tensor(b, dtype=a.dtype)), (a, b)
+x = torch.arange(3.) + r
+dist.all_reduce(x); near(x, [1., 3, 5])
+for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.complex64):
+    h = torch.full((2,), r + 1, dtype=dtype); dist.all_reduce(h, op=dist.ReduceOp.AVG); near(h, [1.5, 1.5])
+i = torch.tensor([r + 1, 4]); dist.all_reduce(i, op=dist.ReduceOp.PRODUCT); near(i, [2, 16])
+i = torch.tensor([r + 1, 4]); dist.all_reduce(i, op=dist.ReduceOp.BOR); near(i, [3, 4])
+b = torch.tensor([r == 1, False]); dist.all_reduce(b, op=dist.ReduceOp.MAX); near(b, [True, False])
+columns = torch.zeros(3, 2).t(); columns.fill_(r); dist.broadcast(columns, src=1); near(columns, torch.ones(2, 3))
+part = torch.full((2,), float(r)); dist.reduce(part, dst=1); assert part[0] == (1 if r == 1 else 0)
+out = [torch.zeros(2, dtype=torch.bfloat16) for _ in range(n)]
+dist.all_gather(out, torch.full((2,), r, dtype=torch.bfloat16)); near(torch.stack(out), [[0, 0], [1, 1]])
+whole = torch.zeros(4); dist.all_gather_into_tensor(whole, torch.full((2,), float(r))); near(whole, [0, 0, 1, 1])
+mine = torch.zeros(2); dist.scatter(mine, [torch.ones(2), torch.ones(2) * 2] if r == 0 else None, src=0); near(mine, [r + 1.] * 2)
+got = [torch.zeros(1), torch.zeros(1)] if r == 1 else None; dist.gather(torch.full((1,), r + 5.), got, dst=1)
+assert r == 0 or [t.item() for t in got] == [5, 6]
+piece = torch.zeros(2); dist.reduce_scatter_tensor(piece, torch.arange(4.)); near(piece, [[0, 2], [4, 6]][r])
+piece = torch.zeros(2, dtype=torch.float16); dist.reduce_scatter(piece, [torch.ones(2).half(), 2 * torch.ones(2).half()])
+near(piece, [2 * (r + 1)] * 2)
+t = torch.zeros(1 + 2 * r); dist.all_to_all_single(t, torch.arange(2.) + 10 * r, [1, 2 * r], [1, 1] if r == 0 else [0, 2])
+assert t.tolist() == ([0] if r == 0 else [1, 10, 11]), t
+w = dist.all_reduce(x, async_op=True); assert w.wait() and w.is_completed(); near(x, [2., 6, 10])
+found = [None] * n; dist.all_gather_object(found, {"rank": r}); assert found == [{"rank": 0}, {"rank": 1}]
+said = ["a" if r == 0 else None]; dist.broadcast_object_list(said); assert said == ["a"]
+only = [None]; dist.scatter_object_list(only, ["x", "y"] if r == 0 else None); assert only == ["xy"[r]]
+g = dist.new_group([1]); assert dist.get_rank(g) == (-1 if r == 0 else 0) and dist.all_reduce(x, group=g) is None
+dist.barrier(); dist.monitored_barrier(); print("well"); dist.destroy_process_group()
+""") == ["well", "well"]  # fmt: skip
+
+
+def test_gradients_pass_between_processes(tmp_path):
+    assert lines(tmp_path, START + """\
+import torch.distributed.nn.functional as F
+x = torch.full((2,), r + 1., requires_grad=True)
+def grad(y):
+    (g,) = torch.autograd.grad(y, x); return g.tolist()
+weight = 10. ** r  # of this process's loss
+assert grad((F.all_reduce(x) * weight).sum()) == [11, 11]
+assert grad((F.broadcast(x, 1) * weight).sum()) == ([0, 0] if r == 0 else [11, 11])
+assert grad(sum((t * weight * (k + 1)).sum() for k, t in enumerate(F.all_gather(x)))) == [11 * (r + 1)] * 2
+assert grad((F.reduce(x, 0) * weight).sum()) == [1, 1]
+assert grad((F.reduce_scatter(torch.empty(2), [x, x * 2]) * weight).sum()) == [21, 21]
+assert grad(sum((t * weight).sum() for t in F.all_to_all([torch.empty(2)] * 2, [x, x * 2]))) == [21, 21]
+assert grad((F.scatter([x, x * 3], 0) * weight).sum()) == ([31, 31] if r == 0 else [0, 0])
+assert grad(sum((t * weight).sum() for t in F.gather(x, 1))) == [10, 10]
+print("well")
+""") == ["well", "well"]  # fmt: skip
+
+
+def test_messages(tmp_path):
+    assert lines(tmp_path, START + """\
+x = torch.full((3,), float(r), dtype=torch.float16)
+right, left = (r + 1) % n, (r - 1) % n
+for _ in range(n - 1):
+    got = torch.zeros_like(x)
+    work = dist.isend(x, right); assert dist.recv(got, left) == left; work.wait(); x = got
+ops = [dist.P2POp(dist.isend, x, right), dist.P2POp(dist.irecv, (y := torch.zeros_like(x)), left)]
+for work in dist.batch_isend_irecv(ops): work.wait()
+if r == 0:
+    whose = sorted(dist.recv(torch.zeros(1)) for _ in range(n - 1)); assert whose == [1, 2], whose
+else:
+    dist.send(torch.ones(1), 0)
+print(x[0].item(), y[0].item())
+""", count=3) == ["0.0 2.0", "1.0 0.0", "2.0 1.0"]  # fmt: skip
+
+
+TRAIN = """\
+import torch, torch.distributed as dist, sys
+from torch.nn.parallel import DistributedDataParallel
+mode = sys.argv[1]
+dist.init_process_group("gloo")
+r, n = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0 if n == 1 else r)  # all get the parameters of the first
+nn = torch.nn
+net = nn.Sequential(nn.Linear(10, 32), nn.BatchNorm1d(32).eval(), nn.GELU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 1))
+torch.manual_seed(1)
+model = DistributedDataParallel(net, bucket_cap_mb=0.002, gradient_as_bucket_view=mode == "views", find_unused_parameters=mode == "unused")
+if mode == "hook" and n > 1:
+    model.register_comm_hook(None, lambda state, bucket: dist.all_reduce(bucket.buffer().div_(n), async_op=True).get_future().then(lambda _: bucket.buffer()))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+if mode in ("backward", "clipped"):
+    torch.optim.in_backward(optimizer, clip_grad_norm=0.5 if mode == "clipped" else None)
+losses = []
+for step in range(30):
+    x = torch.randn(16, 10)
+    y = x.sum(1, keepdim=True)
+    x, y = x.chunk(n)[r], y.chunk(n)[r]
+    optimizer.zero_grad()
+    if mode == "accumulated":
+        with model.no_sync():
+            (model(x) - y).square().mean().div(2).backward()
+        (model(x) - y).square().mean().div(2).backward()
+        loss = (model(x) - y).square().mean()
+    else:
+        loss = (model(x) - y).square().mean()
+        loss.backward()
+    optimizer.step()
+    mean = loss.detach().clone()
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    losses.append(mean.item())
+if r == 0:
+    print(*losses)
+"""
+
+
+@pytest.mark.parametrize("mode", ["plain", "views", "accumulated", "backward", "clipped", "unused", "hook"])
+def test_losses_of_several_processes_are_those_of_one(tmp_path, mode):
+    one = run(tmp_path, TRAIN, mode, count=1, RANK="0", WORLD_SIZE="1")
+    assert one.returncode == 0, one.stderr
+    for count in (2, 4) if mode == "backward" else (2,):
+        (found,) = lines(tmp_path, TRAIN, mode, count=count)
+        assert [float(v) for v in found.split()] == pytest.approx([float(v) for v in one.stdout.split()], rel=1e-5)
+
+
+@pytest.mark.parametrize("how, status", [("raise RuntimeError('a bad batch')", 1), ("sys.exit(7)", 7)])
+def test_a_process_that_fails_ends_all(tmp_path, how, status):
+    done = run(tmp_path, START + f"if r == 1: {how}\ndist.barrier()\nprint('never')\n")
+    assert done.returncode == status and "never" not in done.stdout
+    assert status == 7 or ("rank 1 failed" in done.stderr and "a bad batch" in done.stderr)
+
+
+def test_a_process_that_is_killed_ends_all_and_is_named(tmp_path):
+    done = run(tmp_path, START + "import os, signal\nif r == 1: os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()\n")
+    assert done.returncode and "rank 1 ended without a word (killed?)" in done.stderr
+
+
+def test_collectives_that_do_not_match_are_told(tmp_path):
+    done = run(tmp_path, START + "dist.all_reduce(torch.ones(2 + r))\n", RUSHLIGHT_DISTRIBUTED_DEBUG="1")
+    assert done.returncode == 1
+    assert (
+        "rank 0 all_reduce(float32[2], SUM, None) at " in done.stderr
+        and "rank 1 all_reduce(float32[3], SUM, None)" in done.stderr
+    )
+
+
+def test_who_is_late_is_named(tmp_path):
+    script = START.replace("'gloo'", "'gloo', timeout=datetime.timedelta(seconds=1)").replace(
+        "import torch", "import datetime, torch"
+    )
+    done = run(tmp_path, script + "import time\nif r == 0: dist.monitored_barrier()\nelse: time.sleep(20)\n")
+    assert done.returncode == 1 and "monitored_barrier: rank 1 did not come within 1 s" in done.stderr
+
+
+SPAWN = """\
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, count, start):
+    dist.init_process_group("gloo", rank=rank, world_size=count)
+    x = torch.tensor(start + rank)
+    dist.all_reduce(x)
+    print(f"sum {x.item()}")
+
+if __name__ == "__main__":
+    mp.spawn(work, args=(2, 1.0), nprocs=2)
+"""
+PROCESSES = (
+    SPAWN.split("if __name__")[0]
+    + """\
+if __name__ == "__main__":
+    mp.set_start_method("spawn")
+    processes = [mp.Process(target=work, args=(rank, 2, 1.0)) for rank in range(2)]
+    for process in processes: process.start()
+    for process in processes: process.join()
+"""
+)
+
+
+@pytest.mark.parametrize("script, count", [(SPAWN, 1), (SPAWN, 2), (PROCESSES, 2)])
+def test_programs_that_start_their_processes(tmp_path, script, count):
+    assert lines(tmp_path, script, count=count) == ["sum 3.0", "sum 3.0"]
