@@ -109,34 +109,32 @@ if TYPE_CHECKING:
     from rushlight.stubs.functions import *  # noqa: F403
 
 
-def _get(name: str) -> Any:
-    """A name that is loaded when it is first asked for."""
-    if name == "torch":  # PyTorch's own import of itself, which some write
-        found = sys.modules[__name__]
-    elif name.startswith("_foreach_"):
-        found = getattr(importlib.import_module("rushlight.ops.python.foreach"), name)
-    elif name in _FUNCTIONS:
-        found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
-    elif name in _ROOMS or name in _LAZY:
-        module = _LAZY.get(name, f"rushlight.{name}")
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-            raise AttributeError(f"module 'rushlight' has no attribute {name!r}") from None
-    else:
-        raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
+
+    def __getattr__(name: str) -> Any:
+        """A name that is loaded when it is first asked for."""
+        if name == "torch":  # PyTorch's own import of itself, which some write
+            found = sys.modules[__name__]
+        elif name.startswith("_foreach_"):
+            found = getattr(importlib.import_module("rushlight.ops.python.foreach"), name)
+        elif name in _FUNCTIONS:
+            found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        elif name in _ROOMS or name in _LAZY:
+            module = _LAZY.get(name, f"rushlight.{name}")
+            try:
+                found = importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name != module:
+                    raise
+                raise AttributeError(f"module 'rushlight' has no attribute {name!r}") from None
+        else:
+            raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_ROOMS, *_LAZY, *_FUNCTIONS})
-
-
-if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
-    __getattr__ = _get
 
 
 __all__ = ["Generator", "Size", "Tensor", "__version__", "autograd", "default_generator", "device", "dtype",

@@ -8,10 +8,20 @@ import os
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
+from rushlight.compat.spawned import ProcessException, ProcessRaisedException
+from rushlight.compat.spawned import spawn as started
 from rushlight.distributed import mpi
 
 __all__ = [*_standard.__all__]  # noqa: PLE0604
-__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
+__all__ += [
+    "ProcessException",
+    "ProcessRaisedException",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -30,14 +40,6 @@ def set_sharing_strategy(new_strategy: str) -> None:
         raise AssertionError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 
 
-class ProcessException(Exception):
-    """A process that was started failed."""
-
-
-class ProcessRaisedException(ProcessException):
-    """A function that ran in another process raised an error."""
-
-
 def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
           start_method: str = "spawn") -> None:  # fmt: skip
     """Call ``fn(rank, *args)`` in each of `nprocs` processes that can make a group, and wait for them.
@@ -47,8 +49,6 @@ def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: b
     """
     if not join:
         raise NotImplementedError("torch.multiprocessing.spawn: join=False is not supported: processes are waited for")
-    from rushlight.distributed.spawned import spawn as started
-
     started(fn, tuple(args), nprocs)
 
 

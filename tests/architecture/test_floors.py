@@ -22,8 +22,8 @@ FLOORS = {
     7: "transforms",
     8: "autograd distributions fft func linalg signal special",
     9: "accelerator amp checkpoint cuda data library masked nn optim profiler random sparse stores utils viz",
-    10: "_C _dynamo ao distributed fx onnx jit memory multiprocessing serialization testing",
-    11: "cli compat compiler datasets hub models",
+    10: "_C _dynamo ao distributed fx onnx jit memory serialization testing",
+    11: "cli compat compiler datasets hub models multiprocessing",
     12: "__init__ __main__",
 }
 FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
@@ -52,6 +52,7 @@ NEIGHBOURS = {
     ("cli", "compat"): "run resolves torch to this package",
     ("compiler", "compat"): "torch.compiler.compile is torch.compile",
     ("compat", "models"): "torchvision.models is rushlight.models",
+    ("multiprocessing", "compat"): "processes that are started resolve torch to this package",
     ("compat", "hub"): "torch.utils.model_zoo is an older name of it",
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["NO_GROUP", "ProcessGroup", "join", "leave", "required", "world"]
+__all__ = ["NO_GROUP", "ProcessGroup", "averaging", "join", "leave", "required", "world"]
 
 NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
 
@@ -44,6 +44,8 @@ class ProcessGroup:
         return f"ProcessGroup({self.backend!r}, ranks={list(self.ranks)})"
 
 
+# What averages gradients over a group of several, by name; put here by ``torch.distributed``, which lies above modules.
+averaging: dict[str, Any] = {}
 _world: list[ProcessGroup] = []
 
 

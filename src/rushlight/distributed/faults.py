@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from rushlight.distributed import launch, mpi
+from rushlight.distributed import mpi
 
 _watched: list[Any] = []
 
@@ -32,5 +32,4 @@ def end(status: int) -> None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    launch.leave()
     mpi.library().COMM_WORLD.Abort(status)

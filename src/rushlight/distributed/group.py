@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import itertools
 import os
@@ -112,6 +113,7 @@ def init_process_group(
     groups.join(ProcessGroup(name, way, range(size), seconds))
     if size > 1:
         faults.watch(way.rank)
+        importlib.import_module("rushlight.distributed.reducer")  # which modules find in `groups.averaging`
 
 
 def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,62 +47,48 @@ def start(count: int, program: Sequence[str], hosts: str | None = None, label: b
         given.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // count, 1)))
     with tempfile.TemporaryDirectory() as folder:
         given[ROLL] = folder
-        with subprocess.Popen(command(count, program, hosts, label), env=given) as running:
-            lost = None
-            while True:
-                try:
-                    status = running.wait(0.1)
-                    break
-                except subprocess.TimeoutExpired:
-                    lost = vanished(folder) if lost is None else lost
-                except KeyboardInterrupt:  # which the processes get too: they end, and then the launcher
-                    continue
-            lost = vanished(folder) if lost is None else lost
-    if status and lost is not None:
-        print(
-            f"rank {lost} ended without a word (killed?); the other processes of its group were ended.", file=sys.stderr
-        )
+        with subprocess.Popen(command(count, program, hosts, label), env=given, stdout=subprocess.PIPE) as running:
+            status, last = passed_on(running)
+        lost = killed(last, folder)
+    if status and lost:
+        print(f"{lost} was killed; the other processes of its group were ended.", file=sys.stderr)
     return 128 - status if status < 0 else status
 
 
-ROLL = "RUSHLIGHT_ROLL"  # the variable that names a folder with a file for each process: its number, and its own number inside
+ROLL = "RUSHLIGHT_ROLL"  # the variable that names a folder in which each process leaves its rank, under its process's number
+GONE = re.compile(rb"PID (\d+) RUNNING AT (\S+)")  # what MPICH's launcher says of a process that a signal ended
 
 
-def vanished(folder: str) -> int | None:
-    """The first process that is gone without having said so: it was killed."""
-    for name in sorted(os.listdir(folder), key=lambda name: int(name.split(".")[0])):
-        if (
-            "." not in name
-            and not os.path.exists(os.path.join(folder, f"{name}.end"))
-            and not alive(Path(folder, name).read_text())
-        ):
-            return int(name)
-    return None
+def passed_on(running: subprocess.Popen[bytes]) -> tuple[int, bytes]:
+    """Print what processes print, as it comes; the exit status, and the last of it."""
+    last = b""
+    assert isinstance(running.stdout, io.BufferedReader)
+    while True:
+        try:
+            while some := running.stdout.read1():
+                sys.stdout.buffer.write(some)
+                sys.stdout.buffer.flush()
+                last = (last + some)[-4096:]
+            return running.wait(), last
+        except KeyboardInterrupt:  # which the processes get too: they end, and then the launcher
+            continue
 
 
-def alive(number: str) -> bool:
-    """Whether a process of this machine runs; True where that cannot be seen."""
-    try:
-        return Path("/proc", number, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()
+def killed(last: bytes, folder: str) -> str | None:
+    """The process that a signal ended, as the launcher says: its rank where it ran on this machine."""
+    found = GONE.search(last)
+    if found is None:
+        return None
+    number, host = found[1].decode(), found[2].decode()
+    path = Path(folder, number)
+    return f"rank {path.read_text()}" if path.exists() else f"process {number} on {host}"
 
 
 def enroll(rank: int) -> None:
-    """Leave this process's number where the launcher looks, and at its end that it has ended by itself."""
-    folder = os.environ.get(ROLL)
-    if folder is None:
-        return
-    path = Path(folder, str(rank))
-    with contextlib.suppress(OSError):  # on another machine the folder is not there
-        path.write_text(str(os.getpid()))
-        atexit.register(leave)
-
-
-def leave() -> None:
-    """Say that this process ends by itself."""
-    with contextlib.suppress(OSError, KeyError):
-        Path(os.environ[ROLL], f"{os.environ['RANK']}.end").touch()
+    """Leave this process's rank where the launcher looks for it."""
+    if ROLL in os.environ:
+        with contextlib.suppress(OSError):  # on another machine the folder is not there
+            Path(os.environ[ROLL], str(os.getpid())).write_text(str(rank))
 
 
 def environment() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import ReduceOp, all_reduce, broadcast
 from rushlight.distributed.objects import broadcast_object_list
@@ -268,3 +269,6 @@ def same_everywhere(named: Sequence[tuple[str, Tensor]], buffers: Sequence[Tenso
         )
     for tensor in (*(p for _, p in named), *buffers):
         broadcast(tensor, group=group, group_src=0)
+
+
+groups.averaging.update(Reducer=Reducer, same_everywhere=same_everywhere, broadcast=broadcast)

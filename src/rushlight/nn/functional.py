@@ -22,13 +22,11 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 globals().update(NAMESPACES["nn.functional"])
 
 
-def _get(name: str) -> Any:
-    """A function that was published after this module was loaded."""
-    try:
-        return NAMESPACES["nn.functional"][name]
-    except KeyError:
-        raise AttributeError(f"module 'rushlight.nn.functional' has no attribute {name!r}") from None
-
-
 if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
-    __getattr__ = _get
+
+    def __getattr__(name: str) -> Any:
+        """A function that was published after this module was loaded."""
+        try:
+            return NAMESPACES["nn.functional"][name]
+        except KeyError:
+            raise AttributeError(f"module 'rushlight.nn.functional' has no attribute {name!r}") from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
-from rushlight.basics.groups import ProcessGroup
+from rushlight.basics import groups
 from rushlight.nn.modules.module import Module
 
 
@@ -47,12 +47,9 @@ class DistributedDataParallel(Module):
         static_graph: bool = False,
         **options: Any,
     ) -> None:
-        from rushlight import distributed
-        from rushlight.distributed import reducer
-
         super().__init__()
-        self.process_group = cast(ProcessGroup, distributed.group.WORLD if process_group is None else process_group)
-        self._processes = distributed.get_world_size(self.process_group)
+        self.process_group = groups.required() if process_group is None else process_group
+        self._processes = self.process_group.size()
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError(f"DistributedDataParallel: expected one device in device_ids, got {list(device_ids)}")
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
@@ -68,18 +65,16 @@ class DistributedDataParallel(Module):
         if self._processes > 1:
             if init_sync:
                 frozen = [p for p in module.parameters() if not p.requires_grad]
-                reducer.same_everywhere(named, [*frozen, *module.buffers()], self.process_group)
+                groups.averaging["same_everywhere"](named, [*frozen, *module.buffers()], self.process_group)
             cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
             unused = find_unused_parameters or static_graph
-            self.reducer = reducer.Reducer(named, self.process_group, cap, unused, gradient_as_bucket_view)
+            self.reducer = groups.averaging["Reducer"](named, self.process_group, cap, unused, gradient_as_bucket_view)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The output of the module."""
         if self._processes > 1 and self.broadcast_buffers and self.require_backward_grad_sync:
-            from rushlight.distributed import broadcast
-
             for buffer in self.module.buffers():
-                broadcast(buffer, group=self.process_group, group_src=0)
+                groups.averaging["broadcast"](buffer, group=self.process_group, group_src=0)
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager

@@ -11,7 +11,15 @@ from typing import Any
 
 from rushlight.distributed import launch, mpi
 
-__all__ = ["spawn"]
+__all__ = ["ProcessException", "ProcessRaisedException", "spawn"]
+
+
+class ProcessException(Exception):
+    """A process that was started failed."""
+
+
+class ProcessRaisedException(ProcessException):
+    """A function that ran in another process raised an error."""
 
 
 def spawn(fn: Any, args: tuple[Any, ...], count: int) -> None:
@@ -34,10 +42,8 @@ def spawn(fn: Any, args: tuple[Any, ...], count: int) -> None:
             del preparation["authkey"]  # which no file is to hold
             pickle.dump(("torch" in sys.modules, preparation), file)
             pickle.dump((fn, args), file)
-        status = launch.start(count, [sys.executable, "-m", "rushlight.distributed.spawned", path])
+        status = launch.start(count, [sys.executable, "-m", "rushlight.compat.spawned", path])
     if status:
-        from rushlight.multiprocessing import ProcessRaisedException
-
         raise ProcessRaisedException(
             f"torch.multiprocessing.spawn: a process of {count} ended with status {status}; its error is above"
         )
