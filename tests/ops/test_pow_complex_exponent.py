@@ -33,3 +33,9 @@ def test_second_derivatives():
     check_gradients(
         lambda z: torch.view_as_real(torch.pow(base, torch.view_as_complex(z))), np.array([[1.0, 0.2], [0.5, -1.0]])
     )
+
+
+def test_an_infinity_to_a_power_below_zero_is_zero():
+    x, y = torch.tensor([complex("inf"), 2 + 0j, complex("-inf")]), torch.tensor([-1 + 0j, -1 + 0j, -2 + 1j])
+    assert (x**y).tolist() == [0, 0.5, 0]
+    assert torch.pow(float("inf"), y).tolist()[0] == 0

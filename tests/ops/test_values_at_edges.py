@@ -394,6 +394,10 @@ def test_the_pole_of_zeta_is_where_its_exponent_is_one():
         torch.tensor([1.0, 1.0, nan, 2.0, 0.5, 2.0]), torch.tensor([nan, -2.5, 1.0, nan, 1.0, inf])
     )
     same(found, [inf, inf, nan, nan, nan, 0])
+    same(
+        torch.special.zeta(torch.tensor([nan, 2.0, 0.5, 1.5]), torch.tensor([-1.0, -2.0, -1.0, -0.5])),
+        [inf, inf, nan, nan],
+    )
     assert torch.func.grad(torch.digamma)(torch.tensor(inf)).item() == 0
 
 
@@ -421,3 +425,14 @@ def test_slopes_of_a_divergence_have_the_precision_of_the_result(log_target):
     x, y = torch.tensor([0.75, 3.0], dtype=torch.float64), torch.tensor([0.3, 0.7], dtype=torch.bfloat16)
     found, want = (torch.func.grad(F.kl_div)(x, b, log_target=log_target) for b in (y, y.double()))
     np.testing.assert_allclose(values(found), values(want), rtol=1e-14)
+
+
+def test_the_tangent_of_a_sign_is_zero_at_zero():
+    x, t = torch.tensor([0j, 3 + 4j]), torch.tensor([1 + 1j, 1 + 0j])
+    found = torch.func.jvp(torch.sgn, (x,), (t,))[1]
+    np.testing.assert_allclose(values(found), [0, 0.128 - 0.096j], rtol=1e-5)
+
+
+def test_the_slope_of_xlog1py_by_bytes():
+    x, y = torch.tensor([0.0, 2.0]), torch.tensor([1, 200], dtype=torch.uint8)
+    same(torch.func.grad(lambda x: torch.special.xlog1py(x, y).sum())(x), np.log1p([1, 200]))

@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import executed
+from .operands import apart, executed
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -98,10 +98,13 @@ def follows_its_base(difference: Difference) -> bool:
 
 def not_a_number(difference: Difference) -> bool:
     """Whether numbers that were made of complex ones differ only in what of infinity and NaN they are."""
-    a, b = np.asarray(difference.reference), np.asarray(difference.subject)
-    numeric = a.dtype.kind in "fc" and b.dtype.kind in "fc" and a.shape == b.shape
-    if not numeric or difference.what not in ("value", "grad") or "torch.complex(" not in text(difference):
+    if (
+        difference.what not in ("value", "grad")
+        or "torch.complex(" not in text(difference)
+        or apart(difference) is None
+    ):
         return False
+    a, b = np.asarray(difference.reference), np.asarray(difference.subject)
     known = np.isfinite(a)
     return bool(np.array_equal(known, np.isfinite(b)) and np.allclose(a[known], b[known], rtol=1e-6))
 

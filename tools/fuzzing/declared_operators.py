@@ -23,6 +23,10 @@ IN_PIECES = (
     r"prod|pinv|det|var\b|std\b|conv\dd|conv_transpose|pad\b|unfold|fold|l1_loss|margin|hinge|triplet|dist\b|norm\b|renorm|interpolate|"
     r"upsample|grid_sample|embedding|masked|amax|amin|cummax|cummin|polar|stft|real|imag|\*\* [01]\b"
 )
+NAN_FOLLOWED = (
+    "clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i0|i0e|i1|i1e|elu|celu|selu|smooth_l1_loss|relu6|hardtanh|"
+    "hardswish|hardsigmoid|leaky_relu|threshold|softshrink|hardshrink"
+)
 OF_NONE = (
     r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div|var_mean|std_mean|var|std"  # see the tangents of no elements
 )
@@ -160,13 +164,11 @@ def covered(difference: Difference) -> bool:
 
 def turned_zero(pattern: str, special: Callable[[Any], Any], difference: Difference) -> bool:
     """Whether slopes of these operators are 0 in PyTorch where they are NaN here, and some operand is special."""
-    a, b, where = np.asarray(difference.reference), np.asarray(difference.subject), apart(difference)
-    return (
-        of(pattern)(difference)
-        and where is not None
-        and bool(np.all((a[where] == 0) & np.isnan(b[where])))
-        and some(pattern, special, difference)
-    )
+    where = apart(difference) if of(pattern)(difference) else None
+    if where is None:
+        return False
+    a, b = np.asarray(difference.reference), np.asarray(difference.subject)
+    return bool(np.all((a[where] == 0) & np.isnan(b[where]))) and some(pattern, special, difference)
 
 
 def zero_slope(difference: Difference) -> bool:
@@ -348,11 +350,24 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
     Declared("running statistics where", lambda d: d.where.startswith("a") and refuses("instance_norm", d)),
     Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size <= 0, "gt")),
+    Declared(
+        "gradient of `polar` by negative",
+        lambda d: (
+            refused_by(d, "does not require grad and does not have") and re.search(r"\bpolar\(", text(d)) is not None
+        ),
+    ),
     Declared("gradient of `logit` at -0", at("logit", lambda x, *eps: (x == 0) & np.signbit(x))),
     Declared("comparisons and fills in place of integers", integers_that_require_grad),
     Declared("`median` of no integers", lambda d: "[]" in text(d) and of("median|nanmedian")(d)),
     Declared(
-        "`ihfft2` and `ihfftn`", lambda d: d.where[0] in "oq" and of("ihfftn|ihfft2")(d) and not np.any(d.reference)
+        "`ihfft2` and `ihfftn`",
+        lambda d: (
+            d.where[0] in "oq"
+            and (
+                of("ihfftn|ihfft2", ("shape",))(d)
+                or (of("ihfftn|ihfft2")(d) and numbers(d) and not np.any(d.reference))
+            )
+        ),
     ),
     Declared("dtypes that an operator does not compute with", without_kernel),
     Declared("`complex32`", complex32),
@@ -384,14 +399,17 @@ OPERATORS: tuple[Declared, ...] = (
         lambda d: (
             d.what == "dtype"
             and re.fullmatch(r"t\d+\[\d\]\[1\]", d.where) is not None
-            and re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
+            and (
+                re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
+                or of("var|std|var_mean|std_mean", ("dtype",))(d)
+            )
         ),
     ),
     Declared("gradients of `lgamma`", at("lgamma|mvlgamma|multigammaln", multivariate_pole)),
     Declared(
         "slopes of NaN",
         at(
-            "clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i0|i0e|i1|i1e|elu|celu|selu|smooth_l1_loss",
+            NAN_FOLLOWED,
             any_nan,
         ),
     ),
@@ -409,6 +427,15 @@ OPERATORS: tuple[Declared, ...] = (
         lambda d: "float16" in text(d) and of_some("cosine_similarity", lambda x: x == 0, "gt")(d),
     ),
     Declared(
+        "gradient of `cosine_similarity` at 0",
+        lambda d: (
+            d.where[0] == "g"
+            and "create_graph=True" in text(d)
+            and of("cosine_similarity")(d)
+            and some("cosine_similarity", lambda x: np.abs(x) < 1e-8, d)
+        ),
+    ),
+    Declared(
         "the operand of three dimensions of `a @ b`",
         lambda d: (
             refused_by(d, "which BmmBackward0 saved as argument") and re.search(r" @ |matmul\(", text(d)) is not None
@@ -422,13 +449,21 @@ OPERATORS: tuple[Declared, ...] = (
             and empty("index_add|index_copy", d)
         ),
     ),
-    Declared("`pow` at 0", lambda d: beyond("pow|float_power", d) and at("pow|float_power", lambda x, y: x == 0)(d)),
+    Declared(
+        "`pow` at 0",
+        lambda d: beyond("pow|float_power", d) and at("pow|float_power", lambda x, y: (x == 0) | (y == 0))(d),
+    ),
     Declared(
         "second derivatives of `binary_cross_entropy`",
         at("binary_cross_entropy", lambda x, *others: (x == 0) | (x == 1), "g"),
     ),
     Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
     Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "g")),
+    Declared(
+        "forward mode of `triangular_solve`", lambda d: d.where[0] == "t" and of("triangular_solve")(d) and numbers(d)
+    ),
+    Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
+    Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
     Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
     Declared(
         "tangent of a negative complex number",

@@ -89,7 +89,10 @@ def apart(difference: Difference, special: Any = False) -> Array | None:
     with np.errstate(all="ignore"):
         scale = float(np.max(np.abs(a), where=np.isfinite(a) & ~np.asarray(special), initial=1.0))
         tolerance = difference.tolerance or 1e-9
-        return ~np.isclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+        alike = np.isclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    if a.dtype.kind == "c":  # which part is infinite or NaN follows from nothing but the order of operations
+        alike |= ~np.isfinite(a) & ~np.isfinite(b)
+    return np.asarray(~alike)
 
 
 def only_at(pattern: str, special: Callable[..., Any], difference: Difference) -> bool:

@@ -23,8 +23,8 @@ def squeeze():
 SAVING = (
     f"{PRELUDE}\nimport contextlib, copy, io\nfused = True\nactive = []"
     + """
-from rushlight.memory import pages
-from rushlight.ops import rebuilt
+from rushlight.dispatch import rebuilt
+from rushlight.memory.budgets import pages
 @contextlib.contextmanager
 def on(make):
     former = pages.SMALL, rebuilt.LARGE

@@ -118,10 +118,11 @@ def _zeta(s: Array, q: Array) -> Array:
         out += np.where(power == 0, 0.0, c * factor * power)
         factor *= (s + 2 * k + 1) * (s + 2 * k + 2)
         power /= a * a
-    out[(q <= 0) & (s != np.floor(s))] = np.nan
-    out[(q <= 0) & (q == np.floor(q))] = np.inf
+    pole = (q <= 0) & (q == np.floor(q))
     out[np.isposinf(q)] = 0
-    out[(s < 1) | np.isnan(s) | np.isnan(q)] = np.nan
+    out[((q <= 0) & (s != np.floor(s))) | np.isnan(s) | np.isnan(q)] = np.nan
+    out[pole] = np.inf  # whatever s is
+    out[s < 1] = np.nan
     out[s == 1] = np.inf  # whatever q is
     return out
 

@@ -109,8 +109,15 @@ def _power(be: Any, x: Any, exponent: Any) -> Any:
         if quick is not None:
             return np.asarray(quick(x)).astype(x.dtype, copy=False)
     if x.dtype.kind == "c":
-        return np.where(exponent == 0, x.dtype.type(1), np.power(x, exponent))
+        return _complex_power(x, exponent)
     return np.power(x, exponent)
+
+
+def _complex_power(x: Any, exponent: Any) -> Any:
+    """Complex powers: 1 where the exponent is 0, and 0 of an infinity where it is below 0, of which NumPy has NaN."""
+    out = np.where(exponent == 0, x.dtype.type(1), np.power(x, exponent))
+    vanishing = np.isinf(x) & (np.real(exponent) < 0)
+    return np.where(vanishing, x.dtype.type(0), out) if vanishing.any() else out
 
 
 def _integer_power(x: Any, exponent: Any) -> Any:

@@ -75,7 +75,8 @@ def sgn(be: Any, input: Array) -> Array:
 
 
 @sgn.grad("input")
-def _(g: Any, input: Any, out: Any) -> Any:
+def sgn_slope(g: Any, input: Any, out: Any) -> Any:
+    """The gradient of sgn, which is its tangent as well: the part across the number, by its size; 0 at 0."""
     kind = raw(input).dtype.kind
     if kind == "W":
         refuse_complex32("sgn_backward")
@@ -83,6 +84,9 @@ def _(g: Any, input: Any, out: Any) -> Any:
         return nothing(g)
     along = (g * conj(out)).real
     return keep((g - out * along) / abs(input), input != 0)
+
+
+sgn.tangent(lambda input, out, t_input: sgn_slope(t_input, input, out))
 
 
 @elementwise(promote="arith", half=None, refuse="c")

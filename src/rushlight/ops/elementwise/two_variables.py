@@ -105,7 +105,8 @@ def xlog1py(be: Any, input: Array, other: Array) -> Array:
 
 @xlog1py.grad("input")
 def _(g: Any, input: Any, other: Any) -> Any:
-    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(in_dtype(other, raw(g).dtype))
+    other = in_dtype(other, raw(g).dtype)  # of bytes all are below -1, which wraps around
+    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(other)
     return keep(g * logarithm, ~((input == 0) & (other <= -1)))
 
 
