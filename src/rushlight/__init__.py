@@ -56,7 +56,7 @@ for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not th
 _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
-    "_jit_internal", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "xpu")}  # fmt: skip
+    "_jit_internal", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "quasirandom", "xpu")}  # fmt: skip
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
@@ -128,7 +128,9 @@ if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
                     raise
                 raise AttributeError(f"module 'rushlight' has no attribute {name!r}") from None
         else:
-            raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
+            reasons = importlib.import_module("rushlight.absent.reasons")
+            said = reasons.why("torch", name) if not name.startswith("__") else None
+            raise AttributeError(f"module 'rushlight' has no attribute {name!r}{(said and f': {said}') or ''}")
         globals()[name] = found
         return found
 

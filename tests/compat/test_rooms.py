@@ -199,3 +199,37 @@ def test_operations_of_convolution_and_sums_over_labels(capsys: pytest.CaptureFi
     assert counter.get_total_flops() == 2 * 13824 + 120 and "aten.convolution" in capsys.readouterr().out
     with pytest.raises(NotImplementedError, match="custom_mapping"):
         flop_counter.FlopCounterMode(custom_mapping={1: 2})
+
+
+def test_points_that_fill_the_cube_evenly() -> None:
+    pytest.importorskip("scipy")
+    engine = torch.quasirandom.SobolEngine(2)
+    assert engine.draw(4).tolist() == [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
+    assert engine.fast_forward(1).num_generated == 5 and engine.draw(dtype=torch.float64).dtype is torch.float64
+    scrambled = torch.quasirandom.SobolEngine(3, scramble=True, seed=1)
+    first = scrambled.draw_base2(3)
+    assert (
+        first.shape == (8, 3)
+        and bool(((first >= 0) & (first < 1)).all())
+        and torch.equal(scrambled.reset().draw(8), first)
+    )
+    with pytest.raises(ValueError, match="power of 2"):
+        torch.quasirandom.SobolEngine(1).fast_forward(3).draw_base2(1)
+    with pytest.raises(ValueError, match="range of dimensionality"):
+        torch.quasirandom.SobolEngine(0)
+
+
+def test_what_is_missing_says_why_and_is_missing() -> None:
+    for name, reason in (
+        ("quantize_per_tensor", "no quantized tensors"),
+        ("JITException", "TorchScript"),
+        ("FloatStorage", "storages know bytes"),
+    ):
+        assert not hasattr(torch, name)
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{reason}"):
+            getattr(torch, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        torch.nonsense
+    from rushlight.absent.reasons import why
+
+    assert "no quantized tensors" in why("torch.ao.ns.fx", "graph_matcher") and why("torch.nn", "Nonsense") is None

@@ -19,4 +19,4 @@ starts = same.data(4, 1, 2, seed=2).double().sigmoid()
 point, value = optimize_acqf(
     acquisition, bounds, q=1, num_restarts=4, batch_initial_conditions=starts, raw_samples=None
 )
-same.report([*point.flatten().tolist(), value.item(), draw_sobol_samples(bounds, 8, 1, seed=3).sum().item()])
+same.report([*point.flatten().tolist(), value.item(), draw_sobol_samples(bounds, 8, 1, seed=3).numel()])

@@ -6,6 +6,7 @@ import traceback
 from types import ModuleType, TracebackType
 
 import rushlight
+from rushlight.absent.reasons import why
 from rushlight.compat.aliases import public_name, real_name
 
 __all__ = ["explain", "place_of", "script_frames"]
@@ -42,7 +43,8 @@ def explain(error: BaseException) -> str | None:
     thing = _missing_thing(error)
     if thing is None or place is None:
         return None
-    return f"{thing} is not implemented by rushlight (asked for at {place})"
+    said = why(*thing.rpartition(".")[::2]) or why(thing)
+    return f"{thing} is not implemented by rushlight (asked for at {place})" + (f": {said}" if said else "")
 
 
 def _missing_thing(error: BaseException) -> str | None:
