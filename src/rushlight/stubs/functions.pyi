@@ -746,6 +746,7 @@ from rushlight.compat.rooms import mps as mps
 from rushlight.compat.rooms import mtia as mtia
 from rushlight.compat.rooms import nested as nested
 from rushlight.library import namespaces as ops
+from rushlight.compat.rooms import quasirandom as quasirandom
 from rushlight.compat import torch_version as torch_version
 from rushlight.compat.rooms import xpu as xpu
 from rushlight.dispatch.formats import memory_format as memory_format
