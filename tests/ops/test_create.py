@@ -135,7 +135,7 @@ def test_asarray() -> None:
 
 
 def test_asarray_keeps_the_graph_of_a_tensor_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rushlight.ops.create.create import create
+    from rushlight.ops.create import create
 
     monkeypatch.setattr(create, "told", set())
     t = torch.ones(2, requires_grad=True)
