@@ -116,3 +116,12 @@ def test_a_pack_hook_that_raises_leaves_the_tensor_unchanged():
     with saved_tensors_hooks(refuse, lambda t: t), pytest.raises(ValueError, match="full"):
         x.mul_(torch.tensor([3.0, 4.0]))
     assert x.tolist() == [2, 2]
+
+
+def test_auxiliary_results_of_operators_in_place_are_packed_when_they_are_there():
+    x = torch.tensor([-1.0, 3.0], requires_grad=True)
+    packed = []
+    with saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        y = (x * 1).clamp_(0)
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 1]

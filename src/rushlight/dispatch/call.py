@@ -197,14 +197,14 @@ def edges_of(op: Any, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
 
 
 def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
-              aux: tuple[Any, ...]) -> Any:  # fmt: skip
-    """A node with its inputs saved; shape, dtype and outputs are for the caller to set."""
+              aux: tuple[Any, ...] | None) -> Any:  # fmt: skip
+    """A node with its inputs saved; shape, dtype and outputs are for the caller to set, and auxiliary results of None."""
     plan = op.plan(mask, len(flat))
     node = new(op.node_type())
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
     node.saved, node.versions = save_inputs(plan, flat)
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
-    node.aux = save_aux(aux, op) if plan.save_aux else None
+    node.aux = save_aux(aux, op) if plan.save_aux and aux is not None else None
     node.outs = None
     if modes.anomaly is not None:
         anomaly.note(node)
@@ -300,7 +300,7 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
         original._edge = edges[0]
         flat = (original, *(original if x is target else x for x in flat[1:]))
     if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
-        node = make_node(op, flat, statics, edges, mask, ())
+        node = make_node(op, flat, statics, edges, mask, None)
         node.shape, node.dtype = target._held.shape, target._held.dtype
     if target._bits:
         aux = store_signed(op, target, arrays, statics)
