@@ -46,3 +46,100 @@ def count() -> int:
         return max(1, len(os.sched_getaffinity(0)))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+# As `torch.cpu`: the questions that PyTorch asks of any device ------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Whether there is a processor: yes."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether it can be used: yes."""
+    return True
+
+
+def device_count() -> int:
+    """How many devices the processors count as: 1."""
+    return 1
+
+
+def current_device() -> str:
+    """The device in use: "cpu"."""
+    return "cpu"
+
+
+def set_device(device: object) -> None:
+    """Choose a device: there is one."""
+
+
+def synchronize(device: object = None) -> None:
+    """Wait for work: it is done when a call returns."""
+
+
+class Stream:
+    """A queue of work: what is put into it is done when the call returns."""
+
+    def __init__(self, priority: int = -1) -> None:
+        self.priority = priority
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Wait for another queue: its work is done."""
+
+    def record_event(self) -> None:
+        """Mark a moment: all work before it is done."""
+
+    def wait_event(self, event: object) -> None:
+        """Wait for a moment: it has passed."""
+
+
+class Event:
+    """A moment in a queue of work."""
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Let it be now."""
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Wait for it: it has passed."""
+
+    def query(self) -> bool:
+        """Whether the work before it is done: yes."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for the work before it: it is done."""
+
+
+_stream = Stream()
+
+
+def current_stream(device: object = None) -> Stream:
+    """The queue in use."""
+    return _stream
+
+
+class StreamContext:
+    """Use a queue within a block."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """Use a queue within a block."""
+    return StreamContext(stream)
+
+
+def get_capabilities() -> dict[str, object]:
+    """What the processor can do: "architecture", "cpu_name", and by names of instruction sets whether it has them."""
+    known = flags()
+    return {"architecture": machine(), "cpu_name": description().get("model name", ""),
+            **{name: name in known for name in ("avx2", "avx512f", "fma", "sse4_2")}}  # fmt: skip

@@ -233,3 +233,30 @@ def test_what_is_missing_says_why_and_is_missing() -> None:
     from rushlight.absent.reasons import why
 
     assert "no quantized tensors" in why("torch.ao.ns.fx", "graph_matcher") and why("torch.nn", "Nonsense") is None
+
+
+def test_the_processor_is_a_device_that_is_there() -> None:
+    cpu = torch.cpu
+    assert cpu.is_available() and cpu.is_initialized() and cpu.device_count() == 1 and cpu.current_device() == "cpu"
+    with cpu.stream(cpu.Stream()), cpu.StreamContext(None):
+        cpu.synchronize()
+        assert cpu.Event().query() and cpu.current_stream() is cpu.current_stream()
+    assert cpu.get_capabilities()["architecture"] == cpu.machine()
+
+
+OTHER_PLACES = """
+from rushlight.compat import imports
+imports.install()
+import torch
+from torch.functional import einsum, norm
+from torch.amp.autocast_mode import autocast
+from torch.amp.grad_scaler import GradScaler
+from torch.storage import TypedStorage, UntypedStorage
+assert einsum is torch.einsum and norm is torch.norm and autocast is torch.amp.autocast and GradScaler is torch.amp.GradScaler
+assert isinstance(torch.ones(2).untyped_storage(), UntypedStorage) and isinstance(torch.ones(2).storage(), TypedStorage)
+"""
+
+
+def test_names_by_the_files_in_which_pytorch_keeps_them() -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", OTHER_PLACES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.basics.state import special
+from rushlight.serialization import safetensors
 
 F = torch.nn.functional
 
@@ -157,7 +159,10 @@ def test_what_asks_for_values_is_refused_by_name() -> None:
     x = meta(3, 4, requires_grad=True)
     for ask, name in ((bool, "__bool__"), (lambda x: x.tolist(), "tolist"), (lambda x: x.numpy(), "numpy"), (np.asarray, "__array__"),
                       (torch.nonzero, "argwhere"), (lambda x: x[x > 0], "index"), (lambda x: x.sum().backward(), "backward"), (pickle.dumps, "pickle"),
-                      (lambda x: x.untyped_storage(), "untyped_storage"), (lambda x: torch.linalg.inv(x[:, :3]), "singular")):  # fmt: skip
+                      (lambda x: x.untyped_storage(), "untyped_storage"),
+                      (lambda x: torch.save(x, io.BytesIO()), "torch.save"), (lambda x: torch.eye(4).to_sparse() @ x.t(), "product"),
+                      (lambda x: torch.utils.data.WeightedRandomSampler(x[0], 1), "weights"),
+                      (lambda x: safetensors.save_file({"x": x}, "nowhere"), "safetensors"), (lambda x: torch.linalg.inv(x[:, :3]), "singular")):  # fmt: skip
         with pytest.raises(NotImplementedError, match=f"{name}.*device 'meta' has a shape and no values"):
             ask(x)
     with pytest.raises(RuntimeError, match="item"):

@@ -7,7 +7,8 @@ ROOMS = {
     "_jit_internal": "_jit_internal", "_prims_common": "_prims_common",
     "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
     "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
-    "nested": "nested", "quasirandom": "quasirandom", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
+    "nested": "nested", "quasirandom": "quasirandom", "functional": "functional",
+    "amp.autocast_mode": "autocast_mode", "amp.grad_scaler": "grad_scaler", "storage": "storage", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
     "utils.tensorboard": "tensorboard", "xpu": "xpu",
 }  # fmt: skip
 # Longest prefix first.

@@ -113,8 +113,9 @@ class OnMeta:
         """The class and the array of a tensor that is to see what this one sees: see `tensor.alias`."""
         return class_of(cls), self._held
 
-    def _on_disk(self) -> None:
-        """Nothing of it is in a file."""
+    def _on_disk(self) -> NoReturn:
+        """Asked by what writes files: there is nothing to write."""
+        refuse("torch.save")
 
     def data_ptr(self) -> int:
         """0: there is no memory."""

@@ -116,6 +116,13 @@ for _name in ("__array__", "__bool__", "__complex__", "__contains__", "__float__
     setattr(Nowhere, _name, _valueless(_name))
 
 
+def values(name: str, tensor: Any) -> Any:
+    """The array of a tensor, for what NumPy copies without asking.  Refused on the device meta."""
+    if tensor._meta:
+        refuse(name)
+    return tensor._array
+
+
 def blank(make: Any, shape: tuple[int, ...], dtype: Any, where: Any = None) -> Any:
     """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
     if where is META:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.dispatch.options import values
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
@@ -32,7 +33,7 @@ def moved(x: Array) -> Array:
 
 def readable(tensor: Tensor) -> Array:
     """What a tensor shows, C-contiguous; its own memory where that is so.  (*) -> (*)"""
-    return np.ascontiguousarray(tensor.detach()._array)
+    return np.ascontiguousarray(values("torch.distributed", tensor.detach()))
 
 
 class Place:

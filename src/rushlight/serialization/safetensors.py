@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch.options import values
 from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
 
@@ -31,7 +32,7 @@ def save_file(
     for name, value in tensors.items():
         if not isinstance(value, Tensor):
             raise ValueError(f"save_file: {name!r} must be a Tensor, got {type(value).__name__}")
-    arrays = {name: np.ascontiguousarray(t._array).reshape(t.shape) for name, t in tensors.items()}
+    arrays = {name: np.ascontiguousarray(values("safetensors", t)).reshape(t.shape) for name, t in tensors.items()}
     with replacing_path(filename) as path:
         library.save_file(arrays, path, metadata=metadata)
 

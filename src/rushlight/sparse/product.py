@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.autograd.function import Function
 from rushlight.dispatch.named import named as torch
+from rushlight.dispatch.options import values as array_of
 from rushlight.tensor import wrap
 
 __all__ = ["product"]
@@ -49,4 +50,4 @@ def multiplied(row: Any, column: Any, values: Any, dense: Any, rows: int) -> Any
         out = dense.new_zeros((rows, dense.shape[1]), dtype=torch.result_type(values, dense))
         return out.index_add_(0, row, (values[:, None] * dense[column]).to(out.dtype))
     matrix = csr_array((values._array, (row._array, column._array)), shape=(rows, dense.shape[0]))
-    return wrap(np.ascontiguousarray(matrix @ np.ascontiguousarray(dense._array)))
+    return wrap(np.ascontiguousarray(matrix @ np.ascontiguousarray(array_of("sparse product", dense))))

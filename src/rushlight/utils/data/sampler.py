@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from rushlight.dispatch.options import values
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor, wrap
 
@@ -133,7 +134,7 @@ class WeightedRandomSampler(Sampler[int]):
         _check_count("num_samples", num_samples)
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        array = np.array(weights._array if isinstance(weights, Tensor) else weights, np.float64)
+        array = np.array(values("weights", weights) if isinstance(weights, Tensor) else weights, np.float64)
         if array.ndim != 1:
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {array.shape}")
         self.weights, self.num_samples = wrap(array), num_samples

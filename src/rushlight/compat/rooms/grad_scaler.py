@@ -1,0 +1,5 @@
+"""``torch.amp.grad_scaler``: where PyTorch keeps GradScaler."""
+
+from rushlight.amp import GradScaler
+
+__all__ = ["GradScaler"]
