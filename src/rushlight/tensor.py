@@ -283,7 +283,7 @@ class Tensor(TensorMethods):
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient: None, or a tensor of this one's shape and dtype."""
-        if self._grad is None and not self.is_leaf and self._retains is None:
+        if self._grad is None and self._retains is None and not _without_history(self):
             _warn_non_leaf_grad()
         return self._grad  # type: ignore[no-any-return]
 
@@ -379,6 +379,14 @@ def _check_grad(tensor: Tensor, value: Any) -> None:
             f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor of dtype '{tensor.dtype}'. The gradient "
             "must match the tensor's dtype"
         )
+
+
+def _without_history(t: Tensor) -> bool:
+    """Whether a tensor is a leaf, or a view whose history was lost by a change of its base."""
+    try:
+        return t.is_leaf
+    except RuntimeError:
+        return True
 
 
 def _warn_non_leaf_grad() -> None:

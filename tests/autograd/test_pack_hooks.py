@@ -125,3 +125,39 @@ def test_auxiliary_results_of_operators_in_place_are_packed_when_they_are_there(
         y = (x * 1).clamp_(0)
     y.sum().backward()
     assert x.grad.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.clamp_(0.5), lambda x: x.clamp_(max=1.5), lambda x: x.clamp_(torch.tensor(0.5)), lambda x: x.cumprod_(0),
+    lambda x: x.renorm_(2, 0, 1.0), lambda x: x.nan_to_num_(), lambda x: x.sigmoid_(),
+])  # fmt: skip
+def test_what_an_operator_in_place_notes_beside_its_result_is_packed(change):
+    def gradient():
+        leaf = torch.tensor([[0.25, 1.0], [2.0, 3.0]], requires_grad=True)
+        change(leaf * 1).sum().backward()
+        return leaf.grad.tolist()
+
+    with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        found = gradient()
+    assert found == gradient()
+
+
+@pytest.mark.parametrize(("change", "alike"), [
+    (lambda x, y: x.addcmul_(y, x), lambda x, y: x + y * x),
+    (lambda x, y: x.addcmul_(x, y), lambda x, y: x + x * y),
+    (lambda x, y: x.addcdiv_(y, x), lambda x, y: x + y / x),
+])  # fmt: skip
+def test_a_tensor_that_is_changed_by_itself_hangs_in_no_cycle(change, alike):
+    leaf = torch.tensor([2.0, 3.0], requires_grad=True)
+    x, y = leaf * 3, leaf * 1
+    kept = weakref.ref(y)
+    change(x, y)
+    (found,) = torch.autograd.grad(x.sum(), leaf)
+    gc.disable()
+    try:
+        del x, y
+        assert kept() is None
+    finally:
+        gc.enable()
+    (want,) = torch.autograd.grad(alike(leaf * 3, leaf * 1).sum(), leaf)
+    assert found.tolist() == pytest.approx(want.tolist())

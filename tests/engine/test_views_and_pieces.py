@@ -94,11 +94,14 @@ def test_no_elements_may_begin_behind_the_memory() -> None:
         none.as_strided((1,), (1,))
 
 
-def test_whether_a_piece_retains_its_gradient_is_told_after_its_history_is_lost() -> None:
+@pytest.mark.parametrize("retains", [True, False])
+def test_the_gradient_of_a_piece_can_be_asked_for_after_its_history_is_lost(retains: bool) -> None:
     piece = torch.ones(2, 2, requires_grad=True).clone().unbind()[0]
-    piece.retain_grad()
+    if retains:
+        piece.retain_grad()
     with torch.no_grad():
         piece.zero_()
-    assert piece.retains_grad
+    assert piece.retains_grad is retains
+    assert piece.grad is None
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view"):
         _ = piece.grad_fn

@@ -342,3 +342,10 @@ def test_integers_that_were_copied_from_what_requires_grad_have_no_history():
     n = torch.zeros(2, dtype=torch.int64)
     n.copy_(torch.ones(2, requires_grad=True) * 2)
     assert n.tolist() == [2, 2] and n.grad_fn is None and not n.requires_grad
+
+
+def test_the_bits_of_a_last_dimension_of_one_element_are_seen_whatever_its_stride():
+    x = torch.complex(torch.arange(3.0), torch.arange(3.0) + 10)
+    pairs = [[0, 10], [1, 11], [2, 12]]
+    assert x[..., None].view(torch.float32).tolist() == pairs
+    assert x.unflatten(0, (3, 1)).narrow(1, 0, 1).view(torch.float32).tolist() == pairs

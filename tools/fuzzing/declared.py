@@ -60,7 +60,9 @@ def view_name(difference: Difference) -> bool:
     if difference.what != "grad_fn" or not difference.subject:
         return False
     became_another = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(difference)) is not None
-    return stem(difference.reference) == "AsStrided" or (stem(difference.reference) == "Conj" and became_another)
+    restrided = stem(difference.subject) == "AsStrided" and "as_strided_(" in text(difference)
+    conjugate = stem(difference.reference) == "Conj" and became_another
+    return stem(difference.reference) == "AsStrided" or restrided or conjugate
 
 
 def linearized(difference: Difference) -> bool:
@@ -201,9 +203,29 @@ DECLARED: tuple[Declared, ...] = (
     Declared("in-place operations whose operands share part of their memory", copied_from_itself),
     Declared(
         "a view made by `view_as_complex` whose base",
-        lambda d: refused_by(d, "Tensor must have a last dimension of size 2", by="reference"),
+        lambda d: refused_by(d, "Tensor must have a last dimension of size 2", "stride divisible by 2", by="reference"),
     ),
     Declared("a tensor's saved value after `x.detach_()`", half_run),
+    Declared(
+        "the operand of three dimensions of `a @ b`",
+        lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,
+    ),
+    Declared(
+        "comparisons and fills in place of integers",
+        lambda d: (
+            d.what in ("requires_grad", "is_leaf")
+            and d.reference is (d.what == "requires_grad")
+            and "view(torch.int64)" in text(d)
+        ),
+    ),
+    Declared(
+        "a saved tensor that is changed by `.data`",
+        lambda d: (
+            d.what in ("value", "grad")
+            and ".data." in text(d)
+            and re.search(r"\.(conj\(|H|mH|adjoint\(|imag)", text(d)) is not None
+        ),
+    ),
     Declared(
         "the product of two conjugated vectors",
         lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),

@@ -241,7 +241,7 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
 def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
-    if not hooks:
+    if not hooks or not aux:  # none yet: of a change in place they are known when it is done
         return aux
     places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
     return PackedResults(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
@@ -295,7 +295,7 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
     if not op.one_value:
         check_single_writes(op.name, target._held)
     original = None
-    if mask and 0 in op.plan(mask, len(flat)).save_inputs:
+    if mask and any(flat[i] is target for i in op.plan(mask, len(flat)).save_inputs):
         original = wrap(target._array.copy())
         original._edge = edges[0]
         flat = (original, *(original if x is target else x for x in flat[1:]))

@@ -38,9 +38,7 @@ def in_inference(w: Writer) -> bool:
     return bool(w.execution.side.library.is_inference_mode_enabled())
 
 
-EXACTLY = re.compile(
-    r"\.(mul|add|sub|copy|fill|zero|neg|masked_fill|index_fill|index_copy|fill_diagonal)_\(|\] = |_\(\)$"
-)
+EXACTLY = re.compile(r"\.(fill|zero|neg|mul|add|sub|fill_diagonal)_\((-?[\d.]+)?\)$|\] = -?[\d.]+$")
 RESHAPES = re.compile(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided|resize|resize_as)_\(")
 
 
@@ -48,7 +46,7 @@ def spoils(w: Writer, x: str, text: str) -> bool:
     """Whether a change has no one answer: of an inference tensor outside of inference mode, which is refused when it is done
     (and one that requires grad is taken for a constant, detach_ does nothing, and other memory makes it half of one);
     or of the shape of what requires grad, unrecorded, whose gradient then has the former shape or the present one; or of a
-    leaf that is a view, or a view of it, unrecorded: see declared; or of whether a leaf that others view requires grad;
+    leaf that is a view, or a view of it, unrecorded: see declared; or of whether what others view requires grad, or of its memory;
     or with rounding, of what others see the bits of."""
     tensor, torch = value(w, x), w.execution.side.library
     refused = tensor.is_inference() and not in_inference(w)
@@ -58,7 +56,9 @@ def spoils(w: Writer, x: str, text: str) -> bool:
         in_inference(w) or any(each.is_inference() for each in about)
     ):
         return True
-    if re.search(r"requires_grad.*False", text) and tensor.requires_grad and viewed(w, x):
+    if re.search(r"requires_grad.*False|detach_\(", text) and tensor.requires_grad and viewed(w, x):
+        return True
+    if ".set_(" in text and unrecorded and viewed(w, x):
         return True
     if not EXACTLY.search(text) and any(value(w, name).dtype == torch.int64 for name in on_memory_of(w, x)):
         return True

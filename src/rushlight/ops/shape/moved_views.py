@@ -49,7 +49,7 @@ def view_as_dtype(input: Any, dtype: Any) -> Any:
     if old != new and not array.ndim:
         raise RuntimeError(f"self.dim() cannot be 0 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
                            "element sizes)")  # fmt: skip
-    if old != new and array.size and array.strides[-1] != old:
+    if old != new and array.size and array.shape[-1] > 1 and array.strides[-1] != old:
         raise RuntimeError(f"self.stride(-1) must be 1 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
                            f"element sizes), but got {array.strides[-1] // old}")  # fmt: skip
     if new > old and array.shape[-1] % (new // old):
