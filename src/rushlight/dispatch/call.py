@@ -241,7 +241,7 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
 def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
-    if not hooks or not aux:  # none yet: of a change in place they are known when it is done
+    if not hooks:
         return aux
     places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
     return PackedResults(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
