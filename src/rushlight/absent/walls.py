@@ -31,7 +31,7 @@ class Wall:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-_ONE = "rushlight trains in one process, in which there is nothing to distribute"
+_ONE = "of what is distributed there are collectives and DistributedDataParallel; nothing else is split over processes"
 _SHARDS = f"{_ONE}; rushlight.memory.budget keeps a model's training within bytes that are given"
 _FILES = f"{_ONE}; torch.save and torch.load write and read state dicts"
 _CALLS = "rushlight calls no other processes"

@@ -1,4 +1,4 @@
-"""Errors of communication between processes: none is raised, since there is one process."""
+"""Errors of communication between processes, by PyTorch's names."""
 
 __all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"]
 

@@ -1,4 +1,4 @@
-"""Where processes leave values for each other: of one process, a dictionary in its memory."""
+"""Stores of one process: dictionaries in its memory.  Several processes send each other messages and use no store."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class HashStore(Store):
 
 def _alone(name: str, world_size: int | None) -> None:
     if world_size is not None and world_size > 1:
-        raise NotImplementedError(f"{name}: expected world_size=1, got {world_size}: rushlight trains in one process")
+        raise NotImplementedError(
+            f"{name}: expected world_size=1, got {world_size}: a store is of one process; collectives go by MPI"
+        )
 
 
 class TCPStore(Store):

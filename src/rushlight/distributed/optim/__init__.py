@@ -10,7 +10,7 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (
 
 __all__ = ["_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
 
-_WHY = "rushlight trains in one process, where the optimizer inside of it does what is needed; rushlight.memory.budget pages its state"
+_WHY = "an optimizer here has all of its state in each process; rushlight.memory.budget pages it"
 absent.names(
     globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", "as_functional_optim"
 )
