@@ -9,7 +9,7 @@ from typing import Any
 from rushlight import absent
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import modes
-from rushlight.nn.modules.convert import _parse_to
+from rushlight.nn.base.convert import _parse_to
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,

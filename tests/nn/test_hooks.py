@@ -6,7 +6,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.nn.modules import hooks as shared_hooks
+from rushlight.nn.base import hooks as shared_hooks
 from rushlight.nn.modules import module as module_hooks
 
 

@@ -197,7 +197,7 @@ def test_filter_by_module() -> None:
         assert stored("Net", wrap=wrap) == 4
     assert stored("first.*", wrap=True) == 2
     assert stored("second", wrap=True) == 2
-    from rushlight.nn.modules.hooks import shared
+    from rushlight.nn.base.hooks import shared
     from rushlight.stores.filters import Following, running
 
     assert Following.count == 0 and not running.modules and not shared.forward_pre

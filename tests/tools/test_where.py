@@ -41,6 +41,6 @@ def test_cycles_count_imports_in_functions() -> None:
 
 
 def test_folders_and_modules_at_the_top() -> None:
-    paths = ["__init__.py", "fft.py", "basics/tree.py", "ops/a.py", "ops/b.py", "ops/deep/c.py"]
+    paths = ["__init__.py", "fft.py", "tree.py", "ops/a.py", "ops/b.py", "ops/deep/c.py"]
     assert where.folders(paths) == {".": 3, "ops": 2, "ops/deep": 1}
     assert where.own_modules(paths) == ["tree"]

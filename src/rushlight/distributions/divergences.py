@@ -6,27 +6,27 @@ import math
 from typing import Any
 
 from rushlight.dispatch.named import linalg, named
-from rushlight.distributions.bernoulli import Bernoulli
-from rushlight.distributions.beta import Beta
-from rushlight.distributions.binomial import Binomial
-from rushlight.distributions.categorical import Categorical
-from rushlight.distributions.cauchy import Cauchy
-from rushlight.distributions.dirichlet import Dirichlet
-from rushlight.distributions.exponential import Exponential
-from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.geometric import Geometric
-from rushlight.distributions.gumbel import Gumbel
-from rushlight.distributions.half_normal import HalfNormal
+from rushlight.distributions.continuous.beta import Beta
+from rushlight.distributions.continuous.cauchy import Cauchy
+from rushlight.distributions.continuous.exponential import Exponential
+from rushlight.distributions.continuous.gamma import Gamma
+from rushlight.distributions.continuous.gumbel import Gumbel
+from rushlight.distributions.continuous.half_normal import HalfNormal
+from rushlight.distributions.continuous.laplace import Laplace
+from rushlight.distributions.continuous.normal import Normal
+from rushlight.distributions.continuous.uniform import Uniform
+from rushlight.distributions.discrete.bernoulli import Bernoulli
+from rushlight.distributions.discrete.binomial import Binomial
+from rushlight.distributions.discrete.categorical import Categorical
+from rushlight.distributions.discrete.geometric import Geometric
+from rushlight.distributions.discrete.one_hot_categorical import OneHotCategorical
+from rushlight.distributions.discrete.poisson import Poisson
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.kl import kl_divergence, register_kl
-from rushlight.distributions.laplace import Laplace
-from rushlight.distributions.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
-from rushlight.distributions.normal import Normal
-from rushlight.distributions.one_hot_categorical import OneHotCategorical
-from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import euler_constant, functional, sum_rightmost
+from rushlight.distributions.vectors.dirichlet import Dirichlet
+from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
 
 
 @register_kl(Normal, Normal)

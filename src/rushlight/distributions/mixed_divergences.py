@@ -7,24 +7,24 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.dispatch.named import linalg, named
-from rushlight.distributions.bernoulli import Bernoulli
-from rushlight.distributions.beta import Beta
-from rushlight.distributions.binomial import Binomial
-from rushlight.distributions.continuous_bernoulli import ContinuousBernoulli
+from rushlight.distributions.continuous.beta import Beta
+from rushlight.distributions.continuous.continuous_bernoulli import ContinuousBernoulli
+from rushlight.distributions.continuous.exponential import Exponential
+from rushlight.distributions.continuous.gamma import Gamma
+from rushlight.distributions.continuous.gumbel import Gumbel
+from rushlight.distributions.continuous.laplace import Laplace
+from rushlight.distributions.continuous.normal import Normal
+from rushlight.distributions.continuous.pareto import Pareto
+from rushlight.distributions.continuous.uniform import Uniform
+from rushlight.distributions.discrete.bernoulli import Bernoulli
+from rushlight.distributions.discrete.binomial import Binomial
+from rushlight.distributions.discrete.poisson import Poisson
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily, bregman
-from rushlight.distributions.exponential import Exponential
-from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.gumbel import Gumbel
 from rushlight.distributions.kl import register_kl
-from rushlight.distributions.laplace import Laplace
-from rushlight.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
-from rushlight.distributions.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
-from rushlight.distributions.normal import Normal
-from rushlight.distributions.pareto import Pareto
-from rushlight.distributions.poisson import Poisson
-from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import euler_constant
+from rushlight.distributions.vectors.lowrank_multivariate_normal import LowRankMultivariateNormal
+from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
 
 Moment = Callable[[Any], Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.discrete.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.engine.modes import no_grad
 

@@ -14,7 +14,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
-from rushlight.nn.modules.state import StateDict
+from rushlight.nn.base.state import StateDict
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization.archive import ArchiveWriter, folder_name
 from rushlight.serialization.atomic import replacing

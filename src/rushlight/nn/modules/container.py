@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Self
 
 from rushlight.nn.modules.module import Module, _addindent
-from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
+from rushlight.nn.parameter_container import ParameterDict, ParameterList
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from rushlight.nn import functional as F
+from rushlight.nn.base.loss_base import _WeightedLoss
 from rushlight.nn.modules.linear import Linear
-from rushlight.nn.modules.loss_base import _WeightedLoss
 from rushlight.tensor import Tensor
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.nn import functional as F
+from rushlight.nn.base.loss_base import _Loss, _WeightedLoss
 from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.linear_cross_entropy import (
     LinearCrossEntropyLoss,
     LinearCrossEntropyOptions,
 )
-from rushlight.nn.modules.loss_base import _Loss, _WeightedLoss
 from rushlight.tensor import Tensor
 
 __all__ = [

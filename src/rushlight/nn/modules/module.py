@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from rushlight.nn.modules.hooks import (
+from rushlight.nn.base.hooks import (
     Hooked,
     register_module_backward_hook,
     register_module_forward_hook,
@@ -12,13 +12,13 @@ from rushlight.nn.modules.hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from rushlight.nn.modules.registry import (
+from rushlight.nn.base.registry import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from rushlight.nn.modules.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
-from rushlight.nn.modules.state import IncompatibleKeys as _IncompatibleKeys
+from rushlight.nn.base.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
+from rushlight.nn.base.state import IncompatibleKeys as _IncompatibleKeys
 
 __all__ = [
     "Module",

@@ -1,0 +1,1 @@
+"""Distributions of one real number, for which there is a density."""

@@ -1,0 +1,46 @@
+"""The Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions.continuous.loc_scale import LocScale
+
+__all__ = ["Cauchy"]
+
+
+class Cauchy(LocScale):
+    """The ratio of two normal variables, around `loc`, of half width `scale`, which broadcast.  It has no mean."""
+
+    @property
+    def mean(self) -> Any:
+        return named.full_like(self.loc, math.nan)
+
+    @property
+    def variance(self) -> Any:
+        return named.full_like(self.loc, math.inf)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -math.log(math.pi) - self.scale.log() - ((value - self.loc) / self.scale).square().log1p()
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self) -> Any:
+        return math.log(4 * math.pi) + self.scale.log()

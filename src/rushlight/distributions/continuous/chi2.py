@@ -1,0 +1,28 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.continuous.gamma import Gamma
+
+__all__ = ["Chi2"]
+
+
+class Chi2(Gamma):
+    """The sum of `df` squares of standard normal variables; `df` need not be whole."""
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df: Any, validate_args: bool | None = None):
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    @property
+    def df(self) -> Any:
+        """Degrees of freedom.  (*batch)"""
+        return 2 * self.concentration
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))

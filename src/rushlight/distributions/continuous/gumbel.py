@@ -1,0 +1,52 @@
+"""The Gumbel distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions.continuous.loc_scale import LocScale
+from rushlight.distributions.utils import euler_constant, tiny_of
+
+__all__ = ["Gumbel"]
+
+
+class Gumbel(LocScale):
+    """The limit of maxima of many variables: loc - scale log(E) for a standard exponential E; they broadcast."""
+
+    @property
+    def mean(self) -> Any:
+        return self.loc + self.scale * euler_constant
+
+    @property
+    def stddev(self) -> Any:
+        return math.pi / math.sqrt(6) * self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.stddev.square()
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Gumbel, batch_shape, _instance, "loc", "scale")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()
+        return self.loc - self.scale * waits.clamp(min=tiny_of(waits)).log()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return y - y.exp() - self.scale.log()
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (-((self.loc - value) / self.scale).exp()).exp()
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self) -> Any:
+        return self.scale.log() + (1 + euler_constant)

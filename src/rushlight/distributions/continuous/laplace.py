@@ -1,0 +1,48 @@
+"""The Laplace distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions.continuous.loc_scale import LocScale
+
+__all__ = ["Laplace"]
+
+
+class Laplace(LocScale):
+    """The two-sided exponential distribution around `loc`, of width `scale`, which broadcast."""
+
+    @property
+    def variance(self) -> Any:
+        return 2 * self.scale.square()
+
+    @property
+    def stddev(self) -> Any:
+        return math.sqrt(2) * self.scale
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        first, second = self.loc.new_empty((2, *self._extended_shape(sample_shape))).exponential_()
+        return self.loc + self.scale * (first - second)  # of two waiting times that are alike
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        away = value - self.loc
+        return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
+
+    def icdf(self, value: Any) -> Any:
+        away = value - 0.5
+        return self.loc - self.scale * away.sign() * (-2 * away.abs()).log1p()
+
+    def entropy(self) -> Any:
+        return 1 + (2 * self.scale).log()

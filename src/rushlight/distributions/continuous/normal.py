@@ -1,0 +1,62 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.distributions.continuous.loc_scale import LocScale
+from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.utils import standard_normal
+
+__all__ = ["Normal"]
+
+
+class Normal(LocScale, ExponentialFamily):
+    """The normal distribution of mean `loc` and standard deviation `scale`, which broadcast.
+
+    >>> import rushlight as torch
+    >>> torch.distributions.Normal(0.0, 2.0).log_prob(torch.tensor(0.0))
+    tensor(-1.6121)
+    """
+
+    _mean_carrier_measure = 0
+
+    @property
+    def stddev(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.scale.square()
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Normal, batch_shape, _instance, "loc", "scale")
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -0.5 * ((value - self.loc) / self.scale).square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 0.5 * (1 + ((value - self.loc) / self.scale * math.sqrt(0.5)).erf())
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self) -> Any:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return self.loc / self.variance, -0.5 / self.variance
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        x, y = natural_params
+        return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()

@@ -1,0 +1,1 @@
+"""Distributions of counts and categories, and those relaxed to real numbers."""

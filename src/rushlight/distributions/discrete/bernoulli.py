@@ -1,0 +1,68 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.by_probs import ByProbs
+from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.utils import broadcast_all, functional
+from rushlight.engine.modes import no_grad
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ByProbs, ExponentialFamily):
+    """1 with the probability `probs`, or sigmoid(`logits`), else 0, as floating-point numbers."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        likelier = (self.probs >= 0.5).to(self.probs.dtype)
+        return likelier.masked_fill(self.probs == 0.5, float("nan"))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        with no_grad():
+            return named.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -functional.binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
+
+    def entropy(self) -> Any:
+        return functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return functional.softplus(natural_params[0])
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = named.arange(2, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values

@@ -1,0 +1,77 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.by_probs import ByProbs, one_of
+from rushlight.distributions.utils import broadcast_all, functional
+from rushlight.engine.modes import no_grad
+
+__all__ = ["Binomial"]
+
+
+class Binomial(ByProbs):
+    """How many of `total_count` trials succeed, each with the probability `probs`, or sigmoid(`logits`); they broadcast."""
+
+    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
+                       "logits": constraints.real}  # fmt: skip
+    has_enumerate_support = True
+
+    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
+        count, self.__dict__[name] = broadcast_all(total_count, given)
+        self.total_count = count.to(self.__dict__[name].dtype)
+        super().__init__(self.total_count.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return named.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Any) -> Any:
+        """log of n! / (k! (n - k)!) p^k (1 - p)^(n - k), by logits: log (1 - p) is log sigmoid(-logit)."""
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
+        return ways + value * self.logits + n * functional.logsigmoid(-self.logits)
+
+    def entropy(self) -> Any:
+        values = self._values("entropy", expand=False)
+        log_prob = self.log_prob(values)
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        return self._values("enumerate_support", expand)
+
+    def _values(self, caller: str, expand: bool) -> Any:
+        """0, ..., total_count, which has to be the same everywhere."""
+        total = int(self.total_count.max())
+        if not self.total_count.min() == total:
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{caller}`.")
+        values = named.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values

@@ -1,0 +1,112 @@
+"""The categorical distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.basics.dtypes import finfo
+from rushlight.basics.size import Size
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.by_probs import one_of
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from rushlight.engine.modes import no_grad
+
+__all__ = ["Categorical"]
+
+
+class Categorical(Distribution):
+    """An index from 0 to K - 1, with the probabilities in the last dimension of `probs` or by those of `logits`.
+
+    Both are normalised: `probs` to a sum of 1, `logits` so that they are the logarithms of probabilities.
+    probs, logits: (*batch, K); samples: (*sample, *batch), int64.
+
+    >>> import rushlight as torch
+    >>> d = torch.distributions.Categorical(torch.tensor([1.0, 3.0]))
+    >>> d.probs, d.log_prob(torch.tensor(1))
+    (tensor([0.2500, 0.7500]), tensor(-0.2877))
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        name = "probs" if one_of(probs, logits) else "logits"
+        given = logits if probs is None else probs
+        if given.dim() < 1:
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+        if probs is not None:
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        else:
+            self.logits = logits - logits.logsumexp(-1, keepdim=True)
+        self._num_events = given.size(-1)
+        super().__init__(given.size()[:-1], validate_args=validate_args)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return logits_to_probs(self.logits)
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Their logarithms.  (*batch, K)"""
+        return probs_to_logits(self.probs)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def _param(self) -> Any:
+        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """(*batch, K)"""
+        shape: Size = self._param.size()
+        return shape
+
+    @property
+    def mean(self) -> Any:
+        return named.full_like(self._param[..., 0], float("nan"))
+
+    @property
+    def mode(self) -> Any:
+        return self.probs.argmax(-1)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Categorical, _instance)
+        for name in ("probs", "logits"):
+            if name in self.__dict__:
+                new.__dict__[name] = self.__dict__[name].expand((*batch_shape, self._num_events))
+        new._num_events = self._num_events
+        return self._finished(new, batch_shape)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        with no_grad():
+            shape = Size(sample_shape)
+            rows = self.probs.reshape(-1, self._num_events)
+            drawn = (
+                named.multinomial(rows, shape.numel(), True) if shape.numel() else rows.new_empty((len(rows), 0)).long()
+            )
+            return drawn.T.reshape(self._extended_shape(shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        index, logits = named.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return logits.gather(-1, index[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Any:
+        return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = named.arange(self._num_events, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values

@@ -1,0 +1,89 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.basics.size import Size
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.binomial import Binomial
+from rushlight.distributions.discrete.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.engine.modes import no_grad
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Distribution):
+    """How often each of K categories comes up in `total_count` draws.  probs, logits: (*batch, K) -> (*sample, *batch, K)
+
+    Raises NotImplementedError for a `total_count` that is no int.
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError(
+                f"Multinomial: inhomogeneous total_count: expected one int for the whole batch, got {total_count!r}"
+            )
+        self.total_count = total_count
+        self._categorical = Categorical(probs=probs, logits=logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Multinomial, _instance)
+        new.total_count, new._categorical = self.total_count, self._categorical.expand(batch_shape)
+        return self._finished(new, batch_shape)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """Their logarithms.  (*batch, K)"""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """(*batch, K)"""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        with no_grad():
+            drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
+            counts = self.probs.new_zeros(self._extended_shape(sample_shape))
+            return counts.scatter_add_(-1, drawn, named.ones_like(drawn, dtype=counts.dtype))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0.0)
+        return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + (logits * value).sum(-1)
+
+    def entropy(self) -> Any:
+        """n H(p) - log n! + the sum over categories of E log k!, whose k are binomial."""
+        n = self.total_count
+        marginal = Binomial(n, probs=self.probs, validate_args=False)
+        counts = marginal.enumerate_support(expand=False)[1:]
+        ways = (marginal.log_prob(counts).exp() * (counts + 1).lgamma()).sum((0, -1))
+        return n * self._categorical.entropy() - named.tensor(n + 1.0, dtype=self.probs.dtype).lgamma() + ways

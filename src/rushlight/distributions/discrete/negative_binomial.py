@@ -1,0 +1,58 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.by_probs import ByProbs, one_of
+from rushlight.distributions.utils import broadcast_all, functional
+from rushlight.engine.modes import no_grad
+from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(ByProbs):
+    """How many trials succeed, with probability `probs` in [0, 1) each, before `total_count` fail; they broadcast."""
+
+    arg_constraints = {"total_count": constraints.greater_than_eq(0),
+                       "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}  # fmt: skip
+    support = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
+        count, self.__dict__[name] = broadcast_all(total_count, given)
+        self.total_count = count.to(self.__dict__[name].dtype)
+        super().__init__(self.total_count.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean / (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        """A Poisson variable whose rate is gamma distributed."""
+        with no_grad():
+            shapes = self.total_count.expand(self._extended_shape(sample_shape))
+            return named.poisson((log_standard_gamma(shapes) + self.logits).exp())
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = (n + value).lgamma() - (1 + value).lgamma() - n.lgamma()
+        ways = ways.masked_fill(n + value == 0, 0.0)
+        return ways + n * functional.logsigmoid(-self.logits) + value * functional.logsigmoid(self.logits)

@@ -1,0 +1,93 @@
+"""The categorical distribution over one-hot vectors, and its straight-through estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.basics.size import Size
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import functional
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OneHotCategorical(Distribution):
+    """One-hot vectors whose place of the 1 is categorical.  probs, logits: (*batch, K); samples: (*sample, *batch, K)."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._get_checked_instance(OneHotCategorical, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return self._finished(new, batch_shape)
+
+    @property
+    def _param(self) -> Any:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """Their logarithms.  (*batch, K)"""
+        return self._categorical.logits
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return self._one_hot(self.probs.argmax(-1))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    @property
+    def param_shape(self) -> Size:
+        """(*batch, K)"""
+        return self._categorical.param_shape
+
+    def _one_hot(self, index: Any) -> Any:
+        return functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return self._one_hot(self._categorical.sample(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Any:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        n = self._event_shape[0]
+        values = named.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(n, *[1] * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot vectors whose gradient is that of the probabilities (Bengio et al., arXiv:1308.3432): biased, but simple."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,0 +1,79 @@
+"""Bernoulli variables relaxed to numbers between 0 and 1, so that samples have gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.by_probs import ByProbs
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import SigmoidTransform
+from rushlight.distributions.utils import broadcast_all, clamp_probs, functional
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(ByProbs):
+    """The logit of a RelaxedBernoulli variable: a logistic variable around the logit, over the temperature."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self.temperature = temperature
+        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, "probs", "logits")
+        new.temperature = self.temperature
+        return new
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        u = clamp_probs(named.rand_like(self._param.expand(self._extended_shape(sample_shape))))
+        return (u.log() - (-u).log1p() + self.logits) / self.temperature
+
+    def log_prob(self, value: Any) -> Any:
+        """log t + d - 2 log(1 + exp(d)) for d = logit - t value (Maddison et al., 2017, appendix B)."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        d = logits - value * self.temperature
+        (temperature,) = broadcast_all(self.temperature)
+        return temperature.log() + functional.logsigmoid(d) + functional.logsigmoid(-d)
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """The binary Concrete distribution (Maddison et al.; Jang et al., ICLR 2017): close to 0 or 1 at low temperatures.
+
+    temperature: a tensor or number over 0; one of `probs` and `logits`: (*batch).
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    base_dist: LogitRelaxedBernoulli
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
+
+    @property
+    def temperature(self) -> Any:
+        """How far samples are from 0 and 1."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """log(p / (1 - p)).  (*batch)"""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """(*batch)"""
+        return self.base_dist.probs

@@ -1,0 +1,101 @@
+"""One-hot vectors relaxed to the simplex, so that samples have gradients: the Gumbel-softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.basics.size import Size
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.discrete.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import ExpTransform
+from rushlight.distributions.utils import broadcast_all, clamp_probs
+
+__all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithm of a RelaxedOneHotCategorical variable."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector  # its elements' exponentials sum to 1
+    has_rsample = True
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
+        new.temperature, new._categorical = self.temperature, self._categorical.expand(batch_shape)
+        return self._finished(new, batch_shape)
+
+    @property
+    def param_shape(self) -> Size:
+        """(*batch, K)"""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Any:
+        """Logarithms of the probabilities.  (*batch, K)"""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+        """The log-softmax of (logits + Gumbel noise) / temperature."""
+        u = clamp_probs(named.rand_like(self._categorical._param.expand(self._extended_shape(sample_shape))))
+        return ((self.logits - (-u.log()).log()) / self.temperature).log_softmax(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        """log (K - 1)! + (K - 1) log t + the sum of the log-softmax of logits - t value (Maddison et al., 2017, 22)."""
+        if self._validate_args:
+            self._validate_sample(value)
+        k = self._event_shape[0]
+        logits, value = broadcast_all(self.logits, value)
+        (temperature,) = broadcast_all(self.temperature)
+        score = (logits - value * self.temperature).log_softmax(-1).sum(-1)
+        return score + math.lgamma(k) + (k - 1) * temperature.log()
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """The Concrete distribution (Maddison et al.; Jang et al., ICLR 2017): close to one-hot vectors at low temperatures.
+
+    temperature: a tensor or number over 0; one of `probs` and `logits`: (*batch, K).
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+    base_dist: ExpRelaxedCategorical
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
+
+    @property
+    def temperature(self) -> Any:
+        """How far samples are from one-hot vectors."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """Logarithms of the probabilities.  (*batch, K)"""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return self.base_dist.probs

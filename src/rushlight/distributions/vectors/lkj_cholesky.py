@@ -1,0 +1,70 @@
+"""Cholesky factors of random correlation matrices (Lewandowski, Kurowicka and Joe, Generating random correlation matrices
+based on vines and extended onion method, Journal of Multivariate Analysis 100, 2009)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.dispatch.named import named
+from rushlight.distributions import constraints
+from rushlight.distributions.continuous.beta import Beta
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all, functional, tiny_of
+from rushlight.engine.modes import no_grad
+
+__all__ = ["LKJCholesky"]
+
+
+class LKJCholesky(Distribution):
+    """Lower triangular L whose L L^T is a correlation matrix with a density proportional to det^(concentration - 1).
+
+    dim: the rows of L, 2 or more; concentration: a number or (*batch), over 1 for matrices close to the identity, 1 for all
+    alike. Samples: (*sample, *batch, dim, dim), without gradients. Raises ValueError for smaller or fractional `dim`.
+    """
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None):
+        if not isinstance(dim, int) or dim < 2:
+            raise ValueError(f"LKJCholesky: expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        (self.concentration,) = broadcast_all(concentration)
+        super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = self._expanded(LKJCholesky, batch_shape, _instance, "concentration")
+        new.dim = self.dim
+        return new
+
+    def _last(self) -> Any:
+        """concentration + (dim - 1 - i) / 2 for the rows i = 1, ..., dim - 1.  (*batch, dim - 1)"""
+        c = self.concentration
+        rows = named.arange(1, self.dim, dtype=c.dtype, device=c.device)
+        return c.unsqueeze(-1) + (self.dim - 1 - rows) / 2
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+        """The onion method (section 3.2): row i has i elements before the diagonal, in a uniform direction, whose squared
+        length is Beta(i / 2, concentration + (dim - 1 - i) / 2)."""
+        n, shape = self.dim, self._extended_shape(sample_shape)
+        with no_grad():
+            second = self._last()
+            first = named.arange(1, n, dtype=second.dtype, device=second.device) / 2
+            y = Beta(first, second, validate_args=False).sample(sample_shape).unsqueeze(-1)  # (*, n - 1, 1)
+            noise = named.randn((*shape[:-2], n - 1, n), dtype=second.dtype, device=second.device).tril()
+            rows = y.sqrt() * noise / noise.norm(dim=-1, keepdim=True).clamp(min=tiny_of(noise))
+            below = functional.pad(rows, [0, 0, 1, 0])
+            diagonal = functional.pad((1 - y.squeeze(-1)).clamp(min=tiny_of(y)).sqrt(), [1, 0], value=1.0)
+            return below + named.diag_embed(diagonal)
+
+    def log_prob(self, value: Any) -> Any:
+        """The density of the elements below the diagonal: the product over rows k of L_kk^(2 (c - 1) + dim - k), over the
+        integrals of these over balls, pi^(i / 2) Gamma(b) / Gamma(b + i / 2) with i = k - 1 and b of `_last`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        b, c, n = self._last(), self.concentration, self.dim
+        logs = value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()
+        integrals = b.lgamma().sum(-1) - (n - 1) * (c + (n - 1) / 2).lgamma() + n * (n - 1) / 4 * math.log(math.pi)
+        return ((2 * b - 2) * logs).sum(-1) - integrals

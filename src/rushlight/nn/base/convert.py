@@ -1,0 +1,136 @@
+"""Converting a whole tree of modules: devices and dtypes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Self
+
+from rushlight.basics.devices import device as Device
+from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
+from rushlight.dispatch import functions as ops
+from rushlight.engine.modes import no_grad
+from rushlight.nn.base.tree import Tree
+from rushlight.nn.parameter import Parameter, is_lazy
+from rushlight.tensor import Tensor
+
+_TO_FORMS = (
+    "to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+    " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False)\n"
+    " * (torch.dtype dtype, bool non_blocking = False)\n"
+    " * (Tensor tensor, bool non_blocking = False)"
+)
+
+
+class Convertible(Tree):
+    """Conversions in place: parameters stay the same objects, so optimizers keep working."""
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        """Replace the memory of every parameter, its gradient and every buffer by `fn` of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        with no_grad():
+            for name, parameter in self._parameters.items():
+                if parameter is not None:
+                    self._parameters[name] = _convert(parameter, fn)
+        for name, buffer in self._buffers.items():
+            if is_lazy(buffer):
+                _convert(buffer, fn)
+            elif buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move and convert parameters and buffers in place; integer ones keep their dtype.
+
+        Forms: `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)`, `to(tensor)` for that tensor's device
+        and dtype, `to(memory_format=...)` for 4-d and 5-d parameters and buffers.  Raises TypeError for a dtype that
+        is neither floating point nor complex.
+        """
+        target, kind, memory_format = _parse_to(args, kwargs)
+        if kind is not None and not (kind.is_floating_point or kind.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+
+        def convert(tensor: Any) -> Any:
+            wanted = kind if tensor.is_floating_point() or tensor.is_complex() else None
+            options = {} if memory_format is None or tensor.ndim not in (4, 5) else {"memory_format": memory_format}
+            return tensor.to(device=target, dtype=wanted, **options)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to `device` without copying: every parameter and buffer becomes uninitialised memory there."""
+        return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers to `dst_type`."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _floating_to(self, kind: dtype) -> Self:
+        return self._apply(lambda t: t.to(dtype=kind) if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Convert floating-point parameters and buffers to float32."""
+        return self._floating_to(float32)
+
+    def double(self) -> Self:
+        """Convert floating-point parameters and buffers to float64."""
+        return self._floating_to(float64)
+
+    def half(self) -> Self:
+        """Convert floating-point parameters and buffers to float16."""
+        return self._floating_to(float16)
+
+    def bfloat16(self) -> Self:
+        """Convert floating-point parameters and buffers to bfloat16."""
+        return self._floating_to(bfloat16)
+
+    def cpu(self) -> Self:
+        """Move parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move parameters and buffers to a GPU."""
+        return self._apply(lambda t: t.cuda(device))
+
+
+def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
+    """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""
+    old = parameter.data
+    new = fn(old)
+    if new._meta is not old._meta:  # a tensor without memory cannot come to have any
+        return Parameter(new, parameter.requires_grad)
+    gradient = parameter.grad
+    if gradient is not None:
+        parameter.grad = None
+    if new is not old:
+        parameter.data = new
+    if gradient is not None:
+        converted = fn(gradient.data)
+        parameter.grad = converted.requires_grad_(gradient.requires_grad)
+    return parameter
+
+
+def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """Device, dtype and memory format from the forms of `Module.to`."""
+    given = dict(kwargs)
+    target, kind = given.pop("device", None), given.pop("dtype", None)
+    memory_format, tensor = given.pop("memory_format", None), given.pop("tensor", None)
+    given.pop("non_blocking", None)
+    given.pop("copy", None)
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        tensor = rest.pop(0)
+    elif rest and isinstance(rest[0], dtype):
+        kind = rest.pop(0)
+    elif rest and (rest[0] is None or (isinstance(rest[0], (str, int, Device)) and not isinstance(rest[0], bool))):
+        target = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], dtype)):
+            kind = rest.pop(0)
+    if given or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
+        got = [builtins.type(a).__name__ for a in args] + [f"{k}={builtins.type(v).__name__}" for k, v in given.items()]
+        raise TypeError(_TO_FORMS.format(got=", ".join(got)))
+    if tensor is not None:
+        return tensor.device, tensor.dtype, memory_format
+    return None if target is None else Device(target), kind, memory_format
