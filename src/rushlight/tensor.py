@@ -261,7 +261,8 @@ class Tensor(TensorMethods):
         if self._view is not None:
             Tensor._refresh(self)
         edge = self._edge
-        return None if edge is None or edge is LEAF else getattr(edge, "node", None)  # of a leaf seen by a level: none
+        node = None if edge is None or edge is LEAF else getattr(edge, "node", None)  # of a leaf seen by a level: none
+        return None if node is None or node.severed else node
 
     @property
     def output_nr(self) -> int:

@@ -494,3 +494,49 @@ def test_where_nothing_is_recorded_a_view_with_a_forbidden_history_is_an_argumen
     assert seen == [(True,)]
     with pytest.raises(RuntimeError, match="forbidden"):
         function(forward).apply(v)
+
+
+def test_a_view_that_forward_marked_is_outside_of_the_graph_of_a_transformation() -> None:
+    class Marked(Function):
+        @staticmethod
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            return x.view_as(x)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_non_differentiable(output)
+
+    result, _ = torch.func.vjp(Marked.apply, torch.ones(1))
+    assert not result.requires_grad
+
+
+def test_an_input_that_is_changed_and_returned_twice_without_a_gradient_is_two_aliases() -> None:
+    def forward(ctx: Any, x: torch.Tensor) -> Any:
+        x.zero_()
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x)
+        return x, x
+
+    first, second = function(forward).apply(torch.ones(2, 2, requires_grad=True))
+    first.resize_(1)
+    assert second.shape == (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_an_input_that_was_changed_without_a_gradient_is_saved_with_its_own() -> None:
+    class Marked(Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            ctx.save_for_backward(x)
+            ctx.mark_dirty(x)
+            ctx.mark_non_differentiable(x)
+            return x, x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return ctx.saved_tensors[0] * 3
+
+    x = torch.tensor(5.0, requires_grad=True)
+    (g,) = torch.autograd.grad(Marked.apply(x)[1], x, create_graph=True)
+    g.backward()
+    assert g == 15 and x.grad == 3

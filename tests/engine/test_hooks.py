@@ -169,3 +169,11 @@ def test_the_node_of_a_fill_has_an_input_for_a_tensor_and_none_for_a_number():
     x, i = torch.ones(2, requires_grad=True), torch.tensor([0])
     assert len(x.index_fill(0, i, 2.0).grad_fn.next_functions) == 1
     assert len(x.index_fill(0, i, torch.tensor(2.0)).grad_fn.next_functions) == 2
+
+
+def test_a_view_of_what_was_detached_and_changed_shows_no_node():
+    x = torch.ones(2, requires_grad=True)
+    v = (x * 1).view(2)
+    v._base.detach_()
+    v._base.neg_()
+    assert v.grad_fn is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +43,18 @@ class Difference:
         return (self.what, *(side.family for side in (self.reference, self.subject) if isinstance(side, Raised)))
 
 
-def outcomes(reference: Execution, subject: Execution) -> Iterator[Difference]:
-    """Statements that ended well on one side alone, or in exceptions of different families."""
+def outcomes(reference: Execution, subject: Execution, blocks: Collection[int] = ()) -> Iterator[Difference]:
+    """Statements that ended well on one side alone, or in exceptions of different families.
+
+    blocks: which statements are blocks: behind one that both left by an exception, perhaps at different places, the sides
+    go on from different states.
+    """
     for step, (a, b) in enumerate(zip(reference.outcomes, subject.outcomes)):
         if not alike(a, b):
             what = "outcome" if b else "leniency"
             yield Difference(f"statement {step}", what, a or "no error", b or "no error", step=step)
+            return
+        if a and step in blocks:
             return
 
 
@@ -133,13 +139,14 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], tolerance: float) ->
         return bool(np.allclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 
-def differences(reference: Execution, subject: Execution, broken_off: bool = False) -> Iterator[Difference]:
+def differences(reference: Execution, subject: Execution, blocks: Collection[int] = ()) -> Iterator[Difference]:
     """Everything on which two executions of one program differ, what happened first before what was left.
 
-    broken_off: whether a block was left by an exception: it may have been raised at different places, and what was done
-    before is then not compared.
+    blocks: which statements are blocks. Where one was left by an exception, it may have been raised at different places,
+    and what was done before is then not compared.
     """
-    first = next(outcomes(reference, subject), None)
+    broken_off = any(reference.outcomes[step] for step in blocks if step < len(reference.outcomes))
+    first = next(outcomes(reference, subject, blocks), None)
     seen, other = observe(reference), observe(subject)
     if first is not None:
         first.made = [value for name, value in seen.items() if name not in other]
@@ -175,8 +182,7 @@ def against(statements: list[str], reference: Execution, subject: Side) -> list[
     with subject.around():
         other = run(statements, subject)
     exact.set(subject.exact)
-    broken_off = any(outcome and "\n" in text for outcome, text in zip(reference.outcomes, statements))
-    found = list(differences(reference, other, broken_off))
+    found = list(differences(reference, other, [step for step, text in enumerate(statements) if "\n" in text]))
     for difference in found:
         difference.statements = statements
     return (

@@ -163,9 +163,18 @@ def packed_by_checkpoint(difference: Difference) -> bool:
     )
 
 
+def called(name: str, names: dict[str, str]) -> str:
+    """What a tensor was called first."""
+    while name in names:
+        name = names[name]
+    return name
+
+
 def with_itself(difference: Difference) -> bool:
     """Whether an operator in place with its own target is differentiated, or hooks ran before PyTorch refuses to."""
-    itself = re.search(r"\b(\w+)\.\w+_\((\w+, )?\1\b|\b(\w+) [-+*/]= \3\b", text(difference)) is not None
+    names = dict(re.findall(r"(?m)^\s*(\w+) = (\w+(?:\[\d\])?)$", text(difference)))
+    pairs = re.findall(r"\b(\w+)(?:\.\w+_\((?:\w+, )?| [-+*/]= )(\w+)", text(difference))
+    itself = any(called(a, names) == called(b, names) for a, b in pairs)
     logged = itself and difference.where.startswith("log")
     return logged or refused_by(difference, "modified by an inplace", by="reference")
 

@@ -25,6 +25,8 @@ def changed_by_itself(difference: Difference) -> bool:
     ):
         return False
     more = difference.reference - difference.subject
+    if "torch.func.jvp(" in text(difference) and difference.where.startswith("t"):
+        return more > 0
     product = more == 1 and re.search(r" @ |\.mv\(", text(difference)) is not None
     return product or (more > 0 and "inference_mode" in text(difference))
 
@@ -37,7 +39,7 @@ def detached_inference(difference: Difference) -> bool:
 
 def reinterpreted(difference: Difference) -> bool:
     """Whether a view as another dtype is an inference tensor on one side alone: is refused for it, or counts no changes."""
-    refused = any(refused_by(difference, "nference tensor", by=side) for side in ("reference", "subject"))
+    refused = any(refused_by(difference, "nference", by=side) for side in ("reference", "subject"))
     told = difference.what in ("is_inference", "version") or refused
     made = re.search(r"\.view\(torch\.", text(difference)) and "inference_mode" in text(difference)
     return told and bool(made)
@@ -70,11 +72,18 @@ def without_gradients(difference: Difference) -> bool:
     return refused_by(difference, "(got int)", by="reference")
 
 
+def recorded_in_inference(difference: Difference) -> bool:
+    """Whether a custom function is recorded in inference mode, where gradients are enabled inside of it."""
+    inside = re.search(r"inference_mode\(.*\n\s+with torch\.(enable_grad|set_grad_enabled\(True)", text(difference))
+    told = difference.what in ("requires_grad", "is_leaf", "grad_fn", "is_inference", "version", "grad")
+    return told and inside is not None and ".apply(" in text(difference)
+
+
 def unmarked_samples(difference: Difference) -> bool:
     """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
     made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
-    told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and difference.where.startswith("t")
-    return made and told and "vmap(" in text(difference)
+    told = difference.what in ("requires_grad", "is_leaf", "grad_fn")
+    return made and "vmap(" in text(difference) and (told or refused_by(difference, "does not require grad"))
 
 
 def softmax_of_one(difference: Difference) -> bool:
@@ -104,13 +113,29 @@ def unneeded(difference: Difference) -> bool:
 
 GRAPHS: tuple[Declared, ...] = (
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
-    Declared("version counters of products, and of results of inference tensors", changed_by_itself),
+    Declared("version counters of products, of results", changed_by_itself),
     Declared("`detach()` and `.data` of an inference tensor", detached_inference),
     Declared("`view(dtype)` of inference tensors, and in inference mode", reinterpreted),
     Declared("custom functions that change an input, or save one that they return, inside `torch.func`", dirty_inside),
     Declared("`vmap` of a custom function with `generate_vmap_rule` over no samples", no_samples),
     Declared("saved tensors that were changed and that the gradients asked for do not need", unneeded),
     Declared("saved tensors that were changed and that the gradients asked for do not need", fewer_unpacked),
+    Declared("a custom function in inference mode", recorded_in_inference),
+    Declared(
+        "views that were not recorded, of what requires grad",
+        lambda d: refused_by(d, "backward through the graph a second time") and "mark_non_differentiable" in text(d),
+    ),
+    Declared(
+        "the shape of what was viewed, changed in place afterwards",
+        lambda d: (
+            refused_by(d, "Tensor must have a last dimension of size 2", by="reference")
+            and re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(d)) is not None
+        ),
+    ),
+    Declared(
+        "`detach_()` of what has views that were changed",
+        lambda d: ".detach_()" in text(d) and d.what in ("grad", "grad_fn") and d.subject is None,
+    ),
     Declared("a tensor hook where a gradient is None", without_gradients),
     Declared("views made in inference mode of what requires grad", view_beside_inference),
     Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),

@@ -341,6 +341,7 @@ OPERATORS: tuple[Declared, ...] = (
         "second derivative and tangent of `atan2`",
         at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "gt"),
     ),
+    Declared("second derivatives of norms at 0", partial(beyond, "norm")),
     Declared("gradient of `ldexp` by its first", at("ldexp", beyond_float32, "gt")),
     Declared(
         "forward mode of `logcumsumexp`",

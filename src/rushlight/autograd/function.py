@@ -409,6 +409,8 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
         first = next((j for j in range(k) if outputs[j] is out and out is not None), k)
         if first < k and apart and isinstance(out, Tensor) and not any(out is t for t in ctx.dirty_tensors):
             results.append(place(node, args, alias(out), k, recorded))  # inside of torch.func, each output is its own
+        elif first < k and isinstance(out, Tensor) and results[first] is not out and any(out is x for x in args):
+            results.append(place(node, args, out, k, recorded))  # an input that is shown by aliases
         elif first < k and not any(out is x for x in inputs) and isinstance(out, Tensor):
             if results[first]._edge is not None and recorded:
                 results[first]._edge = node.port(k)  # one tensor returned twice is the last of its outputs
@@ -418,6 +420,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     shapes = [out._array.shape if isinstance(out, Tensor) else None for out in results]
     kinds = [out._array.dtype if isinstance(out, Tensor) else None for out in results]
     node.shape, node.dtype = (shapes, kinds) if node.count != 1 else (shapes[0], kinds[0])
+    inputs += [t for t in ctx.dirty_tensors if not differentiable(ctx, t)]  # they too are shown by aliases
     if recorded:
         ctx.to_save = tuple(renamed(t, outputs, results, inputs) for t in ctx.to_save)
         ctx._save(node, results)

@@ -44,6 +44,7 @@ class Node:
     plan: Any = None  # of a declared operator's node: `plan.full` is its `run` for every input
     nr = 0
     runs_without_grad = False  # whether it runs even when no gradient arrived
+    severed = False  # whether it stands for a history that is not there
     leaf_like = False  # whether its output is a leaf to the user: the input of a function transformation
 
     @property
@@ -242,6 +243,7 @@ class Severed(Node):
     """
 
     __slots__ = ()
+    severed = True
 
     def __init__(self, array: Any):
         self.edges, self.extra, self.seq = (), None, next_seq()

@@ -115,7 +115,8 @@ def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
         tangents = {level: outside(t, keep, seen) for level, t in x._tangents.items()}
     else:
         tangents = None
-    if keep and (x._edge is None or leads_out(edge_of(x), seen)):
+    of_input = x._view is not None and x._view.base._edge.__class__ is Mark  # a view that was not recorded
+    if keep and ((x._edge is None and not of_input) or leads_out(edge_of(x), seen)):
         t = x
     elif type(x._held) is BatchedArray and not keep:
         t = out_of_graphs(x)

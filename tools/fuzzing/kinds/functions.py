@@ -74,7 +74,7 @@ def define(w: Writer) -> bool:
 def context_lines(w: Writer, outputs: list[str], dirty: bool) -> list[str]:
     """What is noted in ctx."""
     lines = [f"ctx.save_for_backward({w.rng.choice(SAVED)})"]
-    lines += ["ctx.mark_dirty(x)"] if dirty and w.maybe(0.9) else []
+    lines += ["ctx.mark_dirty(x)"] if dirty else []  # without it, nobody promises anything
     lines += ["ctx.mark_non_differentiable(first)"] if w.maybe(0.1) else []
     lines += [f"ctx.set_materialize_grads({w.one('False', 'True')})"] if w.maybe(0.25) else []
     lines += ["ctx.save_for_forward(x)"] if w.maybe(0.15) else []
@@ -140,6 +140,8 @@ def apply(w: Writer) -> None:
     if overlaps(value(w, x)) or not apart(value(w, x), value(w, y)):
         return  # forward may change it
     second = y if w.maybe(0.85) else w.one("2", "None", "1.5")
+    if second == y and dirty(w) and y in on_memory_of(w, x):
+        second = f"{y}.clone()"  # of one tensor that comes twice and is changed, PyTorch takes one for the other
     result = w.let(f"F.apply({x}, {second})", "r")
     if result is None and dirty(w):  # PyTorch has given the input its place in the graph before it refuses
         for name in sorted({*on_memory_of(w, x), *on_memory_of(w, y)}):
