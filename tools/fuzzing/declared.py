@@ -61,7 +61,7 @@ def view_name(difference: Difference) -> bool:
         return False
     became_another = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(difference)) is not None
     restrided = stem(difference.subject) == "AsStrided" and "as_strided_(" in text(difference)
-    conjugate = stem(difference.reference) == "Conj" and became_another
+    conjugate = stem(difference.reference) in ("Conj", "ViewAsComplex", "ViewAsReal") and became_another
     return stem(difference.reference) == "AsStrided" or restrided or conjugate
 
 
@@ -238,6 +238,14 @@ DECLARED: tuple[Declared, ...] = (
     Declared(
         "the product of two conjugated vectors",
         lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),
+    ),
+    Declared(
+        "a second backward through `lerp`",
+        lambda d: refused_by(d, "the graph was freed at CopySlices") and "index_add_(" in text(d),
+    ),
+    Declared(
+        "a change in place of a view whose base",
+        lambda d: d.what == "grad" and d.reference is None and ".retain_grad()" in text(d),
     ),
     Declared("a second backward through `lerp`", lambda d: refused_by(d, "the graph was freed at LerpBackward")),
     Declared("`view_as_complex` of an odd offset", lambda d: refused_by(d, "storage_offset divisible", by="reference")),

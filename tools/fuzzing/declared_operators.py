@@ -25,7 +25,7 @@ IN_PIECES = (
 )
 NAN_FOLLOWED = (
     "clamp|clamp_min|clamp_max|clip|minimum|maximum|fmin|fmax|i0|i0e|i1|i1e|elu|celu|selu|smooth_l1_loss|relu6|hardtanh|"
-    "hardswish|hardsigmoid|leaky_relu|threshold|softshrink|hardshrink"
+    "hardswish|hardsigmoid|leaky_relu|threshold|softshrink|hardshrink|huber_loss"
 )
 OF_NONE = (
     r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div|var_mean|std_mean|var|std"  # see the tangents of no elements
@@ -148,7 +148,8 @@ def wrapped(difference: Difference) -> bool:
         return False
     a, b, modulus = np.float64(difference.reference), np.float64(difference.subject), 2.0 ** (int(bits[1]) - 1)
     rest = (b - a) - modulus * np.round((b - a) / modulus)
-    return bool(np.all(np.abs(rest) <= 1e-6 * max(np.max(np.abs(a)), np.max(np.abs(b)))))  # sums are of float32
+    largest = max(np.max(np.abs(a)), np.max(np.abs(b)), modulus if bits[1] == "32" else 0)  # sums are of float32
+    return bool(np.all(np.abs(rest) <= 1e-6 * largest))
 
 
 def covered(difference: Difference) -> bool:
@@ -403,6 +404,7 @@ OPERATORS: tuple[Declared, ...] = (
             and (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
+                or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )
         ),
     ),
@@ -465,6 +467,15 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
     Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
+    Declared(
+        "gradient of `ldexp` by its first",
+        lambda d: "float16" in text(d) and d.where[0] in "gt" and beyond("ldexp", d),
+    ),
+    Declared("gradient of `ldexp` by its first", of_some("ldexp", beyond_float32)),
+    Declared(
+        "dtypes that an operator does not compute with",
+        lambda d: refused_by(d, "complex dtype, got torch.bool") and "tensordot(" in statement(d),
+    ),
     Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
     Declared(
         "tangent of a negative complex number",
