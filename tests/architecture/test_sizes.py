@@ -4,11 +4,16 @@ import ast
 import statistics
 from pathlib import Path
 
+from tools import where
+
 import rushlight
 
 PACKAGE = Path(rushlight.__file__).parent
 LONGEST_FUNCTION = 70
 LONGEST_FILE = 700
+MOST_FILES = 30  # in one folder
+MOST_AT_THE_TOP = 12
+LARGEST_CYCLE = 14  # of modules that import each other, imports inside of functions counted
 
 # "file:function" that may be longer, and why.
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -57,3 +62,19 @@ def test_files_are_short() -> None:
 def test_no_file_is_long() -> None:
     long = {name: lines for name, lines in files().items() if lines > LONGEST_FILE}
     assert set(long) == set(LONG_FILES), long
+
+
+def test_no_folder_is_crowded() -> None:
+    crowded = {folder: count for folder, count in where.folders(where.parsed(PACKAGE)).items() if count > MOST_FILES}
+    assert not crowded, "a room of its own for some of them"
+
+
+def test_few_modules_at_the_top_are_our_own() -> None:
+    """What PyTorch has no module for lies in a room that says what it is."""
+    own = where.own_modules(where.parsed(PACKAGE))
+    assert len(own) <= MOST_AT_THE_TOP, own
+
+
+def test_imports_in_functions_make_no_large_cycles() -> None:
+    cycle = where.largest_cycle(where.graph(where.parsed(PACKAGE), "rushlight"))
+    assert len(cycle) <= LARGEST_CYCLE, cycle

@@ -16,6 +16,6 @@ def test_a_module_has_pytorchs_name(name: str) -> None:
 
 
 def test_classes_say_pytorchs_name_and_can_be_pickled() -> None:
-    assert distributions.Normal.__module__ == "rushlight.distributions.continuous.normal"
+    assert distributions.Normal.__module__ == "rushlight.distributions.normal"
     again = pickle.loads(pickle.dumps(distributions.Normal(torch.tensor(1.0), torch.tensor(2.0))))
     assert type(again) is distributions.Normal and again.scale == 2
