@@ -16,9 +16,6 @@ from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arg
 Array = Any
 Arrays = Any
 OPS: dict[str, Op] = {}
-SHOWN = {"conv": "convolution", "pad": "constant_pad_nd", "solve": "linalg_solve_ex", "cholesky": "linalg_cholesky_ex",
-         "qr": "linalg_qr", "svd": "linalg_svd", "eigh": "linalg_eigh", "eig": "linalg_eig", "det": "linalg_det",
-         "slogdet": "linalg_slogdet", "pinv": "linalg_pinv", "inverse": "linalg_inv_ex"}  # fmt: skip
 
 
 class Op:
@@ -47,7 +44,7 @@ class Op:
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
                  strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
-                 complex_half: str = ""):  # fmt: skip
+                 complex_half: str = "", shown: str = ""):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -58,8 +55,10 @@ class Op:
         all of them, of an elementwise operator.
         complex_half: what becomes of complex32. "moves": the forward takes it, since it only moves elements; "widens": it
         is computed in complex64 and rounded; "": refused, except by views.
+        shown: the name that users see in the graph and in profiles, where that is not its own.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
+        self.shown = shown or self.name.removesuffix("_op")
         self.signature(fn, ufunc is None)
         names = ("out",) if outputs in (1, None) else tuple(outputs)
         self.out_names, self.out_count = names, None if outputs is None else len(names)
@@ -178,12 +177,6 @@ class Op:
         if self.node_class is None:
             self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
-
-    @property
-    def shown(self) -> str:
-        """The name that users see: in the graph and in profiles."""
-        name = self.name.removesuffix("_op")
-        return SHOWN.get(name, name)
 
     def node_subclass(self, base: Any) -> Any:
         """A subclass of `base` that bears the name of this operator's nodes."""

@@ -19,7 +19,7 @@ def _channel_sum(g: Any) -> Any:
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
-@op(ns=None)
+@op(shown="convolution", ns=None)
 def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
             groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""

@@ -129,7 +129,7 @@ def guarded_solve(A: Any, B: Any) -> Any:
         return out
 
 
-@op(ns=None)
+@op(shown="linalg_solve_ex", ns=None)
 def solve_op(be: Any, A: Array, B: Array) -> Array:
     """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
     return guarded_solve(A, B)
@@ -175,7 +175,7 @@ def inv(A: Any) -> Any:
     return inverse(A)
 
 
-@op(ns=None)
+@op(shown="linalg_inv_ex", ns=None)
 def inverse(be: Any, A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
@@ -274,7 +274,7 @@ Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-as
 # Cholesky --------------------------------------------------------------------------------------------
 
 
-@op(ns=None)
+@op(shown="linalg_cholesky_ex", ns=None)
 def cholesky_op(be: Any, A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
@@ -406,7 +406,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 # QR --------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, outputs=("Q", "R"))
+@op(shown="linalg_qr", ns=None, outputs=("Q", "R"))
 def qr_op(be: Any, A: Array, mode: str) -> Any:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
@@ -472,7 +472,7 @@ def qr_torch(input: Any, some: bool = True) -> Any:
 # SVD -------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, outputs=("U", "S", "Vh"))
+@op(shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"))
 def svd_op(be: Any, A: Array, full_matrices: bool) -> Any:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(np.linalg.svd(A, full_matrices))
@@ -540,7 +540,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 # Eigenvalues -----------------------------------------------------------------------------------------
 
 
-@op(ns=None, outputs=("L", "V"))
+@op(shown="linalg_eigh", ns=None, outputs=("L", "V"))
 def eigh_op(be: Any, A: Array, UPLO: str) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh
@@ -585,7 +585,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     return eigh(A, UPLO)[0]
 
 
-@op(ns=None, outputs=("L", "V"))
+@op(shown="linalg_eig", ns=None, outputs=("L", "V"))
 def eig_op(be: Any, A: Array) -> Any:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)

@@ -37,7 +37,7 @@ def cofactors(A: Any) -> Any:
     return C.astype(A.dtype)
 
 
-@op(ns=None)
+@op(shown="linalg_det", ns=None)
 def det_op(be: Any, A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
     return np.asarray(np.linalg.det(A))
@@ -60,7 +60,7 @@ def det(A: Any) -> Any:
 function(name="det", method=True)(det)
 
 
-@op(ns=None, outputs=("sign", "logabsdet"))
+@op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"))
 def slogdet_op(be: Any, A: Array) -> Any:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
     return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
@@ -222,7 +222,7 @@ def threshold(S: Any, shape: Any, atol: Any, rtol: Any) -> Any:
     return np.maximum(atol, rtol * largest)
 
 
-@op(ns=None)
+@op(shown="linalg_pinv", ns=None)
 def pinv_op(be: Any, A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
