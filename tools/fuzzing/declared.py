@@ -19,6 +19,7 @@ ONE_OPERATOR = (
     {"Fill", "Zero"},
     {"T", "Transpose", "Permute", "Alias", "Movedim"},
     {"Alias", "View"},
+    {"Copy", "Clone"},
     {"View", "ReshapeAlias", "UnsafeView", "Unflatten", "AsStrided"},
     {"Unsqueeze", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Alias", "Unfold"},
     {"UnsafeSplit", "Split", "Slice"},

@@ -79,6 +79,12 @@ def recorded_in_inference(difference: Difference) -> bool:
     return told and inside is not None and ".apply(" in text(difference)
 
 
+def hooks_around_a_new_shape(difference: Difference) -> bool:
+    """Whether a tensor got hooks before and after its shape was changed in place."""
+    between = r"register_\w*hook\((?:.|\n)*\.(?:t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\((?:.|\n)*register_\w*hook\("
+    return difference.where.startswith("log") and re.search(between, text(difference)) is not None
+
+
 def unmarked_samples(difference: Difference) -> bool:
     """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
     made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
@@ -122,6 +128,13 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("saved tensors that were changed and that the gradients asked for do not need", fewer_unpacked),
     Declared("a custom function in inference mode", recorded_in_inference),
     Declared(
+        "a second backward, where no gradient arrives at what the first one freed",
+        lambda d: (
+            refused_by(d, "backward through the graph a second time", by="reference")
+            and re.search(r"return .*\bNone\b", text(d)) is not None
+        ),
+    ),
+    Declared(
         "views that were not recorded, of what requires grad",
         lambda d: refused_by(d, "backward through the graph a second time") and "mark_non_differentiable" in text(d),
     ),
@@ -132,6 +145,7 @@ GRAPHS: tuple[Declared, ...] = (
             and re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(d)) is not None
         ),
     ),
+    Declared("hooks registered after `unsqueeze_`", hooks_around_a_new_shape),
     Declared(
         "`detach_()` of what has views that were changed",
         lambda d: ".detach_()" in text(d) and d.what in ("grad", "grad_fn") and d.subject is None,
@@ -142,7 +156,10 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
     Declared(
         "whether the tangent that a custom function's `jvp` returns is copied",
-        lambda d: d.what == "storage" and "def jvp(" in text(d) and "torch.func.jvp(" in text(d),
+        lambda d: (
+            "torch.func.jvp(" in text(d)
+            and ((d.what == "storage" and "def jvp(" in text(d)) or str(d.reference) == "CopyBackwards")
+        ),
     ),
     Declared(
         "names in the graph, and which of its outputs a tensor is, inside `torch.func`",

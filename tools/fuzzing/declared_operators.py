@@ -257,7 +257,8 @@ def integers_that_require_grad(difference: Difference) -> bool:
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and bool(difference.subject) is (
         difference.what == "is_leaf"
     )
-    return changed and (told or refused_by(difference, "Tensors does not require grad"))
+    refused = refused_by(difference, "Tensors does not require grad")
+    return changed and (told or refused or refused_by(difference, "Autograd not support dtype", by="reference"))
 
 
 OPERATORS: tuple[Declared, ...] = (
