@@ -58,8 +58,10 @@ def node_name(difference: Difference) -> bool:
 
 def view_name(difference: Difference) -> bool:
     """Whether a view that was changed shows the operator of the view."""
-    if difference.what != "grad_fn" or not difference.subject:
+    if difference.what != "grad_fn":
         return False
+    if not difference.subject:  # a history that is lost is shown as none
+        return stem(difference.reference) == "AsStrided"
     became_another = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(difference)) is not None
     restrided = stem(difference.subject) == "AsStrided" and "as_strided_(" in text(difference)
     conjugate = stem(difference.reference) in ("Conj", "ViewAsComplex", "ViewAsReal") and became_another
