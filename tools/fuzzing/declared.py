@@ -137,8 +137,8 @@ def copied_from_itself(difference: Difference) -> bool:
 
 
 def half_run(difference: Difference) -> bool:
-    """Whether a backward that both refuse had come to this gradient, and the program detaches a saved tensor in place."""
-    if difference.what != "grad" or ".detach_()" not in text(difference):
+    """Whether a backward that both refuse had come to this gradient on one side alone."""
+    if difference.what != "grad" or (difference.reference is None) == (difference.subject is None):
         return False
     _, refused = executed(difference)
     return any(re.search(r"backward\(", line) for line in refused)
@@ -217,7 +217,16 @@ DECLARED: tuple[Declared, ...] = (
         "a view made by `view_as_complex` whose base",
         lambda d: refused_by(d, "Tensor must have a last dimension of size 2", "stride divisible by 2", by="reference"),
     ),
-    Declared("a tensor's saved value after `x.detach_()`", half_run),
+    Declared("gradients that a refused backward leaves", half_run),
+    Declared(
+        "a view by strides of the real parts",
+        lambda d: (
+            d.what in ("value", "grad")
+            and "as_strided(" in text(d)
+            and "torch.complex(" in text(d)
+            and re.search(r"\.(real|imag)\b|view_as_real", text(d)) is not None
+        ),
+    ),
     Declared(
         "the operand of three dimensions of `a @ b`",
         lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,
@@ -235,7 +244,7 @@ DECLARED: tuple[Declared, ...] = (
         lambda d: (
             d.what in ("value", "grad")
             and ".data." in text(d)
-            and re.search(r"\.(conj\(|H|mH|adjoint\(|imag)", text(d)) is not None
+            and re.search(r"\w_\((?s:.*)\.data\.", text(d)) is not None
         ),
     ),
     Declared(

@@ -446,11 +446,11 @@ OPERATORS: tuple[Declared, ...] = (
         ),
     ),
     Declared(
-        "`index_add`, `index_copy` into a tensor without elements",
+        "`index_add`, `index_copy`, `index_fill` of a tensor without elements",
         lambda d: (
             refused_by(d, "is out of bounds for dimension")
-            and re.search(r"index_(add|copy)_?\(", statement(d)) is not None
-            and empty("index_add|index_copy", d)
+            and re.search(r"index_(add|copy|fill)_?\(", statement(d)) is not None
+            and empty("index_add|index_copy|index_fill", d)
         ),
     ),
     Declared(

@@ -164,5 +164,5 @@ def tensors_in(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple | list):
         for part in value:
             yield from tensors_in(part)
-    elif hasattr(value, "requires_grad") and hasattr(value, "numel"):
+    elif hasattr(value, "requires_grad") and hasattr(value, "numel") and not isinstance(value, type):
         yield value
