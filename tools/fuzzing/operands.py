@@ -43,7 +43,7 @@ def given(pattern: str, difference: Difference) -> list[Array]:
         try:
             exec(text, names)
         except Exception:
-            return []
+            continue
     return [value for node in operands(call) for value in evaluated(node, names)]
 
 
@@ -161,8 +161,10 @@ def refuses(pattern: str, difference: Difference) -> bool:
 
 def tensors_in(value: Any) -> Iterator[Any]:
     """The tensor, or those in a tuple or list."""
+    import rushlight
+
     if isinstance(value, tuple | list):
         for part in value:
             yield from tensors_in(part)
-    elif hasattr(value, "requires_grad") and hasattr(value, "numel") and not isinstance(value, type):
+    elif isinstance(value, rushlight.Tensor):
         yield value
