@@ -211,7 +211,8 @@ HEAD = """# Packages made for PyTorch
 
 Installed by plain pip beside `rushlight install-as-torch`, unchanged. Each use runs here and under PyTorch with the same weights;
 "apart" is the largest difference of its numbers, losses and sums of gradients, beside 1 or the number itself. Seconds are of the
-whole process, imports included, on one thread; megabytes the most that were resident. Made by
+whole process, imports included, on one thread, of a machine that was
+busy with other work: rough; megabytes are the most that were resident. Made by
 `python tools/packages.py --oracle PYTHON`; the uses are in `tools/package_uses`.
 
 | package | use | works | apart | seconds here / PyTorch | MB here / PyTorch |

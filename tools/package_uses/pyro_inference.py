@@ -1,4 +1,4 @@
-"""Stochastic variational inference with enumeration of nothing: an autoguide at its mean, and densities."""
+"""Stochastic variational inference: an autoguide at its mean, and densities."""
 
 import pyro
 import pyro.distributions as dist
