@@ -1,6 +1,7 @@
 """Functions and files stay small enough to be read at a glance."""
 
 import ast
+import functools
 import statistics
 from pathlib import Path
 
@@ -18,6 +19,12 @@ LARGEST_CYCLE = 14  # of modules that import each other, imports inside of funct
 # "file:function" that may be longer, and why.
 LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax trees of all files."""
+    return where.parsed(PACKAGE)
 
 
 def functions() -> dict[str, int]:
@@ -65,16 +72,16 @@ def test_no_file_is_long() -> None:
 
 
 def test_no_folder_is_crowded() -> None:
-    crowded = {folder: count for folder, count in where.folders(where.parsed(PACKAGE)).items() if count > MOST_FILES}
+    crowded = {folder: count for folder, count in where.folders(trees()).items() if count > MOST_FILES}
     assert not crowded, "a room of its own for some of them"
 
 
 def test_few_modules_at_the_top_are_our_own() -> None:
     """What PyTorch has no module for lies in a room that says what it is."""
-    own = where.own_modules(where.parsed(PACKAGE))
+    own = where.own_modules(trees())
     assert len(own) <= MOST_AT_THE_TOP, own
 
 
 def test_imports_in_functions_make_no_large_cycles() -> None:
-    cycle = where.largest_cycle(where.graph(where.parsed(PACKAGE), "rushlight"))
+    cycle = where.largest_cycle(where.graph(trees(), "rushlight"))
     assert len(cycle) <= LARGEST_CYCLE, cycle

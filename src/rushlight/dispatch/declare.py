@@ -44,7 +44,8 @@ class Op:
                  differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
                  strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
-                 complex_half: str = "", shown: str = ""):  # fmt: skip
+                 complex_half: str = "", shown: str = "", factors: tuple[int, ...] = (), added: int | None = None,
+                 linear_together: bool = False):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -55,10 +56,13 @@ class Op:
         all of them, of an elementwise operator.
         complex_half: what becomes of complex32. "moves": the forward takes it, since it only moves elements; "widens": it
         is computed in complex64 and rounded; "": refused, except by views.
+        factors: the positions of inputs in each of which it is linear; added: that of the one which is added to their product.
+        linear_together: whether it is linear in all of its inputs together, though that is not all that `linear` says.
         shown: the name that users see in the graph and in profiles, where that is not its own.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.shown = shown or self.name.removesuffix("_op")
+        self.factors, self.added, self.linear_together = factors, added, linear_together
         self.signature(fn, ufunc is None)
         names = ("out",) if outputs in (1, None) else tuple(outputs)
         self.out_names, self.out_count = names, None if outputs is None else len(names)

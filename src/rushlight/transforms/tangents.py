@@ -21,22 +21,6 @@ from rushlight.engine.node import EVERY, edge_of
 from rushlight.engine.run import Run
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
-# Operators that are linear in each of these inputs, and what is added to their product.
-PRODUCTS: dict[str, tuple[tuple[int, ...], int | None]] = {
-    **dict.fromkeys(("mul", "mm", "bmm", "mv", "dot", "outer", "einsum", "conv_input_op", "conv_weight_op"), ((0, 1), None)),
-    **dict.fromkeys(("linear", "conv_op"), ((0, 1), 2)),
-}  # fmt: skip
-SUMS = {
-    "add",
-    "sub",
-    "rsub",
-    "add_scaled",
-    "neg",
-    "complex",
-    "scatter",
-    "index_put",
-}  # linear in all inputs together, and not declared so
-
 
 def constant(x: Tensor) -> Tensor:
     """An inference tensor as one that may be saved: for a moment, in which nobody changes it."""
@@ -66,9 +50,9 @@ class Derivative:
             return [None] * len(outs)
         if op.jvp is not None:
             found: Any = self.declared()
-        elif op.name in PRODUCTS:
+        elif op.factors:
             found = [self.product()]
-        elif (op.linear or op.name in SUMS) and not op.name.startswith("as_strided"):  # those look at memory
+        elif (op.linear or op.linear_together) and not op.name.startswith("as_strided"):  # those look at memory
             found = self.linear()
         else:
             found = self.by_formulas()
@@ -106,7 +90,7 @@ class Derivative:
 
     def product(self) -> Any:
         """The sum over the factors that have a tangent of the product with it in their place."""
-        factors, added = PRODUCTS[self.op.name]
+        factors, added = self.op.factors, self.op.added
         total: Any = None
         for i in factors:
             if self.given[i] is not None:

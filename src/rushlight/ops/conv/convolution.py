@@ -19,7 +19,7 @@ def _channel_sum(g: Any) -> Any:
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
-@op(shown="convolution", ns=None)
+@op(factors=(0, 1), added=2, shown="convolution", ns=None)
 def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
             groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
@@ -42,7 +42,7 @@ conv_op.grad("weight")(
 conv_op.grad("bias")(lambda g: _channel_sum(g))
 
 
-@op(ns=None)
+@op(factors=(0, 1), ns=None)
 def conv_input_op(be: Any, input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                   groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
@@ -68,7 +68,7 @@ conv_input_op.grad("weight")(
 )
 
 
-@op(ns=None)
+@op(factors=(0, 1), ns=None)
 def conv_weight_op(be: Any, input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""

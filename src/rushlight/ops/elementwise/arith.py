@@ -56,7 +56,7 @@ def conj_physical(input: Any) -> Any:
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
 
 
-@elementwise(ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
+@elementwise(linear_together=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
              grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
 def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
@@ -80,7 +80,12 @@ def by(g: Any, x: Any) -> Any:
 
 
 @elementwise(
-    ufunc="add", promote="arith", ns=None, grads={"input": lambda g: g, "other": lambda g: g}, complex_half="widens"
+    linear_together=True,
+    ufunc="add",
+    promote="arith",
+    ns=None,
+    grads={"input": lambda g: g, "other": lambda g: g},
+    complex_half="widens",
 )
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
@@ -89,7 +94,7 @@ def add(input: Array, other: Array) -> Array:
 add.op.large = add_large
 
 
-@elementwise(name="add_scaled", promote="arith", ns=None,
+@elementwise(linear_together=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
@@ -174,6 +179,7 @@ def refuse_bools(operands: Any) -> None:
 
 
 @elementwise(
+    linear_together=True,
     ufunc="subtract",
     promote="arith",
     ns=None,
@@ -185,6 +191,7 @@ def sub(input: Array, other: Array) -> Array:
 
 
 @elementwise(
+    linear_together=True,
     name="rsub",
     half=None,
     promote="arith",
@@ -237,6 +244,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 @elementwise(
+    factors=(0, 1),
     ufunc="multiply",
     promote="arith",
     aliases=("multiply",),

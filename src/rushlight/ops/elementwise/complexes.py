@@ -129,7 +129,7 @@ def _whole(a: Any, b: Any) -> Any:
     return np.empty(shape, WHOLES[a.dtype])
 
 
-@elementwise(promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
+@elementwise(linear_together=True, promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
 def complex_op(be: Any, real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""

@@ -93,7 +93,7 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
         accumulate_at(out, index, values)
 
 
-@op(ns=None, name="index_put", half=None, complex_half="widens")
+@op(linear_together=True, ns=None, name="index_put", half=None, complex_half="widens")
 def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()

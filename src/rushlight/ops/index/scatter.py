@@ -63,7 +63,7 @@ def _scatter_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
     put_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(ns=None, name="scatter", half=None, masks=("index",))
+@op(linear_together=True, ns=None, name="scatter", half=None, masks=("index",))
 def scatter_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()

@@ -50,7 +50,7 @@ def widened(left: Any, right: Any) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
-@op(ns=None, name="einsum", linear=True)
+@op(factors=(0, 1), ns=None, name="einsum", linear=True)
 def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
 

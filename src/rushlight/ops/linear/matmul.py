@@ -31,14 +31,14 @@ def adj(x: Any) -> Any:
     return conj(transpose_op(x, n - 2, n - 1))
 
 
-@op(ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+@op(factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
 def mm_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return be.matmul(input, mat2)
 
 
-@op(ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+@op(factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
 def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
@@ -58,28 +58,28 @@ def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
     return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
 
 
-@op(ns=None, name="mv", linear=True, refuse="b", grads={"input": lambda g, vec: outer_op(g, conj(vec)),
+@op(factors=(0, 1), ns=None, name="mv", linear=True, refuse="b", grads={"input": lambda g, vec: outer_op(g, conj(vec)),
                                              "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
 def mv_op(be: Any, input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     return be.matmul(input, vec)
 
 
-@op(ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
+@op(factors=(0, 1), ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)})  # fmt: skip
 def dot_op(be: Any, input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
     return np.asarray(be.matmul(input, other))
 
 
-@op(ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
+@op(factors=(0, 1), ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens")  # fmt: skip
 def outer_op(be: Any, input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.multiply(input[:, None], vec2[None, :])
 
 
-@op(ns=None, name="linear", half=None, linear=True)
+@op(factors=(0, 1), added=2, ns=None, name="linear", half=None, linear=True)
 def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
