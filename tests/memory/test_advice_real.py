@@ -62,6 +62,13 @@ def trained(batch: int, fused: bool = False, checkpointed: bool = False) -> Reco
         memory.record_history(enabled=None)
 
 
+def test_gradients_from_before_the_recording_are_not_accumulated_ones() -> None:
+    kept = torch.ones(3, requires_grad=True)
+    kept.sum().backward()
+    run = Run(trained(64))
+    assert techniques.optimizer_in_backward(run) is not None and kept.grad is not None
+
+
 @pytest.mark.parametrize("batch", [64, 512])
 def test_predictions_come_true(batch: int) -> None:
     run = Run(trained(batch))

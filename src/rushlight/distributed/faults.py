@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import Any
 
 from rushlight.distributed import mpi
 
+FORWARD = (
+    0.5  # seconds in which MPI's launcher passes on what was printed: at the end it throws away what it has not read
+)
 _watched: list[Any] = []
 
 
@@ -32,4 +36,5 @@ def end(status: int) -> None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
+    time.sleep(FORWARD)
     mpi.library().COMM_WORLD.Abort(status)

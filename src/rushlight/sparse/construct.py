@@ -10,7 +10,8 @@ from rushlight.dispatch.options import check_options
 from rushlight.sparse.tensor import made
 from rushlight.tensor import Tensor
 
-__all__ = ["other_layout", "sparse_coo_tensor", "sparse_csr_tensor"]
+__all__ = ["sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+           "sparse_csr_tensor"]  # fmt: skip
 
 
 def _parts(name: str, indices: Any, values: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
@@ -97,11 +98,24 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
     return result.requires_grad_() if requires_grad else result
 
 
-def other_layout(*args: Any, **kwargs: Any) -> NoReturn:
+WHY = "layouts CSC, BSR and BSC are not here: torch.sparse_csr_tensor and torch.sparse_coo_tensor are"
+
+
+def sparse_csc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
     """Refused: raises NotImplementedError."""
-    raise NotImplementedError(
-        "layouts CSC, BSR and BSC are not here: torch.sparse_csr_tensor and torch.sparse_coo_tensor are"
-    )
+    raise NotImplementedError(f"sparse_csc_tensor: {WHY}")
 
 
-sparse_csc_tensor = sparse_bsr_tensor = sparse_bsc_tensor = sparse_compressed_tensor = other_layout
+def sparse_bsr_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: raises NotImplementedError."""
+    raise NotImplementedError(f"sparse_bsr_tensor: {WHY}")
+
+
+def sparse_bsc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: raises NotImplementedError."""
+    raise NotImplementedError(f"sparse_bsc_tensor: {WHY}")
+
+
+def sparse_compressed_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: raises NotImplementedError."""
+    raise NotImplementedError(f"sparse_compressed_tensor: {WHY}")

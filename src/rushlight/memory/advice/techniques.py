@@ -71,9 +71,12 @@ def optimizer_in_backward(run: Run) -> Applied | None:
 
 
 def accumulates(run: Run, ready: np.ndarray, steps: np.ndarray) -> bool:
-    """Whether a backward pass begins between the gradients' completion and the optimizer's step."""
+    """Whether a backward pass begins between the gradients' completion and the optimizer's step.
+
+    Gradients from before the recording, which may be of tensors that no optimizer has, do not tell.
+    """
     following = np.searchsorted(steps, ready)
-    known = following < len(steps)
+    known = (following < len(steps)) & (ready > 0)
     passes = run.starts("backward")
     between = np.searchsorted(passes, steps[following[known]]) - np.searchsorted(passes, ready[known], side="right")
     return bool((between > 0).any())
