@@ -19,7 +19,9 @@ def run(folder: Path, script: str, *options: str, count: int = 2, **variables: s
     """Run a script as one of `count` processes each."""
     path = folder / "script.py"
     path.write_text(textwrap.dedent(script))
-    given = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")}
+    # What is printed line by line without a buffer arrives in pieces that mix.
+    without = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "PYTHONUNBUFFERED")
+    given = {k: v for k, v in os.environ.items() if k not in without}
     start = [sys.executable, "-m", "rushlight", "run", *(["-n", str(count)] if count > 1 else []), str(path), *options]
     return subprocess.run(start, env={**given, **variables}, capture_output=True, text=True, timeout=240, cwd=folder)
 
