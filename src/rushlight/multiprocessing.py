@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight.compat.spawned import ProcessException, ProcessRaisedException
 from rushlight.compat.spawned import spawn as started
-from rushlight.distributed import mpi
+from rushlight.distributed import launch, mpi
 
 __all__ = [*_standard.__all__]  # noqa: PLE0604
 __all__ += [
@@ -73,6 +73,7 @@ class OneOfGroup:
 
     def start(self) -> None:
         """Call the target if this is the process that it is for."""
+        launch.environment()
         if next(self._started) % int(os.environ["WORLD_SIZE"]) == int(os.environ["RANK"]):
             self.target(*self.args, **self.kwargs)
 
