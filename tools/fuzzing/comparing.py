@@ -122,6 +122,8 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], tolerance: float) ->
     """Whether arrays agree within the tolerance, NaN with NaN and infinities with themselves."""
     if a.shape != b.shape:
         return False
+    if a.dtype == b.dtype and a.tobytes() == b.tobytes():  # as almost always, and much cheaper to see
+        return True
     tolerance = 0.0 if exact.get() else tolerance
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))

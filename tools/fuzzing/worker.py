@@ -21,7 +21,7 @@ from .report import Finding, finding, signature
 
 LIMIT = 10.0  # seconds of processor time for one program, shrinking apart
 SHRINKS = 2  # programs that are shrunk for one kind of difference; more are only counted
-TIDY = 200  # programs between collections of garbage
+TIDY = 25  # programs between collections of garbage
 REPORT = 100  # programs between counts that are sent: one that ends the process takes the rest with it
 
 
@@ -52,8 +52,7 @@ class Worker:
         self.counts[name] += 1
         self.untidy += 1
         if self.untidy % TIDY == 0:
-            gc.collect()
-            gc.freeze()  # what is left is there for good: the next collection need not look at it
+            tidy()
         try:
             with limited(LIMIT):
                 statements, found = self.differences(kind, seed)
@@ -131,6 +130,12 @@ class limited:
         raise Overtime
 
 
+def tidy() -> None:
+    """Collect garbage; what is left is there for good, so that neither the next collection nor budgets look at it."""
+    gc.collect()
+    gc.freeze()
+
+
 def work(pipe: Any, current: Any, kinds: list[str], seed: str, numbers: Iterator[int], seconds: float) -> None:
     """What a worker process does: programs of all kinds in turn until the time is over.
 
@@ -139,6 +144,7 @@ def work(pipe: Any, current: Any, kinds: list[str], seed: str, numbers: Iterator
     worker = Worker(enters=lambda subject: current.__setitem__(1, int(subject)))
     for name in kinds:
         kind_named(name).sides()  # what is imported is no part of the first program
+    tidy()
     deadline = time.monotonic() + seconds
     for number in numbers:
         if time.monotonic() > deadline:
