@@ -14,6 +14,7 @@ from rushlight import nn
 
 X = torch.arange(6.0).reshape(2, 3)
 ONE, TWO = torch.tensor([0]), torch.tensor([0, 1])
+BOOLS = torch.ones(2, 2, dtype=torch.bool)
 N = np.ones((2, 2), np.float32)
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -47,6 +48,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "bincount of floats": (lambda: torch.bincount(torch.ones(3)), NotImplementedError, r"torch.float32.*\.long\(\)"),
     "bincount of bools": (lambda: torch.bincount(torch.ones(3).bool()), NotImplementedError, "torch.bool"),
     "bincount of negatives": (lambda: torch.bincount(torch.tensor([-1])), RuntimeError, "non-negative"),
+    "trace of bools": (lambda: BOOLS.trace(), NotImplementedError, r"torch.bool.*\.long\(\)"),
+    "sums of products of bools": (lambda: torch.einsum("ij,jk->ik", BOOLS, BOOLS), NotImplementedError,
+                                  r"torch.bool.*\.long\(\)"),
+    "between bools": (lambda: torch.lerp(BOOLS, BOOLS, 0.5), NotImplementedError, "torch.bool"),
+    "between integers": (lambda: torch.lerp(ONE, ONE, 0.5), NotImplementedError, "torch.int64"),
+    "between integers in place": (lambda: ONE.clone().lerp_(ONE, 1), NotImplementedError, "torch.int64"),
     "word in": (lambda: "a" in X, RuntimeError, "only supports Tensor or scalar, but you passed in a <class 'str'>"),
     "None in": (lambda: None in X, RuntimeError, "NoneType"),
     "list in": (lambda: [1.0] in X, RuntimeError, "list"),

@@ -43,6 +43,23 @@ def test_sizes_of_one_stand_for_all():
     check_gradients(lambda a, b: torch.einsum("ij,ij->ij", a, b), a, RNG.standard_normal((2, 4)))
 
 
+def test_bools_whose_products_are_not_summed():
+    a = torch.tensor([[True, False], [True, True]])
+    assert torch.einsum("ij,ij->ij", a, a).tolist() == a.tolist()
+    assert torch.einsum("i,j->ij", a[0], a[1]).tolist() == [[True, True], [False, False]]
+    assert torch.einsum("ij,jk->ik", a[:, :1], a[:1]).tolist() == [[True, False], [True, False]]
+    assert torch.einsum("ij,jk->ik", a[:, :0], a[:0]).tolist() == [[False, False], [False, False]]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
+def test_sums_of_one_operand_alone_count(dtype):
+    a = torch.tensor([[1, 0], [1, 1]], dtype=dtype)
+    for equation, found in (("ij->i", [1, 2]), ("ij,kl->", 9), ("ij,kj->ik", [[1], [2]])):
+        pair = (a,) if "," not in equation else (a, torch.ones(1, 1, dtype=dtype) if "kj" in equation else a)
+        result = torch.einsum(equation, *pair)
+        assert result.tolist() == found and result.dtype == torch.int64
+
+
 def test_lists_of_subscripts():
     a, b = RNG.standard_normal((2, 3)), RNG.standard_normal((3, 4))
     t, u = torch.from_numpy(a), torch.from_numpy(b)

@@ -240,7 +240,10 @@ LINEARIZE = {
     "shape": lambda t, F: F.linearize(lambda a: a * a, x(t))[1](y(t)[:2]),
     "dtype": lambda t, F: F.linearize(lambda a: a * a, x(t))[1](y(t).double()),
     "vmap": lambda t, F: F.vmap(F.linearize(lambda q: (q * q).cumsum(0), x(t))[1])(t.eye(3)),
-}
+    "integers and bools": lambda t, F: (lambda o: (o[0], o[1](y(t))))(
+        F.linearize(lambda a: (a * a, a.argsort(), a > 1, {"number": 3, "largest": a.max(0)}), x(t))),
+    "nothing differentiable": lambda t, F: (lambda o: (o[0], o[1](y(t))))(F.linearize(lambda a: a.argmax(), x(t))),
+}  # fmt: skip
 MODULES = {
     "grad": lambda t, F: call_model(t, lambda f, p: F.grad(lambda p: f(p, rows(t)).pow(2).sum())(p)),
     "grad of leaves": lambda t, F: call_model(t, lambda f, p: F.grad(lambda p: f(p, rows(t)).pow(2).sum())(p), False),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .observing import Plain, Seen, observe
-from .precision import as_good, noise, rounding, shaken, truth
+from .precision import as_good, little_noise, noise, rounding, shaken, shaken_leaves, truth
 from .program import Execution, Raised, Side, run
 
 # Relative tolerance by dtype; the absolute one is the same of the largest finite element, and of 1.
@@ -201,11 +201,15 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
     judges: dict[str, dict[str, Any]] = {}
     for difference in found:
         if difference.tolerance:
-            judges = judges or {"right": truth(statements, reference), "moved": shaken(statements, reference)}
+            judges = judges or {
+                judge.__name__: judge(statements, reference) for judge in (truth, shaken, shaken_leaves)
+            }
             sides, tolerance = (difference.reference, difference.subject), difference.tolerance
-            right, moved = (judges[name].get(difference.where) for name in ("right", "moved"))
+            right, moved, slightly = (judges[name].get(difference.where) for name in judges)
             if right is not None and as_good(right, *sides, max(tolerance, rounding(statements))):
                 continue
             if moved is not None and noise(moved, *sides, tolerance):
+                continue
+            if slightly is not None and little_noise(slightly, *sides, tolerance):
                 continue
         yield difference

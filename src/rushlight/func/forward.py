@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,26 @@ def jvp(func: Any, primals: Any, tangents: Any, *, strict: bool = False, has_aux
     return (*result, aux) if has_aux else result
 
 
+def differentiable(x: Any) -> bool:
+    """Whether an output has a derivative."""
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def product_of(output: Any) -> Callable[[Iterator[Tensor]], Any]:
+    """How `Linear` comes by the product for an output, given those for the differentiable ones in order."""
+    if differentiable(output):
+        return next
+    if not isinstance(output, Tensor):
+        return lambda _: output
+    shape, dtype = output._held.shape, output._held.dtype
+    return lambda _: wrap(np.zeros(shape, dtype))
+
+
 class Linear:
     """The function that `linearize` returns: the Jacobian at one point, times tangents; `func` is not run again.
 
-    Its graph is that of u -> u^T J, which is linear in u: its derivative by u, times t, is J t.
+    Its graph is that of u -> u^T J, which is linear in u: its derivative by u, times t, is J t. Outputs of bools and
+    integers have derivatives of zero, of their dtype; outputs that are no tensors are given back as they are.
     """
 
     def __init__(self, func: Any, primals: tuple[Any, ...]):
@@ -97,8 +114,9 @@ class Linear:
             self.primals, self.spec = tree.tree_flatten(inputs)
             self.output = func(*inputs)
             transform.check_captured(func)
-            outs, self.outputs_spec = tree.tree_flatten(self.output)
-            self.outs = [x for x in outs if isinstance(x, Tensor)]
+            leaves, self.outputs_spec = tree.tree_flatten(self.output)
+            self.products = [product_of(x) for x in leaves]
+            self.outs = [x for x in leaves if differentiable(x)]
             self.anchors = [wrap(np.zeros(x._array.shape, x._array.dtype)) for x in self.outs]
             self.anchors = transform.inputs(self.anchors)
             recorded = Transform()  # the marks are still open: it records
@@ -120,7 +138,8 @@ class Linear:
         transform = Transform()
         with Setting("grad", True):
             found = transform.results(grads(self.back, self.anchors, flat, True, transform))
-        return tree.tree_unflatten(found, self.outputs_spec)
+        following = iter(found)
+        return tree.tree_unflatten([product(following) for product in self.products], self.outputs_spec)
 
 
 def linearize(func: Any, *primals: Any) -> tuple[Any, Any]:

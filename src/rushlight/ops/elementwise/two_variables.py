@@ -156,6 +156,9 @@ def _weight(input: Any, end: Any, weight: Any) -> Any:
     """The weight.  Raises RuntimeError unless all tensors are of one dtype and the weight of its kind."""
     require_tensors("lerp", input=input, end=end)
     have = raw(input).dtype
+    if have.kind in "bui":  # a weight that is a number would make them floating point
+        raise NotImplementedError(f"lerp(): expected tensors of floating point or complex values, got {dtypes.of(have)}: "
+                                  "convert them")  # fmt: skip
     for name, x in (("end", end), ("weight", weight)):
         if isinstance(x, (Tensor, np.ndarray)) and raw(x).dtype != have and raw(x).ndim + (name == "end"):
             raise RuntimeError(f"lerp(): expected dtype {dtypes.of(have)} for `{name}` but got dtype "

@@ -202,13 +202,29 @@ def cheapest(terms: list[Labels], lo: Labels, sizes: dict[Any, int]) -> tuple[in
     return min(itertools.combinations(range(len(terms)), 2), key=cost)
 
 
+def summed_alone(name: Any, operands: list[Any], terms: list[Labels]) -> bool:
+    """Whether one operand is summed over the label before it meets others: alone has it, or is longer than 1 there."""
+    sizes = [raw(x).shape[labels.index(name)] for x, labels in zip(operands, terms, strict=True) if name in labels]
+    return len(sizes) == 1 or len(set(sizes)) > 1
+
+
+def check_bools(a: Any, la: Labels, b: Any, lb: Labels, made: Labels) -> None:
+    """Raise NotImplementedError where products of bools are to be summed: are they to be counted, or is one enough?"""
+    if raw(a).dtype != np.bool_ or not (raw(a).size and raw(b).size):
+        return
+    if any(n not in made and raw(a).shape[la.index(n)] > 1 for n in la if n in lb):
+        raise NotImplementedError(
+            "einsum(): expected tensors of integers, floating point or complex values where products are summed, got "
+            "torch.bool: convert the operands, with .long() to count"
+        )
+
+
 def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
     """Contract operands pair by pair until one is left, and put its dimensions in order."""
     sizes = check_sizes(operands, terms)
     if raw(operands[0]).dtype.kind in "bui":
-        every = [name for term in terms for name in term]
-        if any(every.count(name) == 1 for name in set(every) - set(lo)):  # sums of integers count in int64
-            operands = [cast(x, np.dtype(np.int64)) for x in operands]
+        if any(summed_alone(name, operands, terms) for name in set().union(*terms) - set(lo)):
+            operands = [cast(x, np.dtype(np.int64)) for x in operands]  # sums of integers count in int64
     while len(operands) > 1:
         i, j = cheapest(terms, lo, sizes)
         b, lb = operands.pop(j), terms.pop(j)
@@ -219,6 +235,7 @@ def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
         made = tuple(n for n in dict.fromkeys((*la, *lb)) if n in keep)
         if not terms and set(made) == set(lo):
             made = lo
+        check_bools(a, la, b, lb, made)
         operands.insert(i, contract(a, b, la, lb, made))
         terms.insert(i, made)
     x, labels = summed_out(operands[0], terms[0], set(lo))

@@ -97,6 +97,10 @@ def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix.  (M, N) -> ()"""
     if held(input).ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {held(input).ndim}")
+    if held(input).dtype == np.bool_:
+        raise NotImplementedError(
+            "trace(): expected a matrix of numbers, got torch.bool: convert it, with .long() to count"
+        )
     part = diagonal_op(input, 0, 0, 1)
     if held(input).dtype.kind in "bui":
         from rushlight.ops.elementwise.convert import cast

@@ -1,0 +1,34 @@
+"""What of two sides' numbers is taken for rounding, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+
+def left(*statements: str, factor: float) -> bool:
+    """Whether a difference of ``y`` is left when the other side has ``factor`` times the reference's number."""
+    from tools.fuzzing.comparing import Difference, without_rounding
+    from tools.fuzzing.kinds.base import with_torch
+    from tools.fuzzing.observing import observe
+    from tools.fuzzing.program import run
+
+    reference, _ = with_torch()
+    value = observe(run(list(statements), reference))["y"].facts["value"]
+    found = Difference("y", "value", value, value * factor, list(statements), tolerance=1e-9)
+    return bool(list(without_rounding([found], list(statements), reference)))
+
+
+def test_what_the_least_change_of_a_leaf_makes_is_rounding():
+    leaf, fine = "x = torch.tensor([3.1, 5.7], dtype=torch.float64)", "y = (x * 1e5).sin().sum()"
+    assert not left(leaf, fine, factor=1 + 5e-8)
+    assert left(leaf, fine, factor=1 + 1e-5)
+
+
+def test_what_jumps_is_not():
+    leaf, jumps = "x = torch.tensor([1.0, 2.0], dtype=torch.float64)", "y = (x == 2).double().sum()"
+    assert left(leaf, jumps, factor=1 + 1e-8)
+    kink = "y = (x - x.flip(0).flip(0) * 1.0).abs().sqrt().sum() + 1"
+    assert left(leaf, kink, factor=1.5)
