@@ -169,6 +169,27 @@ def test_sgd_many_equals_sgd(path: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(one[0], bare[0])
 
 
+def test_sgd_many_steps_also_those_that_lie_otherwise(path: str, rng: np.random.Generator) -> None:
+    def triples() -> list[Any]:
+        r = np.random.default_rng(1)
+        whole = [r.random((4, 6)).astype("f4") for _ in range(3)]
+        return [*whole, *(x.T for x in triple(r)), *(x[:, ::2] for x in triple(r)), *triple(r)[:2], r.random((4, 6)).astype("f4").T.copy().T,
+                *(x.astype("f8") for x in triple(r)), *triple(r)[:2], None, *triple(r)]  # fmt: skip
+
+    def triple(r: np.random.Generator) -> list[Any]:
+        return [r.random((4, 6)).astype("f4") for _ in range(3)]
+
+    one, many = triples(), triples()
+    numbers = (0.1, 0.9, 0.1, 0.01, True, False)
+    for i in range(0, len(one), 3):
+        K.sgd(*one[i : i + 3], *numbers)
+    K.sgd_many(many, numbers)
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(RuntimeError, match=r"shape|broadcast|size"):
+        K.sgd_many([np.ones((2, 3), "f4"), np.ones((3, 2), "f4"), None], (0.1, 0.0, 0.0, 0.0, False, False))
+
+
 @pytest.mark.skipif(not native(np.dtype("f4")), reason="NumPy's steps leave subnormal numbers as they are")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_moments_do_not_stay_subnormal(dtype: str) -> None:

@@ -18,6 +18,7 @@ from rushlight.tensor import LEAF, Tensor, wrap
 # One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread
 # again, where memory that a gradient is added to is wanted elsewhere first.
 LOCKS = tuple(RLock() for _ in range(64))
+FIRST = RLock()  # held for the instant in which a leaf gets its first gradient
 
 
 def same_layout(g: Any, like: Any) -> bool:
@@ -135,24 +136,37 @@ def accumulate_array(leaf: Tensor, g: Any) -> None:
         g = given._array
         if leaf._node_hooks is None or not leaf._node_hooks.post:
             given = None
-    with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
-        grad = leaf._grad
-        if grad is None:
-            leaf._grad = wrap(owned_copy(g, leaf._array))
-        else:  # in place, also where the gradient before has a graph, which goes on as it is
-            refuse_inference(grad)
-            if dependents:
-                settle(grad._held)
-            if grad._bits:
-                grad._held[...] = to_hold(grad, grad._array + g)
-            else:
-                np.add(grad._array, g, out=grad._array)
-            bump(grad)  # an operator may have saved it
+    if leaf._grad is not None or not became(leaf, wrap(owned_copy(g, leaf._array))):
+        add_in_place(leaf, g)
     del g
     if leaf._post_hooks:
         accumulated(leaf)
     if given is not None:
         after_node(leaf, given)
+
+
+def became(leaf: Tensor, g: Tensor) -> bool:
+    """Let `g` be the gradient of a leaf that has none.  False if another thread was faster."""
+    with FIRST:
+        first = leaf._grad is None
+        if first:
+            leaf._grad = g
+    return first
+
+
+def add_in_place(leaf: Tensor, g: Any) -> None:
+    """Add the array `g` to the gradient that a leaf has, also where that has a graph, which goes on as it is."""
+    with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
+        grad = leaf._grad
+        assert grad is not None
+        refuse_inference(grad)
+        if dependents:
+            settle(grad._held)
+        if grad._bits:
+            grad._held[...] = to_hold(grad, grad._array + g)
+        else:
+            np.add(grad._array, g, out=grad._array)
+        bump(grad)  # an operator may have saved it
 
 
 def gone(leaf: Tensor) -> bool:

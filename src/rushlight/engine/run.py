@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics.state import Setting, modes, restore_scoped, scoped, special
+from rushlight.basics.state import modes, restore_scoped, scoped, set_mode, special
 from rushlight.engine import anomaly
 from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
 from rushlight.engine.conform import Holders, add_arrays, conform_array, conform_tensor, tensor_functions
@@ -63,12 +63,9 @@ class Run:
             if target in records and records[target][0] == 0:  # nothing else leads there
                 heappush(ready, (-target.seq, target))
         before = scoped() if special.count else None
-        modes.run = self
+        modes.run, records_graphs = self, set_mode("grad", self.create and self.record)
         try:
-            with (
-                Setting("grad", self.create and self.record),
-                DisableTorchFunctionSubclass() if self.create else NOTHING,
-            ):
+            with DisableTorchFunctionSubclass() if self.create else NOTHING:
                 for edge, _ in roots:
                     if isinstance(edge, Tensor) and edge in records and records[edge][0] == 0:
                         self.leaf(edge, records[edge])
@@ -80,6 +77,7 @@ class Run:
                         callback()
         finally:
             modes.run = outer
+            set_mode("grad", records_graphs)
             if special.count:
                 restore_scoped(before)
         return self.captured

@@ -95,19 +95,28 @@ def sgd(
 def sgd_many(triples: list[Any], numbers: tuple[Any, ...]) -> None:
     """Steps of gradient descent with the same numbers, as :func:`sgd` takes them from ``lr`` to ``maximize``.
 
-    triples: parameter, gradient and buffer (or None) of each, one after another in one list; gapless and of one dtype.
+    triples: parameter, gradient and buffer (or None) of each, one after another in one list. Those of the first one's
+    dtype that lie alike in memory step in one native call, which reads the arrays' headers itself; the others one by one.
     """
-    table = native(triples[0].dtype)
-    if table is None:
-        for i in range(0, len(triples), 3):
-            sgd(*triples[i : i + 3], *numbers)
-        return
-    lr, momentum, dampening, weight_decay, nesterov, maximize = numbers
-    objects = np.empty(len(triples), object)
-    for i, x in enumerate(triples):
-        objects[i] = x
+    table, done = native(triples[0].dtype), 0
+    if table is not None:
+        objects = np.empty(len(triples), object)
+        for i, x in enumerate(triples):
+            objects[i] = x
+    while done < len(triples):
+        if table is not None:
+            done += 3 * _sgd_together(table, objects[done:], *numbers)
+        if done < len(triples):
+            sgd(*triples[done : done + 3], *numbers)
+            done += 3
+
+
+def _sgd_together(table: Any, triples: Array, lr: float, momentum: float, dampening: float, weight_decay: float,
+                  nesterov: bool, maximize: bool) -> int:  # fmt: skip
+    """Step the triples at the beginning that one native call can take; how many."""
     sign = -1.0 if maximize else 1.0
-    table.sgd_many(objects, len(triples) // 3, lr, momentum, dampening, weight_decay, sign, nesterov)
+    steps: int = table.sgd_many(triples, len(triples) // 3, lr, momentum, dampening, weight_decay, sign, nesterov)
+    return steps
 
 
 def adagrad(

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rushlight import kernels
-from rushlight.kernels.dispatch import DENSE
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
 from rushlight.storage import bump
@@ -18,23 +17,8 @@ __all__ = ["SGD"]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def gapless(param: Any, grad: Any, buffer: Any, dtype: Any) -> bool:
-    """Whether arrays of one shape lie in memory in the same order without gaps, as float32 or float64, or `dtype` if not None."""
-    have, shape, flags = param.dtype, param.shape, param.flags.num & grad.flags.num
-    if have is not dtype and (dtype is not None or (have is not F32 and have is not F64)):
-        return False
-    if grad.shape != shape or grad.dtype is not have:
-        return False
-    if buffer is not None:
-        flags &= buffer.flags.num
-        if buffer.shape != shape or buffer.dtype is not have:
-            return False
-    return bool(flags & DENSE == DENSE)
-
-
-TOGETHER = (
-    1 << 18
-)  # bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves
+# Bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves.
+TOGETHER = 1 << 18
 
 
 class SGD(Stepper):
@@ -99,7 +83,7 @@ class SGD(Stepper):
         if group["differentiable"]:
             self._step_differentiable(group)
             return
-        momentum, options, dtype, states = group["momentum"], self._options(group), None, self.state
+        momentum, options, states = group["momentum"], self._options(group), self.state
         triples: list[Any] = []
         for p in group["params"]:
             grad = p._grad
@@ -118,8 +102,7 @@ class SGD(Stepper):
                 bump(buffer)
             bump(p)
             a, g, b = p._array, grad._array, None if buffer is None else buffer._array
-            if a.ndim and a.nbytes <= TOGETHER and not p._elsewhere and gapless(a, g, b, dtype):
-                dtype = a.dtype
+            if (a.dtype is F32 or a.dtype is F64) and a.nbytes <= TOGETHER and not p._elsewhere:
                 triples += (a, g, b)
             else:
                 kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options)

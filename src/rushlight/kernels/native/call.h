@@ -6,6 +6,7 @@
 // has exactly so many.  What is written must be writable.  NumPy vouches for the rest: that the memory behind shape
 // and strides is the array's.  The fields read are those of every NumPy 2; the loader proves them on real arrays.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -107,12 +108,6 @@ class Call {
         return data;
     }
 
-    static long product(const Array *a) {
-        long size = 1;
-        for (int i = 0; i < a->dims; ++i) size *= a->shape[i];
-        return size;
-    }
-
     bool begins();
     void fails(const void *kind, const char *message);
 
@@ -127,6 +122,24 @@ class Call {
     bool is_array(const char *name, const Array *a) {
         const void *type = *reinterpret_cast<void *const *>(a->head + RL_OBJECT_HEAD - sizeof(void *));
         return type == interpreter.ndarray || interpreter.is_subtype(type, interpreter.ndarray) || refuse(name, "an array", nullptr, 0);
+    }
+
+    static long product(const Array *a) {
+        long size = 1;
+        for (int i = 0; i < a->dims; ++i) size *= a->shape[i];
+        return size;
+    }
+
+    // `a`, to be paired with `like`: an array of T's of its shape, aligned, gapless in an order they share.  Else nullptr.
+    template <class T> static T *paired(const Array *a, const Array *like, bool written) {
+        const void *type = *reinterpret_cast<void *const *>(a->head + RL_OBJECT_HEAD - sizeof(void *));
+        if (type != interpreter.ndarray || a->dims != like->dims) return nullptr;
+        const Descr *d = a->descr;
+        const int wanted = kAligned | (written ? kWriteable : 0);
+        const bool alike = Kind<T>::of(d) && d->itemsize == (intptr_t)sizeof(T) && d->byteorder != kForeign &&
+                           (a->flags & wanted) == wanted && (a->flags & like->flags & (kC | kFortran)) &&
+                           std::equal(a->shape, a->shape + a->dims, like->shape);
+        return alike ? static_cast<T *>(a->data) : nullptr;
     }
 
     static bool none(const Array *a) { return static_cast<const void *>(a) == interpreter.none; }

@@ -77,15 +77,16 @@ template <class T> struct Triple {
     long n;
 };
 
-template <class T> static std::vector<Triple<T>> read_triples(Call &call, Array *const *x, long count) {
-    std::vector<Triple<T>> found(count);
-    for (Triple<T> &t : found) {
-        t.n = call.size("parameter", x[0]);
-        t.p = call.pair_out<T>("parameter", x[0], t.n);
-        t.buffer = call.maybe_pair_out<T>("momentum_buffer", x[2], t.n);
-        t.g = call.pair_in<T>("gradient", x[1], t.n);
-        call.end_of_group();
-        x += 3;
+// Those of `count` triples before the first that must be stepped otherwise: another dtype, shape or layout in it.
+template <class T> static std::vector<Triple<T>> read_triples(Array *const *x, long count) {
+    std::vector<Triple<T>> found;
+    found.reserve(count);
+    for (; count > 0; --count, x += 3) {
+        const bool bare = Call::none(x[2]);
+        T *p = Call::paired<T>(x[0], x[0], true), *buffer = bare ? nullptr : Call::paired<T>(x[2], x[0], true);
+        const T *g = Call::paired<T>(x[1], buffer ? x[2] : x[0], false);
+        if (!p || !g || !(bare || buffer) || !(x[0]->flags & x[1]->flags & (kC | kFortran))) break;
+        found.push_back({p, buffer, g, Call::product(x[0])});
     }
     return found;
 }
@@ -166,15 +167,16 @@ static void rmsprop(T *p, const T *g, T *square, T *buffer, T *mean, long n, Rms
         rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, !!first};     \
         call.run([=] { rl::sgd<T>(p, g, buffer, n, r); });                                                    \
     }                                                                                                         \
-    RL_EXPORT void rl_sgd_many_##S(Array *triples, long count, double lr, double momentum, double dampening,  \
+    RL_EXPORT long rl_sgd_many_##S(Array *triples, long count, double lr, double momentum, double dampening,  \
                                    double decay, double sign, int nesterov) {                                 \
         rl::Call call("sgd");                                                                                 \
         rl::SgdRule<T> r{(T)lr, (T)momentum, (T)(1 - dampening), (T)decay, (T)sign, !!nesterov, false};       \
         Array *const *all = call.in<Array *>("parameters, gradients and buffers", triples, count, 3);         \
-        std::vector<rl::Triple<T>> found = rl::read_triples<T>(call, all, all ? count : 0);                   \
+        std::vector<rl::Triple<T>> found = rl::read_triples<T>(all, all ? count : 0);                         \
         call.run([=, &found] {                                                                                \
             for (const rl::Triple<T> &t : found) rl::sgd<T>(t.p, t.g, t.buffer, t.n, r);                      \
         });                                                                                                   \
+        return (long)found.size();                                                                            \
     }                                                                                                         \
     RL_EXPORT void rl_adagrad_##S(Array *p_, Array *g_, Array *sum_, long n, double lr, double eps,           \
                                   double decay, double sign) {                                                \

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 14
+ABI = 15
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -80,5 +80,6 @@ SIGNATURES: dict[str, str] = {
     "rmsprop": "aaaaan" + "d" * 6,
 }
 
-# These return a size: the first index that lies outside, -1 where there is none.  The others return nothing.
-CHECKING = frozenset({"index_add_rows", "cross_entropy", "cross_entropy_backward"})
+# These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
+# before one that it is not for.  The others return nothing.
+CHECKING = frozenset({"index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many"})
