@@ -29,7 +29,8 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", default=None, help="repeats a run; a new one is drawn and printed otherwise")
     parser.add_argument("--kinds", nargs="*", default=None, choices=NAMES, help="all by default")
     parser.add_argument("--jobs", type=int, default=jobs(), help="worker processes (2)")
-    parser.add_argument("--programs", type=int, default=None, help="stop after so many")
+    parser.add_argument("--programs", type=int, default=None, help="stop before the program of this number")
+    parser.add_argument("--first", type=int, default=0, help="the number of the program to begin with (0)")
     parser.add_argument("--replay", default=None, metavar="KIND:SEED:NUMBER", help="run one program, and show it whole")
     parser.add_argument("--log", type=Path, default=None, help="append findings to this file, too")
     return parser.parse_args(arguments)
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     kinds = usable(given.kinds or NAMES)
     print(f"seed {seed}; kinds: {' '.join(kinds)}", flush=True)
     start = time.monotonic()
-    pool = Pool(kinds, seed, given.jobs, start + given.seconds, given.programs)
+    pool = Pool(kinds, seed, given.jobs, start + given.seconds, given.programs, given.first)
     signatures: set[str] = set()
     for found in pool.run():
         if found.signature not in signatures:

@@ -30,13 +30,14 @@ class Hand:
 
 @dataclass
 class Pool:
-    """Runs programs ``0, 1, 2, ...`` of a seed, taking the kinds in turn."""
+    """Runs programs ``first``, ``first + 1``, ... of a seed up to ``programs``, taking the kinds in turn."""
 
     kinds: list[str]
     seed: str
     jobs: int
     deadline: float
     programs: int | None = None
+    first: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -45,7 +46,7 @@ class Pool:
         context = mp.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         current = context.Array("q", [-1, 0])
-        first = lane if after < 0 else after + self.jobs
+        first = self.first + lane if after < 0 else after + self.jobs
         numbers = range(first, self.programs if self.programs is not None else 2**62, self.jobs)
         seconds = self.deadline - time.monotonic()
         process = context.Process(
