@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tools.fuzzing.comparing import Difference
+from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
 
 
@@ -55,3 +56,13 @@ def test_gradients_that_were_broadcast_are_special_where_one_of_their_copies_is(
     tangent = "t2 = torch.autograd.forward_ad.unpack_dual(torch.fmax(torch.autograd.forward_ad.make_dual(a, a), b))"
     assert declared("t2[1]", [[1.0], [0.5]], [[1.0], [1.0]], *inputs, tangent)
     assert not declared("t2[1]", [[1.0], [0.5]], [[0.5], [0.5]], *inputs, tangent)
+
+
+def test_a_log_differs_where_hooks_ran_before_one_raised_and_a_saved_tensor_was_refused():
+    found = Difference("log", "value", [], [1], ["log = []", "y.backward(inputs=[y])"])
+    entries = [entry for entry in GRAPHS if entry.row.startswith("saved tensors that were changed")]
+    assert not any(entry.applies(found) for entry in entries)
+    found.refusals = [("RuntimeError: ... modified by an inplace operation", "ZeroDivisionError: division by zero")]
+    assert any(entry.applies(found) for entry in entries)
+    found.refusals = [("RuntimeError: ... modified by an inplace operation",) * 2]
+    assert not any(entry.applies(found) for entry in entries)

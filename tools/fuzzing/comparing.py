@@ -36,6 +36,7 @@ class Difference:
     step: int | None = None  # index of the statement, where its outcome differs
     tolerance: float = 0.0  # of the numbers that were compared
     made: list[Plain] = field(default_factory=list)  # what the reference has and the subject refused to make
+    refusals: list[tuple[str, str]] = field(default_factory=list)  # of statements that both refuse, in their words
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -186,8 +187,9 @@ def against(statements: list[str], reference: Execution, subject: Side) -> list[
         other = run(statements, subject)
     exact.set(subject.exact)
     found = list(differences(reference, other, [step for step, text in enumerate(statements) if "\n" in text]))
+    refusals = [(a.message, b.message) for a, b in zip(reference.outcomes, other.outcomes) if a and b]
     for difference in found:
-        difference.statements = statements
+        difference.statements, difference.refusals = statements, refusals
     return (
         found
         if subject.exact or subject is reference.side

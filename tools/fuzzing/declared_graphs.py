@@ -117,6 +117,13 @@ def unneeded(difference: Difference) -> bool:
     return runs and refused_by(difference, "its base or another view of its base has been modified", by="reference")
 
 
+def refused_before_hooks(difference: Difference) -> bool:
+    """Whether hooks ran here before one of them raised, and PyTorch refuses for a saved tensor that nobody asks for."""
+    saved = "modified by an inplace operation"
+    told = any(saved in there and saved not in here for there, here in difference.refusals)
+    return told and difference.where.startswith("log")
+
+
 GRAPHS: tuple[Declared, ...] = (
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
     Declared("version counters of products, of results", changed_by_itself),
@@ -126,6 +133,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("`vmap` of a custom function with `generate_vmap_rule` over no samples", no_samples),
     Declared("saved tensors that were changed and that the gradients asked for do not need", unneeded),
     Declared("saved tensors that were changed and that the gradients asked for do not need", fewer_unpacked),
+    Declared("saved tensors that were changed and that the gradients asked for do not need", refused_before_hooks),
     Declared("a custom function in inference mode", recorded_in_inference),
     Declared(
         "a second backward, where no gradient arrives at what the first one freed",
