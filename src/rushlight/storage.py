@@ -32,6 +32,11 @@ class Storage:
         self.version = 0
         self.writer: Any = None  # who changed it last (operator, file:line), while anomaly mode records
 
+    @property
+    def changes(self) -> int:
+        """How often the memory was changed in place."""
+        return self.version
+
     def nbytes(self) -> int:
         """Bytes of the owning array."""
         return int(self.root.nbytes)
@@ -169,6 +174,44 @@ class Counted(Storage):
 
 
 Storage.counted = Counted
+
+
+class Reshaped(Counted):
+    """The storage of a tensor that `.data` gave another shape: to nodes that saved the tensor before, it was changed."""
+
+    __slots__ = ("shape", "shapes", "since")
+
+    def __init__(self, array: Any, counter: Counter, shapes: list[tuple[int, ...]], since: int):
+        """counter: as the tensor had it; shapes: all that it has had, where the first counts as no change; since: when it
+        got the one that it has now, as a number in the order of nodes."""
+        self.root, self.writer = root_of(array), "`.data`, which has another shape now"
+        self.shapes, self.shape, self.since = shapes, shapes.index(array.shape), since
+        _VERSION.__set__(self, counter)
+
+    @property
+    def version(self) -> int:
+        return self.changes + (self.shape << 32)
+
+    @version.setter
+    def version(self, value: int) -> None:
+        _VERSION.__get__(self).version = value - (self.shape << 32)
+
+    @property
+    def changes(self) -> int:
+        return _VERSION.__get__(self).version  # type: ignore[no-any-return]
+
+
+def reshape(tensor: Any, former: tuple[Storage, tuple[int, ...]], since: int) -> None:
+    """Note that `.data` gave a tensor another shape.  former: its storage and shape before; since: see `Reshaped`."""
+    storage, shape = former
+    shapes = storage.shapes if isinstance(storage, Reshaped) else [shape]
+    now = tensor._held.shape
+    if now == shapes[0]:  # as one that was freed for a while: what was saved holds again
+        tensor._storage = parted(storage, tensor._held)
+        return
+    if now not in shapes:
+        shapes.append(now)
+    tensor._storage = Reshaped(tensor._held, counter_of(storage), shapes, since)
 
 
 class InferenceStorage(Storage):

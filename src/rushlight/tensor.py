@@ -86,6 +86,7 @@ class Tensor(TensorMethods):
         None  # the tensor whose tangents those of this view are views of, where that is not the view's base
     )
     _stamp = 0  # of such a base: how often its tangents were replaced; of a view: the stamp of those that it has
+    _reshaped: Any = None  # set by engine.views: notes that `.data` has another shape
     _refresh: Any = None  # set by engine.views: brings the edge of a view up to date
 
     if TYPE_CHECKING:  # what `ops` and `autograd` attach
@@ -180,7 +181,7 @@ class Tensor(TensorMethods):
     @property
     def _version(self) -> int:
         """How often the memory was changed in place."""
-        return 0 if self._storage is None else self._storage.version
+        return 0 if self._storage is None else self._storage.changes
 
     def _bump_version(self) -> None:
         bump(self)
@@ -320,8 +321,12 @@ class Tensor(TensorMethods):
         if self._view is not None:
             Tensor._refresh(self)
             self._view = None
+        alike = self._held.shape == value._held.shape or self._inference or value._inference
+        former = None if alike else (storage_of(self), self._held.shape)
         move(self, value._held, value._inference)
         turn(self, value._bits)
+        if former is not None:
+            Tensor._reshaped(self, former)
 
     def _add_hook(self, slot: str, hook: Any) -> RemovableHandle:
         hooks = getattr(self, slot)

@@ -55,6 +55,35 @@ def test_integers_are_refused_as_data_of_a_tensor_that_requires_grad() -> None:
         x.data = torch.arange(3)
 
 
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_data_of_another_shape_after_forward_is_no_operand_of_backward(create_graph: bool) -> None:
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, 3, requires_grad=True)
+    product, sum_ = x @ w, x + w.sum(0)
+    x.data = torch.ones(2, 1)
+    assert x._version == 0
+    with pytest.raises(RuntimeError, match=r"which MmBackward0 saved as argument 'input', has the shape \[2, 1\] now"):
+        torch.autograd.grad(product.sum(), [w], create_graph=create_graph)
+    with pytest.raises(RuntimeError, match=r"`.data` gave it the shape \[2, 1\] after AddBackward0 had used it"):
+        torch.autograd.grad(sum_.sum(), [x], create_graph=create_graph)
+    (x + torch.ones(2, 3)).sum().backward()  # what was computed since is broadcast as ever
+    assert x.grad is not None and x.grad.tolist() == [[3], [3]]
+
+
+def test_data_that_was_away_between_forward_and_backward_is_what_was_saved() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    loss, whole = (x * x + x).sum(), x.data
+    x.data = torch.empty(0)
+    x.data = whole
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [[3, 3, 3], [3, 3, 3]]
+    loss = (x * x).sum()
+    with torch.no_grad():
+        x.mul_(2)
+    assert x._version == 1
+    with pytest.raises(RuntimeError, match=STALE):
+        loss.backward()
+
+
 def test_views_stay_on_the_old_memory_of_a_base_with_new_data() -> None:
     x = torch.ones(2, 3, requires_grad=True).clone()
     v = x.t()

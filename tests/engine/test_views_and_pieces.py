@@ -94,6 +94,35 @@ def test_no_elements_may_begin_behind_the_memory() -> None:
         none.as_strided((1,), (1,))
 
 
+def smaller(row: int, *now: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A leaf of six numbers, a tensor of them that was made smaller in place, and a row of what it was before."""
+    leaf = torch.arange(1.0, 7.0, requires_grad=True)
+    whole = leaf.view(2, 3) * 1
+    piece = whole[row]
+    whole.as_strided_(*now)
+    return leaf, whole, piece
+
+
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_a_change_of_a_view_of_what_was_larger_goes_through_what_the_base_still_shows(create_graph) -> None:
+    leaf, whole, piece = smaller(0, (2, 2), (2, 1))
+    factors = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    piece.mul_(factors)
+    found = torch.autograd.grad((whole * whole).sum(), [leaf, factors], create_graph=create_graph)
+    assert [g.tolist() for g in found] == [[2, 16, 54, 8, 0, 0], [2, 16, 54]]
+    _, whole, piece = smaller(0, (1, 1), (0, 0))
+    piece[:0].clamp_(max=1.0)  # none of it
+    whole.sum().backward()
+
+
+@pytest.mark.parametrize(("row", "now"), [(0, ((2,), (1,), 3)), (0, ((2,), (1,))), (1, ((2, 2), (2, 1)))])
+def test_a_gradient_that_the_smaller_base_has_no_room_for_is_refused(row, now) -> None:
+    _, whole, piece = smaller(row, *now)
+    piece.mul_(2)
+    with pytest.raises(RuntimeError, match="a gradient or tangent has room for what its tensor shows now"):
+        whole.sum().backward()
+
+
 @pytest.mark.parametrize("retains", [True, False])
 def test_the_gradient_of_a_piece_can_be_asked_for_after_its_history_is_lost(retains: bool) -> None:
     piece = torch.ones(2, 2, requires_grad=True).clone().unbind()[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tools.fuzzing.comparing import Difference
+from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
 
@@ -12,7 +13,7 @@ from tools.fuzzing.declared_operators import OPERATORS
 def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
     """Whether an entry recognizes that the sides differ so at the end of a program."""
     found = Difference(where, "value", np.asarray(reference), np.asarray(subject), list(statements), tolerance=1e-9)
-    return any(entry.applies(found) for entry in OPERATORS)
+    return any(entry.applies(found) for entry in (*DECLARED, *OPERATORS))
 
 
 NAN, INF = float("nan"), float("inf")
@@ -66,3 +67,39 @@ def test_a_log_differs_where_hooks_ran_before_one_raised_and_a_saved_tensor_was_
     assert any(entry.applies(found) for entry in entries)
     found.refusals = [("RuntimeError: ... modified by an inplace operation",) * 2]
     assert not any(entry.applies(found) for entry in entries)
+
+
+def test_the_tangent_of_a_power_loses_its_imaginary_part_alone():
+    power = "t2 = torch.func.jvp(lambda a: torch.pow(a, 1j), (torch.ones(1),), (torch.ones(1),))"
+    assert declared("t2[1]", [0j], [1j], power)
+    assert not declared("t2[1]", [0j], [1 + 1j], power)
+
+
+@pytest.mark.parametrize("shape", ["(1, 2, 2)", "(2, 2)"])
+def test_a_product_of_former_values_is_what_a_view_of_the_operand_would_have_kept(shape):
+    program = (f"v1 = torch.ones({shape}, dtype=torch.float64).requires_grad_()", "v2 = v1 @ v1", "v1.data = v2.detach()",
+               "v2.sum().backward()")  # fmt: skip
+    former, other = np.full(eval(shape), 4.0), np.full(eval(shape), 5.0)
+    assert declared("v1.grad", former, 2 * former, *program)
+    assert not declared("v1.grad", other, 2 * former, *program)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_changes_by_data_is_declared_where_nothing_else_differs():
+    pytest.importorskip("torch")
+    begin = "v1 = torch.ones(2, dtype=torch.float64).requires_grad_()", "v2 = v1 * 1", "v2.exp_()", "v2.data.add_(1)"
+    assert declared("v1.grad", [1.0, 1.0], [2.0, 2.0], *begin, "v2.sum().backward()")
+    assert not declared("v1.grad", [1.0, 1.0], [2.0, 2.0], *begin, "(v2 * len(torch.__name__)).sum().backward()")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("upper", [True, False])
+def test_the_triangle_that_is_not_looked_at_makes_a_tangent_in_pytorch_alone(upper):
+    torch = pytest.importorskip("torch")
+    ad = "torch.autograd.forward_ad"
+    program = ("a = torch.tensor([[2.0, 1.0], [1.0, 4.0]], dtype=torch.float64)", f"with {ad}.dual_level():\n    t2 = {ad}.unpack_dual("
+               f"torch.triangular_solve(torch.ones(2, 1, dtype=torch.float64), {ad}.make_dual(a, a), upper={upper})[0])")  # fmt: skip
+    there, half = torch.tensor([[2.0, 1.0], [1.0, 4.0]], dtype=torch.float64), torch.triu if upper else torch.tril
+    found = -torch.linalg.solve(half(there), torch.ones(2, 1, dtype=torch.float64))
+    assert declared("t2[1]", found + 1, found, *program)
+    assert not declared("t2[1]", found + 1, found + 2, *program)

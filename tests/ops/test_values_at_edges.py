@@ -167,6 +167,13 @@ def test_ldexp_keeps_dtypes():
     assert torch.ldexp(torch.tensor([1.0]), torch.tensor([0.5])).item() == pytest.approx(2**0.5)
 
 
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
+def test_ldexp_of_complex_numbers_has_the_precision_of_their_parts(low):
+    x, n = torch.tensor([0.5 + 0.25j]), torch.tensor([0.75], dtype=low)
+    for found in (torch.ldexp(x, n), x.clone().ldexp_(n)):
+        np.testing.assert_allclose(values(found), np.array([0.5 + 0.25j]) * 2**0.75, rtol=1e-6)
+
+
 # Complex numbers ----------------------------------------------------------------------------------------------------
 
 
@@ -436,3 +443,30 @@ def test_the_tangent_of_a_sign_is_zero_at_zero():
 def test_the_slope_of_xlog1py_by_bytes():
     x, y = torch.tensor([0.0, 2.0]), torch.tensor([1, 200], dtype=torch.uint8)
     same(torch.func.grad(lambda x: torch.special.xlog1py(x, y).sum())(x), np.log1p([1, 200]))
+
+
+def test_the_slope_of_an_absolute_error_that_is_no_number_is_zero_as_that_of_abs():
+    for reduction, share in (("mean", 0.5), ("sum", 1.0), ("none", 1.0)):
+        x = torch.tensor([nan, 3.0], requires_grad=True)
+        for create_graph in (False, True):
+            (found,) = torch.autograd.grad(
+                F.l1_loss(x, torch.zeros(2), reduction=reduction).sum(), x, create_graph=create_graph
+            )
+            assert found.tolist() == [0.0, share]
+
+
+@pytest.mark.parametrize("fn", [torch.xlogy, torch.special.xlog1py])
+def test_second_slopes_of_products_with_logarithms_stay_in_float16(fn):
+    x, y = torch.tensor([2.0], dtype=torch.float16), torch.tensor([200.0], dtype=torch.float16, requires_grad=True)
+    (slope,) = torch.autograd.grad(fn(x, y), y, torch.tensor([400.0], dtype=torch.float16), create_graph=True)
+    (found,) = torch.autograd.grad(slope, y, torch.tensor([400.0], dtype=torch.float16))
+    assert found.item() == pytest.approx(-2 * 400 * 400 / 200**2, rel=2e-2)
+
+
+@pytest.mark.parametrize("fn", [torch.xlogy, torch.special.xlog1py])
+def test_second_slopes_of_products_with_logarithms_are_divided_before_they_are_summed(fn):
+    x = torch.ones(10, 1, dtype=torch.float16, requires_grad=True)
+    y = torch.full((1, 3), 4.0, dtype=torch.float16, requires_grad=True)
+    (slope,) = torch.autograd.grad(fn(x, y), x, torch.full((10, 3), 150.0, dtype=torch.float16), create_graph=True)
+    (found,) = torch.autograd.grad(slope, y, torch.full((10, 1), 150.0, dtype=torch.float16))
+    assert found.isfinite().all()  # the sum of the products alone is beyond float16

@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import apart, executed
+from .operands import agree_without, apart, executed, otherwise
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -166,6 +166,26 @@ def packed_by_checkpoint(difference: Difference) -> bool:
     )
 
 
+def product_of_the_old(difference: Difference) -> bool:
+    """Whether `.data` of an operand of three dimensions was assigned, which the product had saved a view of in PyTorch."""
+    assigned = re.search(r" @ (?s:.*)\.data = ", text(difference)) is not None
+    operands = re.compile(r"\b(\w+) @ (\w+)\b")
+    return (
+        assigned
+        and difference.what in ("value", "grad")
+        and otherwise(difference, lambda line: operands.sub(r"\1.view_as(\1) @ \2.view_as(\2)", line))
+    )
+
+
+def changed_unseen(difference: Difference) -> bool:
+    """Whether what an operator in place kept was changed by `.data`, without which the sides agree."""
+    return (
+        difference.what in ("value", "grad")
+        and re.search(r"\w_\((?s:.*)\.data\.\w+_\(", text(difference)) is not None
+        and agree_without(difference, r"\.data\.\w+_\(")
+    )
+
+
 def called(name: str, names: dict[str, str]) -> str:
     """What a tensor was called first."""
     while name in names:
@@ -219,18 +239,10 @@ DECLARED: tuple[Declared, ...] = (
     ),
     Declared("gradients that a refused backward leaves", half_run),
     Declared(
-        "a view by strides of the real parts",
-        lambda d: (
-            d.what in ("value", "grad")
-            and "as_strided(" in text(d)
-            and "torch.complex(" in text(d)
-            and re.search(r"\.(real|imag)\b|view_as_real", text(d)) is not None
-        ),
-    ),
-    Declared(
         "the operand of three dimensions of `a @ b`",
         lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,
     ),
+    Declared("the operand of three dimensions of `a @ b`", product_of_the_old),
     Declared(
         "comparisons and fills in place of integers",
         lambda d: (
@@ -239,14 +251,7 @@ DECLARED: tuple[Declared, ...] = (
             and "view(torch.int64)" in text(d)
         ),
     ),
-    Declared(
-        "a saved tensor that is changed by `.data`",
-        lambda d: (
-            d.what in ("value", "grad")
-            and ".data." in text(d)
-            and re.search(r"\w_\((?s:.*)\.data\.", text(d)) is not None
-        ),
-    ),
+    Declared("a saved tensor that is changed by `.data`", changed_unseen),
     Declared(
         "the product of two conjugated vectors",
         lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),

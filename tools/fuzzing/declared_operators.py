@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 from .comparing import Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import apart, empty, has_empty, only_at, refuses, some
+from .operands import apart, empty, has_empty, only_at, pointlike, reference_otherwise, refuses, some
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -122,6 +123,16 @@ def pole(*operands: Any) -> Any:
 def multivariate_pole(x: Any, p: Any = 1) -> Any:
     """Where x - j / 2 is a pole of the gamma function for some j < p."""
     return (x <= (p - 1) / 2) & (2 * x == np.round(2 * x))
+
+
+def real_parts_agree(difference: Difference) -> bool:
+    """Whether complex numbers differ by their imaginary parts alone."""
+    a, b = difference.reference, difference.subject
+    return (
+        numbers(difference)
+        and np.iscomplexobj(a)
+        and bool(np.allclose(np.real(a), np.real(b), rtol=difference.tolerance))
+    )
 
 
 def opposite(difference: Difference) -> bool:
@@ -259,6 +270,30 @@ def integers_that_require_grad(difference: Difference) -> bool:
     )
     refused = refused_by(difference, "Tensors does not require grad")
     return changed and (told or refused or refused_by(difference, "Autograd not support dtype", by="reference"))
+
+
+class Triangle(ast.NodeTransformer):
+    """Calls of triangular_solve with the half of the matrix that they look at, and zeros elsewhere."""
+
+    def visit_Call(self, call: ast.Call) -> ast.Call:
+        if ast.unparse(call.func).endswith("triangular_solve"):
+            words = dict(zip(("upper", "transpose", "unitriangular"), call.args[2:]))
+            words.update({str(word.arg): word.value for word in call.keywords})
+            said = {name: ast.unparse(value) == "True" for name, value in words.items()}
+            upper, unit = said.get("upper", True), said.get("unitriangular", False)
+            half = f"torch.{'triu' if upper else 'tril'}({ast.unparse(call.args[1])}, {(1 if upper else -1) * unit})"
+            call.args[1] = ast.parse(half, mode="eval").body
+        self.generic_visit(call)
+        return call
+
+
+def other_triangle(difference: Difference) -> bool:
+    """Whether PyTorch's tangent is rushlight's once the half of the matrix that is not looked at is 0."""
+    return (
+        difference.where[0] == "t"
+        and of("triangular_solve")(difference)
+        and reference_otherwise(difference, lambda text: ast.unparse(Triangle().visit(ast.parse(text))))
+    )
 
 
 OPERATORS: tuple[Declared, ...] = (
@@ -405,6 +440,7 @@ OPERATORS: tuple[Declared, ...] = (
             and (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
+                or (of("ldexp", ("dtype",))(d) and d.reference == "torch.float64" and pointlike("ldexp", d))
                 or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )
         ),
@@ -463,9 +499,7 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
     Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "g")),
-    Declared(
-        "forward mode of `triangular_solve`", lambda d: d.where[0] == "t" and of("triangular_solve")(d) and numbers(d)
-    ),
+    Declared("forward mode of `triangular_solve`", other_triangle),
     Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
     Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
     Declared(
@@ -479,8 +513,8 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
     Declared(
-        "tangent of a negative complex number",
-        lambda d: at("pow|float_power", lambda x, y: np.real(x) < 0, "t")(d) and np.iscomplexobj(d.reference),
+        "tangent of a number to a power, of which one is complex",
+        lambda d: d.where[0] == "t" and of("pow|float_power")(d) and real_parts_agree(d),
     ),
     Declared(
         "`cosine_similarity` of integers",

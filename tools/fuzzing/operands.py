@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .comparing import Difference
+from .comparing import Difference, close, hold
 from .observing import array
 
 Array = np.ndarray[Any, Any]
@@ -134,6 +134,11 @@ def empty(pattern: str, difference: Difference) -> bool:
     return any(value.size == 0 for value in given(pattern, difference))
 
 
+def pointlike(pattern: str, difference: Difference) -> bool:
+    """Whether no operand of that operator has dimensions."""
+    return all(value.ndim == 0 for value in given(pattern, difference))
+
+
 def executed(difference: Difference) -> tuple[dict[str, Any], list[str]]:
     """The names that the program leaves in rushlight, and the statements that it refuses."""
     import rushlight
@@ -145,6 +150,51 @@ def executed(difference: Difference) -> tuple[dict[str, Any], list[str]]:
         except Exception:
             refused.append(text)
     return names, refused
+
+
+Rewrite = Callable[[str], str]
+
+
+def otherwise(difference: Difference, rewrite: Rewrite) -> bool:
+    """Whether rushlight has the reference's numbers when it runs the program with its statements rewritten so."""
+    import rushlight
+
+    return has(rushlight, difference, rewrite, difference.reference)
+
+
+def reference_otherwise(difference: Difference, rewrite: Rewrite) -> bool:
+    """Whether PyTorch has rushlight's numbers when it runs the program with its statements rewritten so."""
+    import torch
+
+    return has(torch, difference, rewrite, difference.subject)
+
+
+def has(library: Any, difference: Difference, rewrite: Rewrite, wanted: Any) -> bool:
+    """Whether a library comes to these numbers with the statements rewritten."""
+    names: dict[str, Any] = {"torch": library}
+    for text in difference.statements:
+        try:
+            exec(rewrite(text), names)
+        except Exception:
+            continue
+    try:
+        value = array(eval(difference.where, names))
+    except Exception:
+        return False
+    return isinstance(wanted, np.ndarray) and close(wanted, value, difference.tolerance or 1e-9)
+
+
+def agree_without(difference: Difference, pattern: str) -> bool:
+    """Whether PyTorch and rushlight come to the same there when the statements in which the pattern is found are left out."""
+    import torch
+
+    import rushlight
+
+    from .program import Side
+
+    rest = [text for text in difference.statements if re.search(pattern, text) is None]
+    found = hold(rest, Side("torch", torch), Side("rushlight", rushlight))
+    return not any(other.where == difference.where or other.step is not None for other in found)
 
 
 def has_empty(difference: Difference) -> bool:

@@ -105,7 +105,7 @@ class FunctionCtx:
         if isinstance(kept, Packed):
             return kept.tensor(edge)
         storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
-        found = 0 if storage is None else storage.version
+        found = 0 if storage is None else storage.changes
         if found != version:
             array = kept.array if isinstance(kept, SavedOutput) else kept._array
             stale(self._node or self, "a saved tensor", array.shape, found, version, storage)

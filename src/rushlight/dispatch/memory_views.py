@@ -20,9 +20,13 @@ def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
     start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
     try:
         out = np.ndarray(shape, dtype, root, start, strides)
-    except ValueError:
+    except ValueError as error:
         if 0 not in shape:
-            raise
+            raise RuntimeError(
+                f"a view with shape {list(shape)} and strides {list(strides)} in bytes, {start} bytes from the start, is out of "
+                f"bounds for memory of {root.nbytes} bytes: a gradient or tangent has room for what its tensor shows now, so "
+                "make a view that is to be changed after the as_strided_ that makes its base smaller"
+            ) from error
         out = np.ndarray(shape, dtype, root)  # no elements: they may begin behind the memory
     if root.flags.writeable and not array.flags.writeable:
         out.flags.writeable = False

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.state import modes
 from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
+from rushlight.storage import Reshaped
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -40,6 +42,22 @@ def mismatch(edge: Any, got: Any, expected: Any, what: str) -> RuntimeError:
     return RuntimeError(f"a backward returned an invalid gradient for {name}: got {what} {got}, expected {expected}")
 
 
+def check_shape(edge: Any) -> None:
+    """Raise RuntimeError for a leaf that `.data` gave another shape after an operator in this run had used it.
+
+    What fits the shape that it has now would be summed or repeated as if it had been broadcast.
+    """
+    storage = edge._storage if isinstance(edge, Tensor) else None
+    if not isinstance(storage, Reshaped) or modes.run is None:
+        return
+    for node in modes.run.records:
+        if not isinstance(node, Tensor) and node.seq < storage.since and any(e is edge for e in node.edges):
+            raise RuntimeError(
+                f"a backward returned an invalid gradient for a leaf: `.data` gave it the shape {list(edge.shape)} after "
+                f"{node.name()} had used it with another. Assign `.data` of another shape after backward, or before forward"
+            )
+
+
 class Part:
     """The gradient of one region of an array, zero elsewhere: what slicing gives to its input.
 
@@ -65,6 +83,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
             return g
         g = np.asarray(g)
     if g.shape != shape:
+        check_shape(edge)
         if fits(g.shape, shape):
             total = np.float32 if g.dtype.itemsize == 2 else None
             g = g.astype(np.complex64) if g.dtype.kind == "W" else g
@@ -114,6 +133,7 @@ def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: Any) -> 
     """As `conform_array`, recorded."""
     have = g._array.shape
     if have != shape:
+        check_shape(edge)
         if fits(have, shape):
             g = tensor_functions["sum_to_size"](g, shape)
         elif expands(have, shape):

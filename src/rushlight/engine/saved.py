@@ -280,6 +280,12 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
 
     node: who saved it, as `what`; edge: who computed it, if anybody.
     """
+    if version >> 32 != expected >> 32:  # see `storage.Reshaped`
+        raise RuntimeError(
+            f"one of the variables needed for gradient computation, which {node.name()} saved as {what}, has the shape "
+            f"{list(shape)} now, which `.data` gave it: its gradient would be that of another computation. Assign `.data` of "
+            "another shape after backward, or before forward"
+        )
     made = "" if edge is None or not hasattr(edge, "node") else f"is output {edge.nr} of {edge.node.name()} and which "
     changed = f" It was changed by {storage.writer}." if storage.writer else ""
     trace = node.extra.traceback if node.extra is not None else None

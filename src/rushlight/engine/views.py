@@ -7,8 +7,8 @@ from typing import Any
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import Setting
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Severed
-from rushlight.storage import storage_of
+from rushlight.engine.node import Severed, next_seq
+from rushlight.storage import bytes_before, reshape, storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
 
@@ -42,19 +42,39 @@ def make_view(view: Tensor, of: Tensor, op: Any, statics: tuple[Any, ...], posit
 def chain_of(view: Tensor) -> tuple[Any, ...]:
     """The operators that make a view from its base as the base is now.
 
-    A view by strides reaches memory that the views before it do not have: it is made from the base directly.
+    A view by strides reaches memory that the views before it do not have: it is made from the base directly, unless it
+    is one of the parts of complex numbers or of numbers made of them, whose strides count other elements.
     """
     info = view._view
     array, base, steps = info.array, info.base, []
     while info is not None:
-        if info.parent is not None and info.op.name == "as_strided":
+        if info.parent is not None and info.op.name == "as_strided" and view._held.dtype == base._held.dtype:
             return restrided(view, base)
         steps.append(Step(info.op, info.statics, info.position))
         info = info.parent
     if array is not base._held and not getattr(base._held, "interpreted", False):  # else a level has adopted the base
+        if not spans(base._held, array):
+            return restrided(view, base)
         steps.append(tensor_functions["restride"](array, base._held))
     steps.reverse()
     return tuple(steps)
+
+
+def spans(now: Any, array: Any) -> bool:
+    """Whether the memory between the first and the last element of `now` holds all of `array`.
+
+    Not so where a base was made smaller by `as_strided_`: a gradient of it has room for what it still shows alone.
+    """
+    low, high = extent(now)
+    first, last = extent(array)
+    return array.size == 0 or (low <= first and last <= high)
+
+
+def extent(array: Any) -> tuple[int, int]:
+    """Where the elements of an array begin and end, in bytes from the start of the owning array."""
+    start, steps = bytes_before(array), [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+    return start + low, start + high + array.itemsize * (array.size > 0)
 
 
 def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
@@ -143,4 +163,10 @@ def refusal(view: Tensor, changed: str) -> str:
     return start + REFUSED[kind]
 
 
+def reshaped(tensor: Tensor, former: Any) -> None:
+    """Note that `.data` gave a tensor another shape: nodes made before refuse it then.  former: its storage and shape before."""
+    reshape(tensor, former, next_seq())
+
+
 Tensor._refresh = staticmethod(refresh)
+Tensor._reshaped = staticmethod(reshaped)

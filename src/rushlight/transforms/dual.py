@@ -17,7 +17,7 @@ from rushlight.dispatch import call, plan
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
-from rushlight.engine.views import Step, replay, restrided
+from rushlight.engine.views import Step, replay, restrided, spans
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.elementwise.convert import clone
@@ -242,6 +242,8 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
         steps.append(Step(info.op, info.statics, info.position))
         adopted = type(array) is BatchedArray and type(info.array) is not BatchedArray
         if info.parent is None and info.array is not array and not adopted:
+            if type(array) is not BatchedArray and not spans(array, info.array):
+                return restrided(view, base)
             steps.append(tensor_functions["restride"](info.array, array))
         info = info.parent
     return tuple(reversed(steps))

@@ -3,6 +3,7 @@ native kernels."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from .base import Kind
 
 DRAWS = (views.draw, views.draw, modes.draw, grads.draw, hooks.draw, functions.draw, saved.draw, transforms.draw)
 DIRECT = (views.draw, grads.draw, hooks.draw, transforms.draw)  # those without saved-tensor hooks of their own
+CEASES = re.compile(r"\.requires_grad(_\(| = )False")
 NUMERIC = ("grad_fn", "version", "storage", "offset", "output_nr")
 
 
@@ -29,7 +31,12 @@ def any_kind(w: Writer) -> None:
 
 
 def direct(w: Writer) -> None:
-    """A program of a kind that packs nothing itself."""
+    """A program of a kind that packs nothing itself, in which no leaf ceases to require grad.
+
+    What hooks unpack goes on to require it, as in PyTorch; what was saved itself does not.
+    """
+    do = w.do
+    w.do = lambda text: CEASES.search(text) is None and do(text)  # type: ignore[method-assign]
     w.rng.choice(DIRECT)(w)
 
 

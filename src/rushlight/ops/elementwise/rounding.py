@@ -269,7 +269,7 @@ def ldexp(input: Any, other: Any) -> Any:
     """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
     require_tensors("ldexp", input=input, other=other)
     if raw(other).dtype.kind not in "biu":
-        return input * pow_op(2.0, other)
+        return input * pow_op(2.0, exponent_for(input, other))
     exact = raw(input).dtype.kind not in "biu"
     return ldexp_op(input if exact else to_dtype(input, dtypes.get_default_dtype()), other)
 
@@ -279,7 +279,13 @@ def ldexp_(input: Any, other: Any) -> Any:
     require_tensors("ldexp_", input=input, other=other)
     if raw(other).dtype.kind in "biu" and raw(input).dtype.kind not in "biu":
         return call.apply_inplace(ldexp_op.op, (input, other), ())
-    return input.mul_(pow_op(2.0, other))
+    return input.mul_(pow_op(2.0, exponent_for(input, other)))
+
+
+def exponent_for(input: Any, other: Any) -> Any:
+    """A floating-point exponent: of 16 bits beside complex numbers, whose parts have 32 at least, in float32."""
+    halves = is_complex(raw(input).dtype) and raw(other).dtype.itemsize == 2
+    return to_dtype(other, dtypes.float32) if halves else other
 
 
 publish_inplace(ldexp_, "ldexp", "", ())

@@ -12,9 +12,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
-from rushlight.ops.elementwise.power import in_dtype, log_of
+from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import in_blocks, keep, number, raw, require_tensors
-from rushlight.ops.elementwise.unary import exp, exp2, log, log1p
+from rushlight.ops.elementwise.unary import exp, exp2
 from rushlight.tensor import Tensor
 
 # atan2 -----------------------------------------------------------------------------------------------
@@ -88,13 +88,10 @@ def xlogy(be: Any, input: Array, other: Array) -> Array:
     return _product_with_log(input, np.log(_array(other, input)), other)
 
 
-@xlogy.grad("input")
-def _(g: Any, input: Any, other: Any) -> Any:
-    logarithm = log_of(other) if isinstance(other, (int, float)) else log(in_dtype(other, raw(g).dtype))
-    return keep(g * logarithm, ~((input == 0) & (other <= 0)))
+xlogy.grad("input")(lambda g, input, other: keep(xlogy(g, other), ~((input == 0) & (other <= 0))))
 
 
-xlogy.grad("other")(lambda g, input, other: g * (input / other))
+xlogy.grad("other")(lambda g, input, other: g * input / other)
 
 
 @elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
@@ -106,11 +103,11 @@ def xlog1py(be: Any, input: Array, other: Array) -> Array:
 @xlog1py.grad("input")
 def _(g: Any, input: Any, other: Any) -> Any:
     other = in_dtype(other, raw(g).dtype)  # of bytes all are below -1, which wraps around
-    logarithm = log_of(other + 1) if isinstance(other, (int, float)) else log1p(other)
-    return keep(g * logarithm, ~((input == 0) & (other <= -1)))
+    return keep(xlog1py(g, other), ~((input == 0) & (other <= -1)))
 
 
-xlog1py.grad("other")(lambda g, input, other: g * (input / (in_dtype(other, raw(g).dtype) + 1)))
+# Divided last: the slope of the quotient is then of numbers that have been divided already, or float16 overflows.
+xlog1py.grad("other")(lambda g, input, other: g * input / (in_dtype(other, raw(g).dtype) + 1))
 xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py")
 
 

@@ -157,6 +157,7 @@ def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     np.sign(d, out=d)
+    np.copyto(d, d.dtype.type(0), where=np.isnan(d))  # as the slope of abs
     d *= g * d.dtype.type(share(reduction, x, t))
     return both(d, needs)
 
