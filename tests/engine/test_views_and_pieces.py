@@ -74,6 +74,17 @@ def test_strides_of_complex_numbers_are_followed_to_their_real_parts(change):
     assert leaf.grad.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
 
 
+@pytest.mark.parametrize("changed", [True, False])
+def test_strides_over_real_parts_have_their_gradients_whether_or_not_the_complex_numbers_change(changed: bool) -> None:
+    leaf = torch.ones(3, dtype=torch.complex128, requires_grad=True)
+    whole = leaf * 1
+    pair = whole.real.as_strided((2,), (1,))  # of which the second is no real part
+    with torch.no_grad():
+        whole.mul_(2 if changed else 1)
+    pair.sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     "index", [slice(None), (slice(0, 1), ...), (..., slice(0, 3)), (), ..., (slice(None), slice(0, 9))]
 )
