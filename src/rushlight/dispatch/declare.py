@@ -8,13 +8,16 @@ static. With `ufunc` the forward is that function of the backend and the decorat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from rushlight.backends.numpy import backend
+from rushlight.dispatch.costs import Counted
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
+from rushlight.dispatch.rules import Rule
 
 Array = Any
 Arrays = Any
+F = TypeVar("F", bound=Callable[..., Any])
 OPS: dict[str, Op] = {}
 
 
@@ -37,6 +40,9 @@ class Op:
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
     numbers = False  # whether two Python numbers will do, and give a tensor
     exact = False  # whether Python's numbers beside 16-bit tensors stay in float32
+    made: Rule | None = None  # what it makes, from shapes alone: declared by `shape`
+    needed: Rule | None = None  # the bytes that its kernel needs for a moment: declared by `work`
+    cost: Rule | None = None  # its floating-point operations: declared by `costs`
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
 
     def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
@@ -45,7 +51,8 @@ class Op:
                  linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
                  strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
                  complex_half: str = "", shown: str = "", factors: tuple[int, ...] = (), added: int | None = None,
-                 linear_together: bool = False):  # fmt: skip
+                 linear_together: bool = False, repeatable: bool = False, shape: Callable[..., Any] | None = None,
+                 cost: Callable[..., Any] | None = None, aten: tuple[str, ...] = (), counted: Counted | None = None):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -58,9 +65,14 @@ class Op:
         is computed in complex64 and rounded; "": refused, except by views.
         factors: the positions of inputs in each of which it is linear; added: that of the one which is added to their product.
         linear_together: whether it is linear in all of its inputs together, though that is not all that `linear` says.
+        repeatable: whether it is deterministic and costs little beside a matrix product, so that stores may run it again; so
+        are all elementwise ones. shape: its rule for shapes, one of `shapes`; one of its own is declared by `shape` below.
+        cost: that for its floating-point operations, one of `costs`. aten: what else `torch.ops.aten` calls it.
+        counted: how PyTorch's counter of operations calls it, where that counts it.
         shown: the name that users see in the graph and in profiles, where that is not its own.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
+        self.aten, self.counted = aten, counted
         self.shown = shown or self.name.removesuffix("_op")
         self.factors, self.added, self.linear_together = factors, added, linear_together
         self.signature(fn, ufunc is None)
@@ -69,6 +81,7 @@ class Op:
         self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
         self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
         self.elementwise, self.linear, self.samples = elementwise, linear, samples
+        self.repeatable = repeatable or elementwise
         self.broadcasts = tuple(
             self.tensors.index(name) for name in broadcasts or (self.tensors if elementwise else ())
         )
@@ -87,6 +100,10 @@ class Op:
         # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
         self.inline: dict[str, str] = {}
         self.__doc__ = fn.__doc__
+        if shape is not None:
+            self.shape(shape)
+        if cost is not None:
+            self.costs(cost)
         if ufunc is not None:
             self.forward = ufunc_forward(ufunc)
         OPS[self.name] = self
@@ -166,6 +183,22 @@ class Op:
                     f"operator {self.name}: its tangent asks for {request!r}, which is none of {sorted(known)}"
                 )
         self.jvp = fn, requests
+        return fn
+
+    def shape(self, fn: F) -> F:
+        """Declare what it makes, from shapes alone: a function that returns a `shapes.Made` for each result and auxiliary
+        result, or None where values decide. Of a view: the copy that it is where strides do not allow a view."""
+        self.made = Rule(self, fn)
+        return fn
+
+    def costs(self, fn: F) -> F:
+        """Declare its floating-point operations, a multiplication and an addition being two."""
+        self.cost = Rule(self, fn)
+        return fn
+
+    def work(self, fn: F) -> F:
+        """Declare the bytes that its kernel needs for a moment beside inputs and results."""
+        self.needed = Rule(self, fn)
         return fn
 
     def plan(self, mask: int, count: int) -> Plan:

@@ -28,6 +28,15 @@ class Operator(Protocol):
     def tangent(self, fn: F) -> F:
         """Declare the tangent rule."""
 
+    def shape(self, fn: F) -> F:
+        """Declare what it makes, from shapes alone."""
+
+    def costs(self, fn: F) -> F:
+        """Declare its floating-point operations."""
+
+    def work(self, fn: F) -> F:
+        """Declare the bytes that its kernel needs for a moment."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -104,6 +113,7 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
         public_fn.__name__ = public_fn.__qualname__ = name = public or fn.__name__
         public_fn.__doc__, public_fn.__module__ = fn.__doc__, fn.__module__
         public_fn.op, public_fn.grad, public_fn.tangent, public_fn.__wrapped__ = made, made.grad, made.tangent, fn
+        public_fn.shape, public_fn.costs, public_fn.work = made.shape, made.costs, made.work
         made.call = public_fn
         if ns is not None:
             publish(public_fn, name, ns, aliases, method)

@@ -14,19 +14,12 @@ from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
 from rushlight.tensor import Tensor
 
-# Deterministic operators that cost little beside a matrix product or a convolution; so are all elementwise ones.
-CHEAP = frozenset(
-    "_to_copy clone elu elu_of_input falling_leaky_relu feature_dropout flip fused_rms_norm gelu glu hardshrink hardtanh "
-    "leaky_relu log_softmax masked_fill masked_fill_tensor native_batch_norm native_batch_norm_eval native_dropout "
-    "native_group_norm native_layer_norm prelu_kernel rrelu_with_noise scaled softmax softplus softshrink threshold tril "
-    "triu alpha_dropout".split()
-)
 SMALL = 16  # an input of at most this part of the result's bytes is copied
 
 
 def is_cheap(op: Any) -> bool:
     """Whether an operator may run again."""
-    return (op.elementwise or op.name in CHEAP) and op.sequence is None and not op.view
+    return op.repeatable and op.sequence is None and not op.view
 
 
 class Source:

@@ -6,7 +6,6 @@ from typing import Any
 
 from rushlight.autograd.profiler.collector import Collector
 from rushlight.autograd.profiler.event_list import EventList
-from rushlight.autograd.profiler.flops import estimate
 from rushlight.autograd.profiler.intervals import MEMORY_EVENT_NAME, FunctionEvent
 from rushlight.basics.events import DRAW, EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
 
@@ -76,8 +75,8 @@ def event_of(i: int, row: Any, start: int, numbers: dict[int, int], forward: dic
         if origin is not None and origin[1] is not None:
             stack = origin[1].stack  # a node is asked about for the line that recorded it
         stack = [frame_text(code, line) for code, line in stack or ()]
-        if flops and kind == OPERATOR:
-            count = estimate(what.name, details)
+        if flops:
+            count = details.flops
     return FunctionEvent(
         i, name, numbers[thread], (begin - start) / 1000, (end - start) / 1000, input_shapes=shapes, stack=stack,
         scope=scope_of(kind), sequence_nr=seq, fwd_thread=None if origin is None else origin[0], flops=count,

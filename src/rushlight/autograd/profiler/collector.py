@@ -43,7 +43,7 @@ class Free(NamedTuple):
 class Details:
     """What was recorded of an event beside its times."""
 
-    __slots__ = ("allocated", "concrete", "modules", "result", "shapes", "stack")
+    __slots__ = ("allocated", "concrete", "flops", "modules", "shapes", "stack")
 
     def __init__(self) -> None:
         self.shapes: Any = None
@@ -51,7 +51,7 @@ class Details:
         self.stack: Any = None
         self.modules: str | None = None
         self.allocated: tuple[tuple[int, int], ...] = ()  # (bytes, address) of each result with memory of its own
-        self.result: Any = None  # the sizes of the result, where that is one tensor
+        self.flops: int | None = None  # floating-point operations, where the operator says how many
 
 
 def sequence_number(result: Any) -> int:
@@ -130,7 +130,8 @@ class DetailedCollector(Collector):
         if self.shapes:
             details.shapes = [shape_of(x) for x in (*inputs, *statics)]
             details.concrete = [concrete(x) for x in (*inputs, *statics)]
-            details.result = shape_of(result)
+            if kind == OPERATOR and what.cost is not None and result is not None:
+                details.flops = what.cost(inputs, statics)
         if self.stack:
             details.stack = frames(sys._getframe(1))
         if self.modules:

@@ -5,9 +5,7 @@ As in PyTorch's counter: an addition and a multiplication are two, and everythin
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics.events import NODE, OPERATOR, Observation
@@ -15,56 +13,6 @@ from rushlight.library.namespaces import aten
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 __all__ = ["FlopCounterMode"]
-
-Shapes = list[tuple[int, ...]]
-
-
-def _matrices(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    """A product of matrices, the last two inputs: twice the elements of the result, times the length of their sums."""
-    return 2 * math.prod(result) * shapes[-2][-1]
-
-
-def _linear(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    return 2 * math.prod(shapes[0]) * shapes[1][0]
-
-
-def _convolution(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    weight = shapes[1]
-    return 2 * math.prod(result[:1] + result[2:]) * math.prod(weight)
-
-
-def _convolution_transposed(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    given, weight = shapes[:2]
-    return 2 * math.prod(given[:1] + given[2:]) * math.prod(weight)
-
-
-def _einsum(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    if len(shapes) != 2:
-        return 0
-    sizes = {
-        label: n
-        for shape, labels in zip(shapes, statics, strict=False)
-        for label, n in zip(labels, shape, strict=False)
-    }
-    return 2 * math.prod(sizes.values())
-
-
-def _attention(shapes: Shapes, result: tuple[int, ...], statics: Any) -> int:
-    (*lead, rows, width), (keys, _), values = shapes[0], shapes[1][-2:], shapes[2][-1]
-    return 2 * math.prod(lead) * rows * keys * (width + values)
-
-
-# Operator: its name in PyTorch, that of its backward, its count, how many inputs a gradient of which costs as much.
-COUNTS: dict[str, tuple[str, str, Callable[[Shapes, tuple[int, ...], Any], int], int]] = {
-    "mm": ("mm", "mm", _matrices, 2), "bmm": ("bmm", "bmm", _matrices, 2), "addmm": ("addmm", "mm", _matrices, 2),
-    "baddbmm": ("baddbmm", "bmm", _matrices, 2), "matmul_op": ("bmm", "bmm", _matrices, 2),
-    "linear": ("addmm", "mm", _linear, 2), "einsum": ("bmm", "bmm", _einsum, 2),
-    "conv_op": ("convolution", "convolution_backward", _convolution, 2),
-    "conv_transpose_op": ("convolution", "convolution_backward", _convolution_transposed, 2),
-    "scaled_dot_product_attention": ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward",
-                                     _attention, 0),
-}  # fmt: skip
-BIAS_FIRST = ("addmm", "baddbmm")  # what is added is their first input
 
 
 class FlopCounterMode:
@@ -167,27 +115,25 @@ class FlopCounterMode:
         """What begins: a node of an operator that was counted costs as much for each gradient."""
         if kind != NODE or id(what) not in self._made_in:
             return
-        _, modules, count = self._made_in[id(what)]
-        op = what.plan.op
-        _, backward, _, factors = COUNTS[op.name]
-        wanted = [edge is not None for edge in what.edges]
-        first = 1 if op.name in BIAS_FIRST else 0
-        many = 2.5 if factors == 0 else sum(wanted[first : first + factors])
-        self._count(modules, backward, int(many * count))
+        node, modules, count = self._made_in[id(what)]
+        op = node.plan.op
+        times = op.counted.times
+        if times is None:
+            times = sum(
+                node.edges[op.tensors.index(name)] is not None for name in op.cost.requests if name in op.tensors
+            )
+        self._count(modules, op.counted.backward, int(times * count))
 
     def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
         """What ended: an operator."""
-        if kind != OPERATOR or what.name not in COUNTS or result is None:
+        if kind != OPERATOR or what.counted is None or result is None:
             return
-        name, _, count, _ = COUNTS[what.name]
-        made = result[0] if isinstance(result, (tuple, list)) else result
-        flat = inputs[0] if what.name == "einsum" and isinstance(inputs[0], (tuple, list)) else inputs
-        found = count([tuple(x.shape) for x in flat if hasattr(x, "shape")][: 2 if what.name == "linear" or "conv" in what.name else None],
-                      tuple(made.shape), statics)  # fmt: skip
-        if what.name == "linear" and inputs[2] is None:
-            name = "mm"
+        found, name = what.cost(inputs, statics), what.counted.forward
+        if what.counted.alone and inputs[what.added] is None:
+            name = what.counted.alone
         modules = tuple(dict.fromkeys(self._inside))
         self._count(modules, name, found)
+        made = result[0] if isinstance(result, (tuple, list)) else result
         node = getattr(made, "_edge", None)
         node = getattr(node, "node", node)
         if node is not None:

@@ -11,16 +11,14 @@ from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
+from rushlight.dispatch.shapes import Made, order_of
 from rushlight.engine import inplace
 from rushlight.levels import Level
 from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
-from rushlight.memory.estimates.shape_rules import RULES, WORK, Made, asked
-from rushlight.memory.estimates.standins import LARGE, Tally, like, order_of, standin
+from rushlight.memory.estimates.standins import LARGE, Tally, like, standin
 from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
-
-_NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 
 class DryLevel(Level):
@@ -69,8 +67,8 @@ class DryLevel(Level):
             return self.computed(op, arrays, statics)
         held = self.temporaries(op, arrays, made)
         found = tuple(self.make(op, m) for m in made)
-        if op.name in WORK:
-            self.tally.work(asked(WORK, op, arrays, statics), op.name)
+        if op.needed is not None:
+            self.tally.work(op.needed(arrays, statics), op.name)
         del held
         if op.out_count is None:
             return found, ()
@@ -78,28 +76,13 @@ class DryLevel(Level):
 
     def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What a rule says that `op` makes: None where it is to be computed."""
-        if op.view:
-            return self.copied(op, arrays[0], statics)
-        if op.elementwise and op.name not in RULES:
-            made = self.elementwise(op, arrays, statics)
+        if op.made is not None:
+            made = op.made(arrays, statics)
         else:
-            made = asked(RULES, op, arrays, statics)
+            made = self.elementwise(op, arrays, statics) if op.elementwise and not op.view else None
         if made is None or max((m.nbytes for m in made), default=0) >= LARGE:
             return made
         return None if all(size_of(x) < LARGE for x in arrays) else made
-
-    def copied(self, op: Any, array: Any, statics: tuple[Any, ...]) -> Any:
-        """The copy that a reshape makes where strides do not allow a view; None for views."""
-        if op.name != "view" or array.nbytes < LARGE or array.flags.c_contiguous:
-            return None
-        try:
-            if _NUMPY_2_0:  # reshape() has no copy= there, and setting a shape is deprecated since
-                array.view().shape = statics[0]
-            else:
-                np.reshape(array, statics[0], copy=False)
-        except (AttributeError, ValueError):
-            return [Made(tuple(statics[0]), array.dtype)]
-        return None
 
     def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """Of an elementwise operator: the broadcast shape, and dtypes found with arrays of one element."""

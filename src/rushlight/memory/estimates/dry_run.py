@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.dispatch.plan import fetch
 from rushlight.dispatch.rebuilt import Rebuilt
+from rushlight.dispatch.shapes import order_of
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
 from rushlight.engine.reach import count_contributions
@@ -17,8 +18,8 @@ from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.estimates.dry import DryLevel
-from rushlight.memory.estimates.shape_rules import block_of_scores
-from rushlight.memory.estimates.standins import order_of, owns, standin
+from rushlight.memory.estimates.standins import owns, standin
+from rushlight.ops.attention.attention import block_of_scores
 from rushlight.ops.shape.splitting import whole
 from rushlight.tensor import LEAF, Tensor, wrap
 

@@ -11,9 +11,9 @@ from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.meta import incompatible, note, nowhere, on_meta
 from rushlight.dispatch.options import refuse
+from rushlight.dispatch.shapes import Made
 from rushlight.engine.node import Node, edge_of
 from rushlight.memory.estimates.dry import DryLevel
-from rushlight.memory.estimates.shape_rules import RULES, Made, asked
 from rushlight.memory.estimates.standins import Tally
 from rushlight.tensor import Tensor, wrap
 
@@ -63,9 +63,9 @@ class MetaLevel(DryLevel):
 
     def results(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Arrays without memory for what an operator makes."""
-        if op.view and self.copied(op, arrays[0], statics) is None:
-            return compute(op, arrays, statics)
         made = self.planned(op, arrays, statics)
+        if op.view and made is None:
+            return compute(op, arrays, statics)
         if made is None:
             refuse(f"{op.name} (whose result's shape has no rule)")
         found = tuple(nowhere(*m) if isinstance(m, Made) else m for m in made)
@@ -73,23 +73,9 @@ class MetaLevel(DryLevel):
 
     def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What an operator makes: None where no rule says it."""
-        if op.view:
-            return self.copied(op, arrays[0], statics)
-        if op.name in RULES:
-            return asked(RULES, op, arrays, statics)
-        if op.name == "index" and all(x.dtype.kind != "b" for x in arrays[1:]):
-            return [Made(indexed_shape(arrays[0].shape, statics[0], arrays[1:]), arrays[0].dtype)]
+        if op.made is not None:
+            return op.made(arrays, statics)
         return self.elementwise(op, arrays, statics) if op.elementwise else None
-
-    def copied(self, op: Any, array: Any, statics: tuple[Any, ...]) -> Any:
-        """The copy that a reshape makes where strides do not allow a view; None for views."""
-        if op.name != "view" or array.flags.c_contiguous:
-            return None
-        try:
-            array.view().shape = statics[0]
-        except (AttributeError, ValueError):
-            return [Made(tuple(statics[0]), array.dtype)]
-        return None
 
     def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """As on stand-ins, but shapes that do not fit are refused here."""
@@ -141,16 +127,3 @@ class MetaLevel(DryLevel):
                                f"{list(np.broadcast_shapes(*shapes))}")  # fmt: skip
         target._bump_version()
         return target
-
-
-def indexed_shape(shape: tuple[int, ...], slots: tuple[Any, ...], indices: list[Any]) -> tuple[int, ...]:
-    """The shape of the elements at indices of integers: theirs in the place of what they index, in front if that is apart.
-
-    slots: for each of the first dimensions None, where it is kept, or which of the indices it has.
-    """
-    common = np.broadcast_shapes(*(x.shape for x in indices))
-    taken = [d for d, slot in enumerate(slots) if slot is not None]
-    kept = [n for d, n in enumerate(shape) if d >= len(slots) or slots[d] is None]
-    together = taken[-1] - taken[0] + 1 == len(taken)
-    place = taken[0] if together else 0
-    return (*kept[:place], *common, *kept[place:])

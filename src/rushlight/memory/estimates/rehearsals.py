@@ -14,10 +14,11 @@ import numpy as np
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
+from rushlight.dispatch.shapes import order_of
 from rushlight.engine.modes import no_grad
 from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
 from rushlight.memory.estimates.rehearsal import Rehearsal
-from rushlight.memory.estimates.standins import order_of, standin
+from rushlight.memory.estimates.standins import standin
 from rushlight.memory.recordings.recording import CATEGORIES
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.optim.fusing import InBackward

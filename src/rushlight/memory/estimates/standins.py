@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch.shapes import order_of
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, Recording
 from rushlight.storage import root_of
@@ -47,13 +48,6 @@ def pages(count: int) -> mmap.mmap:
             f"memory.estimate: the operating system refuses {count:,} bytes of addresses that no memory is behind "
             f"({error}); see ulimit -v and, on Linux, /proc/sys/vm/overcommit_memory, which must not be 2"
         ) from error
-
-
-def order_of(array: Any) -> Any:
-    """The dimensions of an array by decreasing stride, None where it lies in C order."""
-    if array.flags.c_contiguous:
-        return None
-    return tuple(sorted(range(array.ndim), key=lambda i: (-abs(array.strides[i]), i)))
 
 
 def like(array: Any) -> Any:

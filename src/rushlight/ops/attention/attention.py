@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import modes, special
+from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.attention import blocks_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
 from rushlight.tensor import Tensor, wrap
@@ -81,7 +83,19 @@ def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
     return q if q == k == v else np.broadcast_shapes(q, k, v)
 
 
-@op(ns=None, name="scaled_dot_product_attention", aux=("lse",), masks=("mask",))
+@op(
+    ns=None,
+    name="scaled_dot_product_attention",
+    aux=("lse",),
+    masks=("mask",),
+    counted=costs.Counted("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", 2.5),
+    aten=(
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_efficient_attention",
+    ),
+)
 def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
                  groups: int, drop: Any) -> Any:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
@@ -92,6 +106,35 @@ def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | 
     q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
     out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale, drop)
     return heads.unfolded(out), lse
+
+
+@attention_op.shape
+def _(query: Array, key: Array, value: Array, groups: int) -> list[shapes.Made]:
+    batch = query.shape[:-2] if groups > 1 else np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    shape = (*batch, query.shape[-2], value.shape[-1])
+    n = len(shape)
+    order = (*range(n - 3), n - 2, n - 3, n - 1) if n >= 4 and groups == 1 else None
+    four = (math.prod(batch[:-1]), *batch[-1:], query.shape[-2])
+    return [shapes.Made(shape, query.dtype, order), shapes.Made(four, shapes.statistics_dtype(query.dtype))]
+
+
+def block_of_scores(query: Array, key: Array, is_causal: bool) -> int:
+    """Bytes of the scores that exist at once where attention is computed block by block."""
+    shape = (math.prod(query.shape[:-3]), query.shape[-3] if query.ndim > 2 else 1, query.shape[-2], key.shape[-2])
+    spans = [(b.b, b.heads, b.rows) for b in blocks_of(shape, bool(is_causal))]
+    sizes = [math.prod(s.stop - s.start for s in span) * key.shape[-2] for span in spans]
+    return int(max(sizes, default=0) * max(query.itemsize, 4))
+
+
+@attention_op.costs
+def _(query: Any, key: Any, value: Any) -> int:
+    (*lead, rows, width), keys = query.shape, key.shape[-2]
+    return int(2 * math.prod(lead) * rows * keys * (width + value.shape[-1]))
+
+
+@attention_op.work
+def _(query: Array, key: Array, is_causal: Any, drop: Any) -> int:
+    return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
 def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,

@@ -5,8 +5,10 @@ Legend: N images, C input channels, O output channels, S input sizes, L output s
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
@@ -19,7 +21,14 @@ def _channel_sum(g: Any) -> Any:
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
-@op(factors=(0, 1), added=2, shown="convolution", ns=None)
+@op(
+    factors=(0, 1),
+    added=2,
+    shown="convolution",
+    ns=None,
+    counted=costs.Counted("convolution", "convolution_backward"),
+    aten=("convolution",),
+)
 def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
             groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
@@ -27,6 +36,23 @@ def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: An
     if bias is not None:
         y += bias.reshape(-1, *[1] * (y.ndim - 2))
     return y
+
+
+def windows(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
+    """How often the kernel fits, in each dimension of space."""
+    return out_sizes(tuple(input.shape[2:]), (tuple(weight.shape[2:]), tuple(stride), tuple(padding), tuple(dilation)))
+
+
+@conv_op.shape
+def _(input: Array, weight: Array, stride: Any, padding: Any, dilation: Any) -> list[shapes.Made]:
+    out = windows(input, weight, stride, padding, dilation)
+    return [shapes.Made((input.shape[0], weight.shape[0], *out), input.dtype)]
+
+
+@conv_op.costs
+def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
+    places = windows(input, weight, stride, padding, dilation)
+    return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
 
 conv_op.grad("input")(
@@ -42,11 +68,21 @@ conv_op.grad("weight")(
 conv_op.grad("bias")(lambda g: _channel_sum(g))
 
 
-@op(factors=(0, 1), ns=None)
+@op(factors=(0, 1), ns=None, shape=shapes.shaped, counted=costs.Counted("convolution", "convolution_backward"))
 def conv_input_op(be: Any, input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                   groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
     return be.conv_input(input, weight, shape, stride, padding, dilation, groups)
+
+
+@conv_input_op.costs
+def _(input: Any, weight: Any) -> int:
+    return int(2 * input.shape[0] * math.prod(input.shape[2:]) * math.prod(weight.shape))
+
+
+@conv_input_op.work
+def _(input: Array, weight: Array, stride: Any) -> int:
+    return int(weight.nbytes) if all(s == 1 for s in stride) else 0  # a copy, turned round
 
 
 def conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -68,7 +104,7 @@ conv_input_op.grad("weight")(
 )
 
 
-@op(factors=(0, 1), ns=None)
+@op(factors=(0, 1), ns=None, shape=shapes.shaped)
 def conv_weight_op(be: Any, input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""

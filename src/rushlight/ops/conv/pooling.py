@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, randomness
+from rushlight.dispatch import call, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
@@ -28,16 +28,23 @@ def lowest(dtype: Any) -> Any:
     return -np.inf if dtype.kind not in "biu" else np.iinfo(dtype).min
 
 
-@op(ns=None, aux=("which",))
+@op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"))
 def max_pool_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
     return be.max_pool(input, geometry, out_size, lowest(input.dtype))
 
 
+@max_pool_op.shape
+def _(input: Array, geometry: Any, out_size: Any) -> list[shapes.Made]:
+    shape = (*input.shape[: input.ndim - len(out_size)], *out_size)
+    which = np.uint8 if math.prod(geometry[0]) <= 256 else np.int64
+    return [shapes.Made(shape, input.dtype), shapes.Made(shape, np.dtype(which))]
+
+
 max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.sized)
 def pool_scatter_op(be: Any, input: Array, which: Array, size: Any, geometry: Any) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return be.pool_scatter(input, which, size, geometry)
@@ -52,6 +59,11 @@ def pool_gather_op(be: Any, input: Array, which: Array, geometry: Any) -> Array:
     return be.pool_gather(input, which, geometry)
 
 
+@pool_gather_op.shape
+def _(input: Array, which: Array) -> list[shapes.Made]:
+    return [shapes.Made(which.shape, input.dtype)]
+
+
 pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
@@ -61,10 +73,15 @@ def window_sum_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
     return be.window_sum(input, geometry, out_size)
 
 
+@window_sum_op.shape
+def _(input: Array, out_size: Any) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)]
+
+
 window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, shape=shapes.sized)
 def window_spread_op(be: Any, input: Array, size: Any, geometry: Any) -> Array:
     """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
     return be.window_spread(input, size, geometry)

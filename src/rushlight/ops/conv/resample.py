@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
@@ -29,10 +30,16 @@ def resample_op(be: Any, input: Array, dim: int, taps: Any) -> Array:
     return total
 
 
+@resample_op.shape
+def _(input: Array, dim: int, taps: Any) -> list[shapes.Made]:
+    rows = taps[0].shape[0] if isinstance(taps, (tuple, list)) else taps.shape[0]
+    return [shapes.Made(shapes.with_size(input, dim, rows), input.dtype)]
+
+
 resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(g, input_shape, dim, taps))
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, shape=shapes.sized)
 def resample_adjoint_op(be: Any, input: Array, size: Any, dim: int, taps: Any) -> Array:
     """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
     index, weights = taps
@@ -75,6 +82,12 @@ def resample_bytes(be: Any, input: Array, dim: int, taps: Any) -> Array:
     for t in range(index.shape[1]):
         total = total + input.take(index[:, t], axis=dim) * weights[:, t].reshape(shape)
     return np.clip(total >> bits, 0, 255).astype(np.uint8)
+
+
+@resample_bytes.shape
+def _(input: Array, dim: int, taps: Any) -> list[shapes.Made]:
+    rows = taps[0].shape[0] if isinstance(taps, (tuple, list)) else taps.shape[0]
+    return [shapes.Made(shapes.with_size(input, dim, rows), input.dtype)]
 
 
 # Taps ------------------------------------------------------------------------------------------------

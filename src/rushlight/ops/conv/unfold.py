@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.registry import function, op
@@ -22,6 +22,12 @@ from rushlight.ops.shape.views import held
 def im2col_op(be: Any, input: Array, geometry: Any) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return be.im2col(input, geometry)
+
+
+@im2col_op.shape
+def _(input: Array, geometry: Any) -> list[shapes.Made]:
+    places = math.prod(out_sizes(input.shape[2:], geometry))
+    return [shapes.Made((input.shape[0], input.shape[1] * math.prod(geometry[0]), places), input.dtype)]
 
 
 im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shape, geometry))

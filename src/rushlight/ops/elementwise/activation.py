@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch import rebuilt, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import named as ops
@@ -26,7 +26,7 @@ F = "nn.functional"
 # gelu ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=F, half=None, method=False)
+@op(ns=F, half=None, method=False, shape=shapes.dense, repeatable=True)
 def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
@@ -130,7 +130,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
 # softplus, logsigmoid ----------------------------------------------------------------------------------------
 
 
-@op(ns=F, method=False)
+@op(ns=F, method=False, shape=shapes.dense, repeatable=True)
 def softplus(be: Any, input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
@@ -208,13 +208,18 @@ def _halves(x: Any, dim: int) -> Any:
     return x[(*lead, slice(None, half))], x[(*lead, slice(half, None))]
 
 
-@op(ns=None, name="glu")
+@op(ns=None, name="glu", repeatable=True)
 def glu_op(be: Any, input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
     require(input.dtype.kind == "f", "glu", input)
     a, b = _halves(input, dim)
     out = be.sigmoid(b)
     return np.multiply(out, a, out=out)
+
+
+@glu_op.shape
+def _(input: Array, dim: int) -> list[shapes.Made]:
+    return [shapes.Made(shapes.with_size(input, dim, input.shape[dim] // 2), input.dtype)]
 
 
 def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:

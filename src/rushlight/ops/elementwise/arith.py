@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import COMPLEX_KINDS
-from rushlight.dispatch import call
+from rushlight.dispatch import call, costs
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.old_orders import in_old_order
@@ -86,6 +86,7 @@ def by(g: Any, x: Any) -> Any:
     ns=None,
     grads={"input": lambda g: g, "other": lambda g: g},
     complex_half="widens",
+    cost=costs.elements,
 )
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
@@ -185,6 +186,7 @@ def refuse_bools(operands: Any) -> None:
     ns=None,
     grads={"input": lambda g: g, "other": lambda g: -g},
     complex_half="widens",
+    cost=costs.elements,
 )
 def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
@@ -250,6 +252,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     aliases=("multiply",),
     grads={"input": lambda g, other: by(g, conj(other)), "other": lambda g, input: by(g, conj(input))},
     complex_half="widens",
+    cost=costs.elements,
 )
 def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import special
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
 from rushlight.dispatch.options import META, check_device, numpy_dtype
@@ -18,7 +18,7 @@ from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
 
 
-@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
+@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves", repeatable=True)
 def copy(be: Any, input: Array, format: Any = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
@@ -31,10 +31,30 @@ def copy(be: Any, input: Array, format: Any = None) -> Array:
     return out
 
 
-@op(ns=None, name="_to_copy", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves")
+@copy.shape
+def _(input: Array, format: Any) -> list[shapes.Made]:
+    if format is None or getattr(format, "name", str(format)).endswith("preserve_format"):
+        return [shapes.like(input)]
+    return [shapes.packed(input)]
+
+
+@op(
+    ns=None,
+    name="_to_copy",
+    half=None,
+    linear=True,
+    grads={"input": lambda g: g},
+    complex_half="moves",
+    repeatable=True,
+)
 def cast(be: Any, input: Array, dtype: Any) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
     return converted(input, dtype) if dtype != input.dtype else input.copy()
+
+
+@cast.shape
+def _(input: Array, dtype: np.dtype[Any]) -> list[shapes.Made]:
+    return [shapes.Made(input.shape, dtype, shapes.order_of(input))]
 
 
 def converted(array: Any, dtype: Any) -> Any:
@@ -64,7 +84,7 @@ def through_complex64(array: Any, dtype: Any) -> Any:
 COMPLEX64 = np.dtype(np.complex64)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves")
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same)
 def copy_into(be: Any, input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.dtypes import HALVES, finfo, of
-from rushlight.dispatch import randomness
+from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
@@ -37,7 +37,7 @@ def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward", masks=("gate",))
+@op(ns=None, name="threshold_backward", masks=("gate",), shape=shapes.dense_grad)
 def gated(be: Any, grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return be.relu_backward(grad, gate)
@@ -46,7 +46,7 @@ def gated(be: Any, grad: Array, gate: Array) -> Array:
 gated.grad("grad")(lambda g, gate: gated(g, gate))
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.truths)
 def outside(be: Any, input: Array, low: float, high: float) -> Array:
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
     inside = np.asarray(input >= low)
@@ -54,7 +54,7 @@ def outside(be: Any, input: Array, low: float, high: float) -> Array:
     return np.logical_not(inside, out=inside)
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.truths)
 def between(be: Any, input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
     beyond = np.asarray(input <= low)
@@ -62,7 +62,7 @@ def between(be: Any, input: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.dense_grad)
 def relu_backward(be: Any, grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return be.relu_backward(grad, output)
@@ -71,7 +71,7 @@ def relu_backward(be: Any, grad: Array, output: Array) -> Array:
 relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.dense_grad)
 def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
@@ -87,7 +87,7 @@ def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
     return factor
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.truths)
 def strictly(be: Any, input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
     inside = np.asarray(input > low)
@@ -95,7 +95,7 @@ def strictly(be: Any, input: Array, low: float, high: float) -> Array:
     return inside
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.truths)
 def not_under(be: Any, input: Array, level: float) -> Array:
     """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
     under = np.asarray(input < level)
@@ -145,14 +145,14 @@ def _leaky(be: Any, x: Any, slope: float) -> Any:
 
 
 @op(ns=None, name="leaky_relu",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)})  # fmt: skip
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
 def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(be, input, negative_slope)
 
 
 @op(ns=None, name="falling_leaky_relu",
-    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)})  # fmt: skip
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
 def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(be, input, negative_slope)
@@ -183,7 +183,7 @@ def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
 publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
-@op(ns=None, name="prelu_kernel")
+@op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True)
 def prelu_op(be: Any, input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if not np.isfinite(weight).all():
@@ -233,7 +233,7 @@ def prelu(input: Any, weight: Any) -> Any:
 NAMESPACES.setdefault(F, {})["prelu"] = prelu
 
 
-@op(ns=None, grads={"input": lambda g, noise: g * noise})
+@op(ns=None, grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True)
 def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:
     """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
     return input * noise
@@ -284,7 +284,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 
 
 @op(ns=None, name="hardtanh",
-    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))})  # fmt: skip
+    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))}, shape=shapes.same, repeatable=True)  # fmt: skip
 def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
@@ -383,7 +383,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 
 @op(ns=None, name="threshold",
-    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))})  # fmt: skip
+    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True)  # fmt: skip
 def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
@@ -411,7 +411,7 @@ known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 
-@op(ns="", name="hardshrink", half=None)
+@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True)
 def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
@@ -425,7 +425,13 @@ hardshrink.grad("input")(lambda g, out, lambd: g if lambd < 0 else gated(g, outs
 NAMESPACES[F]["hardshrink"] = hardshrink
 
 
-@op(ns=None, name="softshrink", grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))})
+@op(
+    ns=None,
+    name="softshrink",
+    grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))},
+    shape=shapes.same,
+    repeatable=True,
+)
 def softshrink_op(be: Any, input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
     out = np.clip(input, -lambd, lambd, out=np.empty_like(input))

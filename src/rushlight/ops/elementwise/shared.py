@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
@@ -33,7 +33,7 @@ def over(g: Any, t: Any) -> Any:
 
 
 @op(
-    ns=None, half=None, linear=True, complex_half="moves"
+    ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same
 )  # without a formula: zeros depend on nothing, and have no graph
 def nothing(be: Any, input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
@@ -47,6 +47,7 @@ def nothing(be: Any, input: Array) -> Array:
     masks=("mask",),
     grads={"grad": lambda g, mask: keep(g, mask)},
     complex_half="moves",
+    shape=shapes.dense_grad,
 )
 def keep(be: Any, grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -47,6 +48,11 @@ def embedding_op(be: Any, weight: Array, indices: Array, padding_idx: int, by_fr
     return rows_of("embedding", weight, indices)
 
 
+@embedding_op.shape
+def _(weight: Array, indices: Array) -> list[shapes.Made]:
+    return [shapes.Made((*indices.shape, weight.shape[1]), weight.dtype)]
+
+
 @embedding_op.grad("weight")
 def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -> Any:
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
@@ -61,6 +67,11 @@ def embedding_backward(be: Any, grad: Array, indices: Array, count: int, padding
     if by_freq:
         grad = grad * _per_use(indices, count)[..., None].astype(grad.dtype)
     return be.embedding_backward(grad, indices, count, padding_idx)
+
+
+@embedding_backward.shape
+def _(grad: Array, count: int) -> list[shapes.Made]:
+    return [shapes.Made((count, grad.shape[-1]), grad.dtype)]
 
 
 def _per_use(indices: Any, count: int) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -32,6 +33,11 @@ def bag_op(be: Any, weight: Array, scale: Array | None, indices: Array, bag: Arr
     if scale is not None:
         rows *= scale[:, None]
     return be.index_add_rows(np.zeros((bags, weight.shape[1]), weight.dtype), bag, rows)
+
+
+@bag_op.shape
+def _(weight: Array, bags: int) -> list[shapes.Made]:
+    return [shapes.Made((bags, weight.shape[1]), weight.dtype)]
 
 
 @bag_op.grad("weight")

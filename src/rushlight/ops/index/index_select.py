@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -33,10 +33,15 @@ def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
     return input.take(index, dim)
 
 
+@index_select_op.shape
+def _(input: Array, index: Array, dim: int) -> list[shapes.Made]:
+    return [shapes.Made(shapes.with_size(input, dim, index.size), input.dtype)]
+
+
 index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens")
+@op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.sized)
 def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -52,7 +57,7 @@ def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) 
     accumulate_at(out, place(index, dim), scaled)
 
 
-@op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens")
+@op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.same)
 def index_add_op(be: Any, input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -74,7 +79,7 @@ def _copy_into(be: Any, out: Any, index: Any, source: Any, dim: int) -> None:
     out[place(index, dim)] = source
 
 
-@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves")
+@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
 def index_copy_op(be: Any, input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -87,7 +92,7 @@ index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zer
 index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves")
+@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
 def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
     out = input.copy()

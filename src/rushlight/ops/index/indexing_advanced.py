@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.basics import caller
 from rushlight.basics.state import special
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.registry import function, op
@@ -70,10 +70,27 @@ def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
     return reading(input, slots, indices)
 
 
+@index_op.shape
+def _(input: Array, indices: tuple[Array, ...], slots: Slots) -> list[shapes.Made] | None:
+    if any(x.dtype.kind == "b" for x in indices):
+        return None  # how many are true says how many there are
+    return [shapes.Made(indexed_shape(input.shape, slots, indices), input.dtype)]
+
+
+def indexed_shape(shape: tuple[int, ...], slots: Slots, indices: tuple[Array, ...]) -> tuple[int, ...]:
+    """The shape of the elements at indices of integers: theirs in the place of what they index, in front if that is apart."""
+    common = np.broadcast_shapes(*(x.shape for x in indices))
+    taken = [d for d, slot in enumerate(slots) if slot is not None]
+    kept = [n for d, n in enumerate(shape) if d >= len(slots) or slots[d] is None]
+    together = taken[-1] - taken[0] + 1 == len(taken)
+    place = taken[0] if together else 0
+    return (*kept[:place], *common, *kept[place:])
+
+
 index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, indices, input_shape, slots))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens")
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized)
 def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -93,7 +110,7 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
         accumulate_at(out, index, values)
 
 
-@op(linear_together=True, ns=None, name="index_put", half=None, complex_half="widens")
+@op(linear_together=True, ns=None, name="index_put", half=None, complex_half="widens", shape=shapes.same)
 def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, dims
+from rushlight.dispatch import call, dims, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving
@@ -34,7 +34,7 @@ def _fill_into(be: Any, out: Any, mask: Any, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
-@op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves")
+@op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves", shape=shapes.same, repeatable=True)
 def masked_fill_op(be: Any, input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
     return _filled(be, input, mask, value)
@@ -44,7 +44,16 @@ masked_fill_op.op.into = _fill_into
 masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 
-@op(ns=None, name="masked_fill_tensor", half=None, linear=True, masks=("mask",), complex_half="moves")
+@op(
+    ns=None,
+    name="masked_fill_tensor",
+    half=None,
+    linear=True,
+    masks=("mask",),
+    complex_half="moves",
+    shape=shapes.same,
+    repeatable=True,
+)
 def masked_fill_tensor(be: Any, input: Array, mask: Array, value: Array) -> Array:
     """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
     return _filled(be, input, mask, value)
@@ -89,7 +98,7 @@ def _scatter_into(be: Any, out: Any, source: Any, mask: Any) -> None:
     out[mask] = source.reshape(-1)[:count]
 
 
-@op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",))
+@op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",), shape=shapes.same)
 def masked_scatter_op(be: Any, input: Array, source: Array, mask: Array) -> Array:
     """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -102,7 +111,7 @@ masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves")
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
 def first_of(be: Any, input: Array, size: Any) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.registry import function, op
@@ -14,7 +15,7 @@ from rushlight.ops.shape.reshape import slice_op
 from rushlight.ops.shape.views import raw
 
 
-@op(ns=None, name="slice_scatter", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="slice_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
 def slice_scatter_op(be: Any, input: Array, src: Array, index: Any) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
     out = input.copy()
@@ -28,7 +29,7 @@ slice_scatter_op.grad("input")(
 slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
-@op(ns=None, name="diagonal_scatter", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="diagonal_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
 def diagonal_scatter_op(be: Any, input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """`input` with `src` on a diagonal.  (*), (*, N) -> (*)"""
     out = input.copy()

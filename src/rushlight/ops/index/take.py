@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call
+from rushlight.dispatch import call, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
@@ -17,7 +17,7 @@ from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="take", half=None, linear=True, masks=("index",))
+@op(ns=None, name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed)
 def take_op(be: Any, input: Array, index: Array) -> Array:
     """The elements at flat positions.  (*), (*) -> shape of index"""
     if not input.size and index.size:
@@ -28,7 +28,7 @@ def take_op(be: Any, input: Array, index: Array) -> Array:
 take_op.grad("input")(lambda g, index, input_shape: take_adjoint(g, index, input_shape))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",))
+@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized)
 def take_adjoint(be: Any, input: Array, index: Array, size: Any) -> Array:
     """Zeros of shape `size` to which `input` is added at flat positions: the adjoint of take.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -50,7 +50,7 @@ def _put_into(be: Any, out: Any, index: Any, source: Any, accumulate: bool) -> N
         out[...] = whole
 
 
-@op(ns=None, name="put", half=None, linear=True, masks=("index",))
+@op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same)
 def put_op(be: Any, input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
@@ -450,7 +451,7 @@ def wide(Q: Any, left: Any, rest: Any) -> Any:
     return cat([left, mH(Q) @ rest], -1)
 
 
-@op(ns=None)
+@op(ns=None, shape=shapes.same)
 def no_gradient(be: Any, input: Array) -> Array:
     """A copy whose gradient is refused: R alone does not determine the gradient of QR."""
     return input.copy()

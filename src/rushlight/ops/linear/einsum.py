@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
@@ -50,7 +51,7 @@ def widened(left: Any, right: Any) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
-@op(factors=(0, 1), ns=None, name="einsum", linear=True)
+@op(factors=(0, 1), ns=None, name="einsum", linear=True, counted=costs.Counted("bmm", "bmm"))
 def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
 
@@ -66,6 +67,22 @@ def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: La
     out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns
     return out if have == list(lo) else out.transpose([have.index(n) for n in lo])
+
+
+@contract.costs
+def _(input: Any, other: Any, la: Labels, lb: Labels) -> int:
+    sizes = dict(zip(la, input.shape, strict=False))
+    if other is not None:
+        sizes |= {label: n for label, n in zip(lb, other.shape, strict=False) if n != 1}
+    return 2 * math.prod(sizes.values())
+
+
+@contract.shape
+def _(input: Array, other: Array, la: Any, lb: Any, lo: Any) -> list[shapes.Made]:
+    sizes = dict(zip(la, input.shape, strict=False)) | {
+        k: n for k, n in zip(lb, () if other is None else other.shape, strict=False) if n != 1
+    }
+    return [shapes.Made(tuple(sizes[k] for k in lo), input.dtype)]
 
 
 contract.grad("input")(lambda g, other, la, lb, lo: contract(g, conj(other), lo, lb, la))

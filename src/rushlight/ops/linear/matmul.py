@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import call, rebuilt
+from rushlight.backends import blas
+from rushlight.dispatch import call, costs, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
@@ -31,18 +32,36 @@ def adj(x: Any) -> Any:
     return conj(transpose_op(x, n - 2, n - 1))
 
 
+def copies_for_blas(input: Array, mat2: Array) -> int:
+    """The bytes of copies in which a product is computed: of 16-bit numbers, and of matrices that BLAS cannot take."""
+    if input.dtype in HALVES:
+        return blas.work_of_halves(input.shape[-2], input.shape[-1], mat2.shape[-1])
+    return sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
+
+
+def strided_for_blas(x: Array) -> bool:
+    """Whether BLAS takes matrices as they lie: rows or columns of neighbours."""
+    return bool(x.itemsize in x.strides[-2:] or x.shape[-1] == 1 or x.shape[-2] == 1)
+
+
 @op(factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
-                                             "mat2": lambda g, input: mm_op(adj(input), g)})  # fmt: skip
+                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"))  # fmt: skip
 def mm_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return be.matmul(input, mat2)
 
 
+mm_op.work(copies_for_blas)
+
+
 @op(factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
-                                              "mat2": lambda g, input: matmul_op(adj(input), g)})  # fmt: skip
+                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"))  # fmt: skip
 def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return be.matmul(input, mat2)
+
+
+matmul_op.work(copies_for_blas)
 
 
 def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
@@ -65,11 +84,22 @@ def mv_op(be: Any, input: Array, vec: Array) -> Array:
     return be.matmul(input, vec)
 
 
+mv_op.costs(lambda input, vec: 2 * math.prod(input.shape))
+
+
+@mv_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.Made(input.shape[:1], input.dtype)]
+
+
 @op(factors=(0, 1), ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
-                                              "other": lambda g, input: g * conj(input)})  # fmt: skip
+                                              "other": lambda g, input: g * conj(input)}, shape=shapes.number)  # fmt: skip
 def dot_op(be: Any, input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
     return np.asarray(be.matmul(input, other))
+
+
+dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 
 @op(factors=(0, 1), ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
@@ -79,7 +109,20 @@ def outer_op(be: Any, input: Array, vec2: Array) -> Array:
     return np.multiply(input[:, None], vec2[None, :])
 
 
-@op(factors=(0, 1), added=2, ns=None, name="linear", half=None, linear=True)
+@outer_op.shape
+def _(input: Array, vec2: Array) -> list[shapes.Made]:
+    return [shapes.Made((input.shape[0], vec2.shape[0]), np.result_type(input, vec2))]
+
+
+@op(
+    factors=(0, 1),
+    added=2,
+    ns=None,
+    name="linear",
+    half=None,
+    linear=True,
+    counted=costs.Counted("addmm", "mm", alone="mm"),
+)
 def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
@@ -91,6 +134,22 @@ def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -
         if bias is not None:
             be.add_row(out, bias)
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
+
+
+linear_op.costs(lambda input, weight: 2 * math.prod(input.shape) * weight.shape[0])
+
+
+@linear_op.shape
+def _(input: Array, weight: Array) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:-1], weight.shape[0]), input.dtype)]
+
+
+@linear_op.work
+def _(input: Array, weight: Array) -> int:
+    folded = 0 if input.ndim == 2 or input.flags.c_contiguous else int(input.nbytes)  # to rows
+    if input.dtype not in HALVES:
+        return folded
+    return folded + blas.work_of_halves(math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
 
 
 linear_op.op.heavy, linear_op.op.saver = True, rebuilt.keep_inputs
@@ -261,7 +320,7 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
     return matmul_op(input, other)
 
 
-@op(ns=None, name="addmm", promote=None, refuse="b")
+@op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"))
 def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     out = be.matmul(mat1, mat2)
@@ -271,6 +330,12 @@ def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alp
         scaled = input if beta == 1 else np.asarray(input * beta).astype(out.dtype, copy=False)
         out += scaled
     return out
+
+
+addmm_op.costs(lambda mat1, mat2: costs.product(mat1, mat2))
+
+
+addmm_op.shape(lambda mat1, mat2: shapes.product(mat1, mat2))
 
 
 def _scaled(x: Any, by: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
@@ -23,7 +24,7 @@ F = "nn.functional"
 # Of probabilities -------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="binary_cross_entropy", refuse="bic")
+@op(ns=None, name="binary_cross_entropy", refuse="bic", shape=shapes.loss)
 def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
@@ -97,7 +98,7 @@ def softplus_of_minus(be: Any, x: Any) -> Any:
 
 
 @op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
-    broadcasts=("pos_weight", "target", "input", "weight"))  # fmt: skip
+    broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss)  # fmt: skip
 def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
@@ -198,7 +199,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 # Soft margin ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"))
+@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
 def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: softplus_of_minus(be, np.asarray(t * x)), reduction, input, target)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
@@ -56,6 +57,11 @@ def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction
     return np.asarray(folded(lambda values: values, reduction, loss)).astype(input.dtype, copy=False)
 
 
+@nll_op.shape
+def _(input: Array, reduction: str) -> list[shapes.Made]:
+    return [shapes.lossy((input.shape[0], *input.shape[2:]), input.dtype, reduction)]
+
+
 @nll_op.grad("input")
 def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore_index: Any) -> Any:
     return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
@@ -73,6 +79,11 @@ def nll_backward(be: Any, grad: Array, target: Array, weight: Array | None, shap
     out = np.zeros(shape, grad.dtype)
     np.put_along_axis(out, np.expand_dims(safe, 1), np.expand_dims(w.astype(grad.dtype, copy=False), 1), 1)
     return out
+
+
+@nll_backward.shape
+def _(grad: Array, shape: Any) -> list[shapes.Made]:
+    return [shapes.Made(tuple(shape), grad.dtype)]
 
 
 @nll_backward.grad("grad")
@@ -162,6 +173,13 @@ def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None,
         return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
     total = float(sums[1]) if reduction == "mean" else 1.0
     return np.array(over(float(sums[0]), total), input.dtype), lse, total
+
+
+@cross_entropy_op.shape
+def _(input: Array, reduction: str) -> list[shapes.Made]:
+    rows = (input.shape[0], *input.shape[2:])
+    wide = shapes.statistics_dtype(input.dtype)
+    return [shapes.lossy(rows, input.dtype, reduction), shapes.Made(rows, wide), shapes.Made((), wide)]
 
 
 def over(value: float, total: float) -> float:

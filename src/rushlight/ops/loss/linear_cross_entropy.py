@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
@@ -52,6 +53,17 @@ def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | N
         return loss, lse, 1.0
     total = float(both[1]) if reduction == "mean" else 1.0
     return np.array(over(float(both[0]), total), input.dtype), lse, total
+
+
+@fused_op.shape
+def _(input: Array, reduction: str) -> list[shapes.Made]:
+    rows, wide = input.shape[:-1], shapes.statistics_dtype(input.dtype)
+    return [shapes.lossy(rows, input.dtype, reduction), shapes.Made(rows, wide), shapes.Made((), wide)]
+
+
+@fused_op.work
+def _(input: Array, linear_weight: Array, rows: Any) -> int:
+    return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
 
 
 def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import Setting, modes, special
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -35,11 +36,16 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
     return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
 
 
-@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None)
+@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None, repeatable=True)
 def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, var = be.batch_stats(input)
     return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
+
+
+@batch_norm_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.packed(input), *[shapes.Made((input.shape[1],), shapes.statistics_dtype(input.dtype))] * 2]
 
 
 def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
@@ -64,7 +70,7 @@ def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-@op(ns=None, name="native_batch_norm_eval")
+@op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True)
 def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""

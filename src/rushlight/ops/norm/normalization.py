@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch import rebuilt, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import linalg
@@ -43,12 +43,18 @@ def as_rows(x: Any, k: int) -> Any:
 # Layer norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"))
+@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True)
 def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "layer_norm", input)
     out, mean, rstd = be.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
     return out.reshape(input.shape), mean, rstd
+
+
+@layer_norm_op.shape
+def _(input: Array, k: int) -> list[shapes.Made]:
+    rows = math.prod(input.shape[: input.ndim - k])
+    return [shapes.packed(input), *[shapes.Made((rows,), shapes.statistics_dtype(input.dtype))] * 2]
 
 
 def _layer_norm_raw(
@@ -149,12 +155,18 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 # RMS norm -----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",))
+@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True)
 def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "rms_norm", input)
     out, rstd = be.rms_norm(as_rows(input, k), flat(weight), eps)
     return out.reshape(input.shape), rstd
+
+
+@rms_norm_op.shape
+def _(input: Array, k: int) -> list[shapes.Made]:
+    rows = math.prod(input.shape[: input.ndim - k])
+    return [shapes.packed(input), shapes.Made((rows,), shapes.statistics_dtype(input.dtype))]
 
 
 def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
@@ -199,11 +211,16 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 # Group norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_group_norm", aux=("mean", "rstd"))
+@op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True)
 def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
     return be.group_norm(input, groups, weight, bias, eps)
+
+
+@group_norm_op.shape
+def _(input: Array, groups: int) -> list[shapes.Made]:
+    return [shapes.packed(input), *[shapes.Made((input.shape[0], groups), shapes.statistics_dtype(input.dtype))] * 2]
 
 
 def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
@@ -312,7 +329,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
     return result if out is None else write_out("normalize", out, result)
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, shape=shapes.same)
 def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
@@ -327,7 +344,7 @@ def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
 window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
-@op(ns=None, name="local_response_norm", promote="float")
+@op(ns=None, name="local_response_norm", promote="float", shape=shapes.same)
 def local_response_op(be: Any, input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
     return input * _response(input, size, alpha, k) ** -beta

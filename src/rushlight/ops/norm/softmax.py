@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import randomness
+from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import named as ops
@@ -17,7 +17,7 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-@op(ns=None, name="softmax", half=None)
+@op(ns=None, name="softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_softmax",))
 def softmax_op(be: Any, input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "softmax", input)
@@ -30,7 +30,7 @@ def _(g: Any, out: Any, dim: Any) -> Any:
     return t - out * ops.sum(t, dim, True)
 
 
-@op(ns=None, name="log_softmax", half=None)
+@op(ns=None, name="log_softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_log_softmax",))
 def log_softmax_op(be: Any, input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "log_softmax", input)

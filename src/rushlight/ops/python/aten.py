@@ -6,19 +6,6 @@ from typing import Any
 
 from rushlight.dispatch.declare import OPS
 
-# PyTorch's names of operators that are called something else here.
-ALIASES = {
-    "convolution": "conv_op",
-    "max_pool2d_with_indices": "max_pool_op",
-    "max_pool3d_with_indices": "max_pool_op",
-    "_softmax": "softmax",
-    "_log_softmax": "log_softmax",
-    "_scaled_dot_product_attention_math": "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
-    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
-}
-
 
 class Overloads:
     """An operator by name; every overload of it is the operator itself."""
@@ -43,7 +30,7 @@ class Overloads:
 
 
 def __getattr__(name: str) -> Any:
-    name = ALIASES.get(name, name)
-    if name not in OPS:
+    known = name if name in OPS else next((op.name for op in OPS.values() if name in op.aten), None)
+    if known is None:
         raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
-    return Overloads(name)
+    return Overloads(known)

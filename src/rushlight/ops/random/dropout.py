@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller
-from rushlight.dispatch import randomness
+from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
@@ -27,14 +27,19 @@ def draw() -> int:
     return int(default_generator.numpy.bit_generator.random_raw())
 
 
-@op(ns=None, name="native_dropout", aux=("bits",))
+@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True)
 def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
     return be.dropout(input, p, seed)
 
 
-@op(ns=None, masks=("bits",))
+@dropout_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.packed(input), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
+
+
+@op(ns=None, masks=("bits",), shape=shapes.dense_grad)
 def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return be.dropout_backward(grad, bits, p)
@@ -104,7 +109,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
     return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 
 
-@op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
+@op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)}, shape=shapes.same, repeatable=True)
 def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
     return input * (keep * input.dtype.type(scale))
@@ -122,7 +127,13 @@ def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
 # By channel -------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="feature_dropout", grads={"input": lambda g, noise: by_channel(g, noise)})
+@op(
+    ns=None,
+    name="feature_dropout",
+    grads={"input": lambda g, noise: by_channel(g, noise)},
+    shape=shapes.same,
+    repeatable=True,
+)
 def by_channel(be: Any, input: Array, noise: Array) -> Array:
     """Each channel times its number.  (N, C, *), (N, C, 1...) -> (N, C, *)"""
     return input * noise
@@ -197,7 +208,14 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign changed
 
 
-@op(ns=None, name="alpha_dropout", masks=("keep",), grads={"input": lambda g, keep, scale: scaled(g, keep, scale)})
+@op(
+    ns=None,
+    name="alpha_dropout",
+    masks=("keep",),
+    grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
+    shape=shapes.same,
+    repeatable=True,
+)
 def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
     """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""
     return _alpha(input, keep, scale, high, low, np.empty_like(input))

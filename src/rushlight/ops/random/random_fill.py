@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, randomness
+from rushlight.dispatch import call, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of
@@ -22,7 +22,7 @@ from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves")
+@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves", shape=shapes.same)
 def drawn(be: Any, input: Array, draw: Any) -> Array:
     """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.outs import moving
@@ -21,7 +22,7 @@ from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, half=None, linear=True)
+@op(ns=None, half=None, linear=True, shape=shapes.sized)
 def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -78,40 +79,40 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
 
 
 @op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": at_index})  # fmt: skip
+    grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
 def max_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
 @op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": at_index})  # fmt: skip
+    grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
 def min_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
 @op(ns=None, name="amax",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
 def amax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
 @op(ns=None, name="amin",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)})  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
 def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
 def max_all(be: Any, input: Array) -> Array:
     """The largest of all elements.  (*) -> ()"""
     return fold(np.maximum, input, None)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)})
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
 def min_all(be: Any, input: Array) -> Array:
     """The smallest of all elements.  (*) -> ()"""
     return fold(np.minimum, input, None)
@@ -206,7 +207,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return over_dims("amin", amin_op, input, dim, keepdim)
 
 
-@op(ns=None, name="aminmax", outputs=("min", "max"))
+@op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions)
 def aminmax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Any:
     """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
     return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
@@ -242,6 +243,11 @@ def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
         return np.zeros((), np.int64)
     found = np.asarray(getattr(np, which)(input, axis=dim, keepdims=keepdim))
     return found.astype(np.int64, copy=False)
+
+
+@arg_op.shape
+def _(input: Array, dim: Any, keepdim: bool) -> list[shapes.Made]:
+    return [shapes.reduced(input, dim, keepdim, shapes.INT64)]
 
 
 def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:

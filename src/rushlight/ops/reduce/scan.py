@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.options import numpy_dtype
@@ -59,7 +60,7 @@ def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
         out[at] = part
 
 
-@op(ns=None, name="cumsum", linear=True)
+@op(ns=None, name="cumsum", linear=True, shape=shapes.same)
 def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.add, input, dim, reverse)
@@ -68,7 +69,7 @@ def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
-@op(ns=None, name="cumprod")
+@op(ns=None, name="cumprod", shape=shapes.same)
 def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.multiply, input, dim, reverse)
@@ -136,7 +137,7 @@ def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
 
-@op(ns=None, name="logcumsumexp")
+@op(ns=None, name="logcumsumexp", shape=shapes.same)
 def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
@@ -191,13 +192,27 @@ def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
     return gather_adjoint(g, indices, input_shape, dim)
 
 
-@op(ns=None, name="cummax", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+@op(
+    ns=None,
+    name="cummax",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": _running_grad},
+    shape=shapes.with_indices,
+)
 def cummax_op(be: Any, input: Array, dim: int) -> Any:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.maximum, input, dim)
 
 
-@op(ns=None, name="cummin", outputs=("values", "indices"), differentiable=(0,), grads={"input": _running_grad})
+@op(
+    ns=None,
+    name="cummin",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": _running_grad},
+    shape=shapes.with_indices,
+)
 def cummin_op(be: Any, input: Array, dim: int) -> Any:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.minimum, input, dim)

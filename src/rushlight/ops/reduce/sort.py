@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.outs import moving
@@ -32,7 +33,7 @@ def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
 
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices)  # fmt: skip
 def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Any:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -59,6 +60,12 @@ def topk_op(be: Any, input: Array, k: int, dim: int, largest: bool) -> Any:
     return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
 
 
+@topk_op.shape
+def _(input: Array, k: int, dim: int) -> list[shapes.Made]:
+    shape = shapes.with_size(input, dim, k)
+    return [shapes.Made(shape, input.dtype), shapes.Made(shape, shapes.INT64)]
+
+
 def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
     if isinstance(k, int):
@@ -71,7 +78,14 @@ def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     return values, np.array(index, np.int64)
 
 
-@op(ns=None, name="kthvalue", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+@op(
+    ns=None,
+    name="kthvalue",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": at_index},
+    shape=shapes.reduction_with_indices,
+)
 def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -79,7 +93,14 @@ def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
     return nth(input, dim, k - 1, keepdim)
 
 
-@op(ns=None, name="median", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+@op(
+    ns=None,
+    name="median",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": at_index},
+    shape=shapes.reduction_with_indices,
+)
 def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -98,7 +119,7 @@ def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) ->
 
 
 @op(ns=None, name="median_all",
-    grads={"input": lambda g, input, out: alike(g, input, out)})  # fmt: skip
+    grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)  # fmt: skip
 def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
     flat = input.reshape(-1)
@@ -107,7 +128,14 @@ def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
     return np.asarray(median_op.op.forward(be, flat, 0, False, skip_nan)[0])
 
 
-@op(ns=None, name="mode", outputs=("values", "indices"), differentiable=(0,), grads={"input": at_index})
+@op(
+    ns=None,
+    name="mode",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": at_index},
+    shape=shapes.reduction_with_indices,
+)
 def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -144,6 +172,11 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 def argsort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
     return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
+
+
+@argsort_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.Made(input.shape, shapes.INT64)]
 
 
 @function(method=True)

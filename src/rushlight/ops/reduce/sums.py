@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
@@ -141,13 +142,13 @@ def total(x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @op(ns=None, name="sum", half=None, linear=True,
-    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)})  # fmt: skip
+    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
 def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
-@op(ns=None, name="mean", half=None, linear=True)
+@op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction)
 def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
@@ -211,7 +212,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 # Products ------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="prod")
+@op(ns=None, name="prod", shape=shapes.reduction)
 def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
@@ -263,6 +264,11 @@ def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Arra
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
     return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
+
+
+@truth_op.shape
+def _(input: Array, dim: Any, keepdim: bool) -> list[shapes.Made]:
+    return [shapes.reduced(input, dim, keepdim, shapes.BOOL)]
 
 
 def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
@@ -324,7 +330,7 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 # Without NaN ---------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="nansum", half=None)
+@op(ns=None, name="nansum", half=None, shape=shapes.reduction)
 def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format
@@ -40,7 +41,7 @@ def diagonal_op(be: Any, input: Array, offset: int, dim1: int, dim2: int) -> Arr
 diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_zeros(g, input_shape, offset, dim1, dim2))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves")
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
 def diagonal_zeros(be: Any, input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
@@ -129,14 +130,14 @@ def _kept(input: Any, diagonal: int, upper: bool) -> Any:
     return out
 
 
-@op(half=None, linear=True, inplace=True, complex_half="moves")
+@op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
 def tril(be: Any, input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("tril", input)
     return _kept(input, int(diagonal), False)
 
 
-@op(half=None, linear=True, inplace=True, complex_half="moves")
+@op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
 def triu(be: Any, input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("triu", input)

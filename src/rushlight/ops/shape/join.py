@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import modes, special
-from rushlight.dispatch import observed
+from rushlight.dispatch import observed, shapes
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.fast_views import joined
@@ -56,6 +56,13 @@ def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
     return concatenated(shaped, dim) if shaped else tensors[0].copy()
 
 
+@cat_op.shape
+def _(tensors: Any, dim: int) -> list[shapes.Made]:
+    shape = list(tensors[0].shape)
+    shape[dim] = sum(t.shape[dim] for t in tensors)
+    return [shapes.Made(tuple(shape), np.result_type(*tensors))]
+
+
 @cat_op.grad("tensors")
 def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
     lead, start, parts = (slice(None),) * dim, 0, []
@@ -72,6 +79,13 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
 def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     return stacked(tensors, dim)
+
+
+@stack_op.shape
+def _(tensors: Any, dim: int) -> list[shapes.Made]:
+    shape = tensors[0].shape
+    dim %= len(shape) + 1
+    return [shapes.Made((*shape[:dim], len(tensors), *shape[dim:]), np.result_type(*tensors))]
 
 
 @stack_op.grad("tensors")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -27,6 +28,11 @@ def pad_op(be: Any, input: Array, pads: Any, value: Any) -> Array:
     source, target = _slices(pads, input.shape)
     out[target] = input[source]
     return out
+
+
+@pad_op.shape
+def _(input: Array, pads: Any) -> list[shapes.Made]:
+    return [shapes.Made(tuple(n + sum(p) for n, p in zip(input.shape, pads, strict=True)), input.dtype)]
 
 
 pad_op.grad("input")(lambda g, pads: pad_op(g, tuple((-b, -a) for b, a in pads), 0))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
@@ -26,6 +27,12 @@ def repeat_op(be: Any, input: Array, repeats: Any) -> Array:
     whole = np.broadcast_to(input.reshape([k for n in shape for k in (1, n)]), spread)
     out = whole.reshape([n * r for n, r in zip(shape, repeats, strict=True)])
     return out if out.flags.writeable and not np.may_share_memory(out, input) else out.copy()
+
+
+@repeat_op.shape
+def _(input: Array, repeats: Any) -> list[shapes.Made]:
+    shape = (1,) * (len(repeats) - input.ndim) + input.shape
+    return [shapes.Made(tuple(n * r for n, r in zip(shape, repeats, strict=True)), input.dtype)]
 
 
 @repeat_op.grad("input")
@@ -67,6 +74,8 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     linear=True,
     grads={"input": lambda g, dims: flip_op(g, dims)},
     complex_half="moves",
+    shape=shapes.same,
+    repeatable=True,
 )
 def flip_op(be: Any, input: Array, dims: Any) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
@@ -104,7 +113,7 @@ def flipud(input: Any) -> Any:
     return flip_op(input, (0,))
 
 
-@op(ns=None, name="roll", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same)
 def roll_op(be: Any, input: Array, shifts: Any, dims: Any) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
@@ -16,6 +17,8 @@ from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.shared import raw
 from rushlight.tensor import Tensor
+
+_NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
@@ -33,7 +36,13 @@ def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     return out
 
 
-@op(ns=None, linear=True, grads={"input": lambda g, input_shape: broadcast(g, input_shape)}, complex_half="widens")
+@op(
+    ns=None,
+    linear=True,
+    grads={"input": lambda g, input_shape: broadcast(g, input_shape)},
+    complex_half="widens",
+    shape=shapes.sized,
+)
 def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
     if not fits(input.shape, tuple(size)):
@@ -82,6 +91,20 @@ tensor_functions["expand"] = broadcast
 def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
+
+
+@reshape_op.shape
+def _(input: Array, shape: tuple[int, ...]) -> list[shapes.Made] | None:
+    if input.flags.c_contiguous:
+        return None
+    try:
+        if _NUMPY_2_0:  # reshape() has no copy= there, and setting a shape is deprecated since
+            input.view().shape = shape
+        else:
+            np.reshape(input, shape, copy=False)
+    except (AttributeError, ValueError):
+        return [shapes.Made(tuple(shape), input.dtype)]
+    return None
 
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
@@ -202,7 +225,14 @@ slice_op.grad("input", raw=_slice_raw)(_slice_grad)
 select_op.grad("input", raw=_slice_raw)(_slice_grad)
 
 
-@op(ns=None, half=None, linear=True, grads={"input": lambda g, index: slice_op(g, index)}, complex_half="moves")
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    grads={"input": lambda g, index: slice_op(g, index)},
+    complex_half="moves",
+    shape=shapes.sized,
+)
 def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import sizes, wrap_dim
 from rushlight.dispatch.memory_views import view_at
@@ -47,7 +48,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens")
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
 def as_strided_adjoint(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
 
@@ -172,7 +173,7 @@ def unfold_op(be: Any, input: Array, dim: int, size: int, step: int) -> Array:
 unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g, input_shape, dim, size, step))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens")
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
 def unfold_adjoint(be: Any, input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)

@@ -1,0 +1,33 @@
+"""Rules of operators: functions whose parameter names say what they ask of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dispatch.plan import arguments
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+
+
+class Rule:
+    """A function of some of an operator's inputs and statics.  Raises TypeError if it asks for anything else."""
+
+    __slots__ = ("fn", "op", "requests")
+
+    def __init__(self, op: Op, fn: Callable[..., Any]):
+        self.op, self.fn, self.requests = op, fn, arguments(fn)
+        for request in self.requests:
+            if request not in op.names:
+                raise TypeError(
+                    f"operator {op.name}: a rule asks for {request!r}, which is none of its parameters {op.names}"
+                )
+
+    def __call__(self, arrays: Sequence[Any], statics: Sequence[Any]) -> Any:
+        """What the rule says of a call: `arrays` are flat."""
+        op, given = self.op, tuple(arrays)
+        if op.sequence is not None:
+            given = (*given[: op.sequence], given[op.sequence :])
+        values = dict(zip(op.names, (*given, *statics), strict=True))
+        return self.fn(*(values[name] for name in self.requests))

@@ -1,0 +1,78 @@
+"""What declarations say of operators beside their forwards: rules are asked by name, and say what the operators do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tools.replaying import cases
+
+import rushlight as torch
+from rushlight.basics.events import OPERATOR, Observation
+from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.registry import op
+
+
+class Shapes:
+    """An observer that holds rules for shapes against what operators make, and notes which it has seen."""
+
+    passive = False
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.wrong: list[str] = []
+
+    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+        """Nothing is to be done before."""
+
+    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+        """Compare; inputs are promoted beforehand where operators run, so that dtypes are compared where all are alike."""
+        if kind != OPERATOR or what.made is None or result is None:
+            return
+        arrays = [x._array if isinstance(x, torch.Tensor) else x for x in inputs]
+        if what.sequence is not None and isinstance(arrays[what.sequence], (tuple, list)):
+            arrays[what.sequence :] = [x._array for x in arrays[what.sequence]]
+        made = what.made(arrays, statics)
+        if made is None:
+            return
+        results = result if isinstance(result, (tuple, list)) else [result]
+        self.seen.add(what.name)
+        if [m.shape for m in made[: len(results)]] != [tuple(r.shape) for r in results]:
+            self.wrong.append(f"{what.name}: {made}, but made {[tuple(r.shape) for r in results]}")
+
+
+def test_rules_for_shapes_say_what_operators_make() -> None:
+    watch = Shapes()
+    for case in cases.table(("float64",)):
+        tensors = case.tensors()
+        with Observation(watch):
+            case.run(*[t.requires_grad_() if t.is_floating_point() else t for t in tensors])
+    assert not watch.wrong
+    assert len(watch.seen) > 90 and {"mm", "native_layer_norm", "index", "conv_op", "sum"} <= watch.seen
+
+
+@pytest.mark.parametrize("kind", ["shape", "work", "costs"])
+def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
+    @op(ns=None, name=f"with_a_wrong_{kind}")
+    def declared(be: Any, input: np.ndarray[Any, Any], dim: int) -> Any:
+        """Nothing.  (*) -> (*)"""
+        return input
+
+    try:
+        with pytest.raises(TypeError, match=rf"with_a_wrong_{kind}: a rule asks for 'axis'.*dim"):
+            getattr(declared, kind)(lambda dim, axis: None)
+    finally:
+        del OPS[f"with_a_wrong_{kind}"]
+
+
+def test_what_may_run_again_is_declared() -> None:
+    assert OPS["native_layer_norm"].repeatable and OPS["exp"].repeatable
+    assert not OPS["mm"].repeatable and not OPS["random_"].repeatable
+
+
+def test_operators_have_the_names_that_policies_know() -> None:
+    aten = torch.ops.aten
+    assert aten._softmax.default is aten.softmax.default or aten._softmax.default.name == "softmax"
+    with pytest.raises(AttributeError, match="no attribute 'convoluted'"):
+        _ = aten.convoluted
