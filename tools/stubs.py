@@ -223,7 +223,7 @@ def parameters(name: str, value: Any, method: bool) -> Iterator[str]:
     """The parameters of a function; in-place methods have those of the function that is not."""
     signature = signature_of(name, value)
     star = False
-    given = [p for p in signature.parameters.values() if p.name not in ("be", "old", "named")]
+    given = [p for p in signature.parameters.values() if p.name not in ("old", "named")]
     if method:
         yield "self"
         given = given[1:]

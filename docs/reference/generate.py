@@ -42,5 +42,5 @@ def signature(function: Any) -> str:
         found = inspect.signature(function)
     except (TypeError, ValueError):
         return "(...)"
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "be"]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values()]
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))

@@ -48,7 +48,7 @@ def forward(name: str, change: Callable[..., Any]) -> None:
 
     op = OPS[name]
     former = op.forward
-    op.forward = lambda be, *args, **kwargs: change(former(be, *args, **kwargs), *args)
+    op.forward = lambda *args, **kwargs: change(former(*args, **kwargs), *args)
     op.large = None
 
 
@@ -160,9 +160,7 @@ def a_mask_is_inverted_where_it_is_not_contiguous() -> None:
 
     op = OPS["where_op"] if "where_op" in OPS else OPS["where"]
     former = op.forward
-    op.forward = lambda be, c, x, y: former(
-        be, c if getattr(c, "flags", None) is None or c.flags.c_contiguous else ~c, x, y
-    )
+    op.forward = lambda c, x, y: former(c if getattr(c, "flags", None) is None or c.flags.c_contiguous else ~c, x, y)
 
 
 @noticed_by("views")
@@ -364,7 +362,7 @@ def the_fast_path_forgets_a_factor() -> None:
     OPS["mul"].inline.update({name: f"2 * ({source})" for name, source in OPS["mul"].inline.items()})
     found = OPS["sin"].formulas[0]
     exact = found.fn
-    found.raw, found.raw_requests = (lambda be, g, input: exact(g, input) * 1.001), ("g", "input")
+    found.raw, found.raw_requests = (lambda g, input: exact(g, input) * 1.001), ("g", "input")
 
 
 @noticed_by("native")

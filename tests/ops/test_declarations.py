@@ -55,7 +55,7 @@ def test_rules_for_shapes_say_what_operators_make() -> None:
 @pytest.mark.parametrize("kind", ["shape", "work", "costs"])
 def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
     @op(ns=None, name=f"with_a_wrong_{kind}")
-    def declared(be: Any, input: np.ndarray[Any, Any], dim: int) -> Any:
+    def declared(input: np.ndarray[Any, Any], dim: int) -> Any:
         """Nothing.  (*) -> (*)"""
         return input
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
@@ -321,12 +322,12 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
         check_kind(op, arrays)
     if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
         if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
-            getattr(op.backend, op.ufunc)(*arrays, out=target)
+            getattr(backend, op.ufunc)(*arrays, out=target)
             return ()
     direct = op.half is None and target.dtype.kind != "W"
     if op.into is not None and (direct or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
-        made = op.into(op.backend, target, *others, *statics)
+        made = op.into(target, *others, *statics)
         return made if made.__class__ is tuple else ()
     outs, aux = compute(op, arrays, statics)
     write(op.name, target, outs[0])

@@ -111,15 +111,15 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
                 break
     if op.broadcasts:
         try:
-            result = op.forward(op.backend, *arrays, *statics)
+            result = op.forward(*arrays, *statics)
         except ValueError:
             check_broadcast(op.name, [arrays[i] for i in op.broadcasts])
             raise
     elif op.sequence is None:
-        result = op.forward(op.backend, *arrays, *statics)
+        result = op.forward(*arrays, *statics)
     else:
         k = op.sequence
-        result = op.forward(op.backend, *arrays[:k], tuple(arrays[k:]), *statics)
+        result = op.forward(*arrays[:k], tuple(arrays[k:]), *statics)
     outs, aux = split(op, result)
     outs = tuple(x if x.__class__ is ndarray else np.asarray(x) for x in outs)
     if half is not None and op.promote != "compare":
@@ -180,7 +180,7 @@ def in_blocks(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
     """The result of an elementwise operator on large 16-bit arrays, without float32 copies of all of them; else None."""
     if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= BLOCK:
         return None
-    return in_float32_blocks(lambda *blocks: op.forward(op.backend, *blocks, *statics), *arrays)
+    return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
 
 
 def check_broadcast(name: str, arrays: Any) -> None:

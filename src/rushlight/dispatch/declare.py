@@ -1,6 +1,6 @@
 """Declaring an operator: `Op`, and the decorators that make one from its forward on raw arrays.
 
-The decorated function is the forward: its first parameter `be` is the backend, the rest is the public signature.
+The decorated function is the forward, and its signature the public one.
 Parameters annotated `Array` or `Array | None` are tensors; the last of them may be `Arrays`, a sequence; the others are
 static. With `ufunc` the forward is that function of the backend and the decorated body is not run.
 """
@@ -24,16 +24,13 @@ OPS: dict[str, Op] = {}
 class Op:
     """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
 
-    backend = backend
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
     cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     heavy = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     one_value = False  # whether it writes one value everywhere, so that elements may share memory
-    into: Any = (
-        None  # (be, first input, other inputs, statics) -> auxiliaries: the forward written into its first input
-    )
+    into: Any = None  # (first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     bits: Any = None  # of a view: (bits of the input) -> those of the result; by default they stay
     turns = 0  # the bits that it turns over, of memory that stays as it is
     unwatched: Any = None  # its public function without the look at modes: made by `observed`
@@ -75,7 +72,7 @@ class Op:
         self.aten, self.counted = aten, counted
         self.shown = shown or self.name.removesuffix("_op")
         self.factors, self.added, self.linear_together = factors, added, linear_together
-        self.signature(fn, ufunc is None)
+        self.signature(fn)
         names = ("out",) if outputs in (1, None) else tuple(outputs)
         self.out_names, self.out_count = names, None if outputs is None else len(names)
         self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
@@ -108,14 +105,10 @@ class Op:
             self.forward = ufunc_forward(ufunc)
         OPS[self.name] = self
 
-    def signature(self, fn: Any, has_backend: bool) -> None:
+    def signature(self, fn: Any) -> None:
         """Read the parameters: tensors, the sequence among them, statics and their defaults."""
         code, notes = fn.__code__, fn.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if names and names[0] == "be":
-            names = names[1:]
-        elif has_backend:
-            raise TypeError(f"operator {fn.__name__}: the first parameter of a forward is be")
         self.names = names
         self.tensors = tuple(n for n in names if str(notes.get(n, "")).startswith("Array"))
         self.static_names = names[len(self.tensors) :]
@@ -139,7 +132,7 @@ class Op:
              uses: dict[str, str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
-        raw: a twin on arrays, `raw(be, ...)` with requests of its own, used in first-order runs. uses: by target, the
+        raw: a twin on arrays, `raw(...)` with requests of its own, used in first-order runs. uses: by target, the
         names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
         other target is wanted, and is not saved.
         """
@@ -158,7 +151,7 @@ class Op:
             raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
         if raw is not None:
             formula.raw, formula.raw_requests = raw, arguments(raw)
-        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs", "be",
+        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs",
                  *(f"{t}_shape" for t in self.tensors), *(f"g_{o}" for o in self.out_names)}  # fmt: skip
         for request in (*formula.requests, *formula.raw_requests):
             if request not in known:
@@ -254,9 +247,9 @@ def ufunc_forward(name: str) -> Any:
     """A forward that is the backend's function `name`."""
     found: list[Any] = []
 
-    def forward(be: Any, *arrays: Any) -> Any:
+    def forward(*arrays: Any) -> Any:
         if not found:
-            found.append(getattr(be, name))
+            found.append(getattr(backend, name))
         return found[0](*arrays)
 
     return forward

@@ -77,7 +77,7 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
     settle(target)
     if alone:
         np.copyto(target, arrays[0])
-        op.into(op.backend, target)
+        op.into(target)
     else:
         getattr(np, op.ufunc)(*arrays, out=target)
     inplace.written(out, op.name)

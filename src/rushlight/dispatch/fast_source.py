@@ -65,8 +65,8 @@ def written(op: Any, source: Any, **names: Any) -> Any:
 
 
 def runner(op: Any) -> Any:
-    """The forward of an operator on arrays, without the backend among its arguments."""
-    return getattr(np, op.ufunc) if op.ufunc is not None else partial(op.forward, op.backend)
+    """The forward of an operator on arrays."""
+    return getattr(np, op.ufunc) if op.ufunc is not None else op.forward
 
 
 # Elementwise, of one or two ---------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ TAIL = """
 
 RUN = """
 try:
-    result = forward(be, {values})
+    result = forward({values})
 except ValueError:
     check_broadcast(op.name, ({arrays},))
     raise
@@ -287,7 +287,7 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
-    result = RUN.format(values=values, arrays=compared) if op.broadcasts else f"result = forward(be, {values})"
+    result = RUN.format(values=values, arrays=compared) if op.broadcasts else f"result = forward({values})"
     if op.aux:
         result += "\naux = result[1:]\nresult = result[0]"
     source += TAIL.format(result=indented(result, 4))
@@ -303,4 +303,4 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
 
 def fixed(op: Any) -> Any:
     """The public function of an operator on a fixed number of tensors, with statics and one output."""
-    return written(op, fixed_source, forward=op.forward, be=op.backend, table={})
+    return written(op, fixed_source, forward=op.forward, table={})

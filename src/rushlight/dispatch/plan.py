@@ -6,7 +6,6 @@ A formula's parameter names are its request. Allowed are:
   an input's name  the input;  NAME_shape: its shape
   out, or an output's name   that output;  an auxiliary's name: what the forward returned beside its outputs
   a static's name  that argument;  needs: for a joint formula, which of its targets are wanted
-  be               the backend (raw twins only)
 """
 
 from __future__ import annotations
@@ -233,9 +232,6 @@ def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
         requests = formula.raw_requests if raw is not None else formula.requests
         args = []
         for r in requests:
-            if r == "be":
-                args.append(plan.op.backend)
-                continue
             if r not in fetched or r == "needs":
                 fetched[r] = fetch(node, r, g, tensors, needs)
             args.append(fetched[r])
@@ -336,7 +332,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
             )
             continue
         chosen = formula.raw or formula.fn
-        scope[f"f{f}"], scope["be"] = without_conj(chosen) if real else chosen, op.backend
+        scope[f"f{f}"] = without_conj(chosen) if real else chosen
         requests = formula.raw_requests if formula.raw is not None else formula.requests
         arguments_of_f = ", ".join(expressions(op, requests, needs, fetched, lines, absent))
         lines.append(f"r{f} = f{f}({arguments_of_f})")
@@ -379,7 +375,7 @@ def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: li
 
 def source_of(op: Any, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
     """The expression for a request, and the lines that prepare it."""
-    if request == "be" or request == "g":
+    if request == "g":
         return request, []
     if request == "needs":
         return repr(needs), []

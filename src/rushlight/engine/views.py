@@ -82,9 +82,9 @@ def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
     turns, held, shown = view._bits ^ base._bits, base._held, view._held
     parts, before, after = tensor_functions["view_as_real"], [], []
     if is_complex(held.dtype) and shown.dtype.kind == "f":
-        before, held = [Step(parts, (), None)], parts.forward(None, held)
+        before, held = [Step(parts, (), None)], parts.forward(held)
     elif held.dtype.kind == "f" and is_complex(shown.dtype):  # the strides are those of the parts
-        after, shown = [Step(tensor_functions["view_as_complex"], (), None)], parts.forward(None, shown)
+        after, shown = [Step(tensor_functions["view_as_complex"], (), None)], parts.forward(shown)
     turned = (Step(op, (), None) for op in tensor_functions["turns"] if op.turns & turns)
     return (*before, tensor_functions["restride"](shown, held), *after, *turned)
 

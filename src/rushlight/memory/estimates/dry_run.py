@@ -111,7 +111,7 @@ class DryRun(Run):
 
     def fetched(self, node: Any, request: str, g: Any, needs: Any, raw: bool, kept: dict[Any, Any]) -> Any:
         """What a formula asks for."""
-        if request == "be" or request == "needs":
+        if request == "needs":
             return needs
         key = request, raw
         if key not in kept:

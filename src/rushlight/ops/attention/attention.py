@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
@@ -96,7 +97,7 @@ def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
         "_scaled_dot_product_efficient_attention",
     ),
 )
-def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
+def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
                  groups: int, drop: Any) -> Any:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
 
@@ -104,7 +105,7 @@ def attention_op(be: Any, query: Array, key: Array, value: Array, mask: Array | 
     """
     heads = Heads(query, key, value, groups)
     q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
-    out, lse = be.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale, drop)
+    out, lse = backend.sdpa(q, k, v, heads.mask(mask, False), is_causal, scale, drop)
     return heads.unfolded(out), lse
 
 
@@ -137,11 +138,11 @@ def _(query: Array, key: Array, is_causal: Any, drop: Any) -> int:
     return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
-def _attention_raw(be: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
+def _attention_raw(g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
                    scale: float, groups: int, drop: Any, needs: Any) -> Any:  # fmt: skip
     heads = Heads(query, key, value, groups)
     of_mask = heads.mask(mask, needs[3])
-    grads = be.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
+    grads = backend.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
                              heads.queries(out), lse, of_mask, is_causal, scale, needs[3], drop)  # fmt: skip
     found = [heads.unfolded(grads[0]), heads.unfolded(grads[1], True), heads.unfolded(grads[2], True), None]
     if needs[3]:
@@ -170,7 +171,7 @@ def kept_probabilities(query: Any, key: Any, value: Any, is_causal: bool, groups
     """Which probabilities (*, L, S) dropout keeps."""
     heads = Heads(query._array, key._array, value._array, groups)
     shape = *heads.queries(query._array).shape[:3], key.shape[-2]
-    return wrap(heads.unfolded(attention_op.op.backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
+    return wrap(heads.unfolded(backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
 
 
 def repeated(x: Any, groups: int) -> Any:

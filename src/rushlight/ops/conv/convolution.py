@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -29,10 +30,10 @@ def _channel_sum(g: Any) -> Any:
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
 )
-def conv_op(be: Any, input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+def conv_op(input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
             groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
-    y = be.conv(input, weight, stride, padding, dilation, groups)
+    y = backend.conv(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         y += bias.reshape(-1, *[1] * (y.ndim - 2))
     return y
@@ -69,10 +70,10 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
 
 
 @op(factors=(0, 1), ns=None, shape=shapes.shaped, counted=costs.Counted("convolution", "convolution_backward"))
-def conv_input_op(be: Any, input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+def conv_input_op(input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                   groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
-    return be.conv_input(input, weight, shape, stride, padding, dilation, groups)
+    return backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
 
 
 @conv_input_op.costs
@@ -105,10 +106,10 @@ conv_input_op.grad("weight")(
 
 
 @op(factors=(0, 1), ns=None, shape=shapes.shaped)
-def conv_weight_op(be: Any, input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+def conv_weight_op(input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
-    return be.conv_weight(input, other, shape, stride, padding, dilation, groups)
+    return backend.conv_weight(input, other, shape, stride, padding, dilation, groups)
 
 
 conv_weight_op.grad("input")(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call, randomness, shapes
 from rushlight.dispatch.declare import Array
@@ -29,9 +30,9 @@ def lowest(dtype: Any) -> Any:
 
 
 @op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"))
-def max_pool_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
+def max_pool_op(input: Array, geometry: Any, out_size: Any) -> Array:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
-    return be.max_pool(input, geometry, out_size, lowest(input.dtype))
+    return backend.max_pool(input, geometry, out_size, lowest(input.dtype))
 
 
 @max_pool_op.shape
@@ -45,18 +46,18 @@ max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_o
 
 
 @op(ns=None, shape=shapes.sized)
-def pool_scatter_op(be: Any, input: Array, which: Array, size: Any, geometry: Any) -> Array:
+def pool_scatter_op(input: Array, which: Array, size: Any, geometry: Any) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
-    return be.pool_scatter(input, which, size, geometry)
+    return backend.pool_scatter(input, which, size, geometry)
 
 
 pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))
 
 
 @op(ns=None)
-def pool_gather_op(be: Any, input: Array, which: Array, geometry: Any) -> Array:
+def pool_gather_op(input: Array, which: Array, geometry: Any) -> Array:
     """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
-    return be.pool_gather(input, which, geometry)
+    return backend.pool_gather(input, which, geometry)
 
 
 @pool_gather_op.shape
@@ -68,9 +69,9 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 
 
 @op(ns=None, linear=True)
-def window_sum_op(be: Any, input: Array, geometry: Any, out_size: Any) -> Array:
+def window_sum_op(input: Array, geometry: Any, out_size: Any) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
-    return be.window_sum(input, geometry, out_size)
+    return backend.window_sum(input, geometry, out_size)
 
 
 @window_sum_op.shape
@@ -82,9 +83,9 @@ window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g,
 
 
 @op(ns=None, linear=True, shape=shapes.sized)
-def window_spread_op(be: Any, input: Array, size: Any, geometry: Any) -> Array:
+def window_spread_op(input: Array, size: Any, geometry: Any) -> Array:
     """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
-    return be.window_spread(input, size, geometry)
+    return backend.window_spread(input, size, geometry)
 
 
 window_spread_op.grad("input")(lambda g, input_shape, geometry: window_sum_op(g, geometry, input_shape[2:]))
@@ -155,13 +156,13 @@ def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: A
     if getattr(x._array, "interpreted", False):
         which = call.apply(with_auxiliaries(max_pool_op.op), (x,), (geometry, out))[1]
     else:
-        which = wrap(max_pool_op.op.backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
+        which = wrap(backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
     at = window_positions(which, tuple(x.shape[2:]), geometry)
     return y, reshape_op(at, at.shape[1:]) if added else at
 
 
 @op(ns=None, half=None)
-def window_positions(be: Any, input: Array, spatial: Any, geometry: Any) -> Array:
+def window_positions(input: Array, spatial: Any, geometry: Any) -> Array:
     """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
     return indices_of(input, spatial, geometry)
 
@@ -295,13 +296,13 @@ def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_in
 
 
 @op(ns=None)
-def adaptive_indices_op(be: Any, input: Array, sizes: Any) -> Array:
+def adaptive_indices_op(input: Array, sizes: Any) -> Array:
     """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
     return adaptive_max_indices(input, sizes)
 
 
 @op(ns=None)
-def fractional_indices_op(be: Any, input: Array, samples: Array, kernel: Any, out: Any) -> Array:
+def fractional_indices_op(input: Array, samples: Array, kernel: Any, out: Any) -> Array:
     """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
     return fractional_indices(input, samples, kernel, out)
 

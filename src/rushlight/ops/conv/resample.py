@@ -15,7 +15,7 @@ from rushlight.ops.elementwise.convert import to_dtype
 
 
 @op(ns=None, linear=True)
-def resample_op(be: Any, input: Array, dim: int, taps: Any) -> Array:
+def resample_op(input: Array, dim: int, taps: Any) -> Array:
     """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
     index, weights = taps
     if weights is None:
@@ -40,7 +40,7 @@ resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(
 
 
 @op(ns=None, linear=True, shape=shapes.sized)
-def resample_adjoint_op(be: Any, input: Array, size: Any, dim: int, taps: Any) -> Array:
+def resample_adjoint_op(input: Array, size: Any, dim: int, taps: Any) -> Array:
     """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
     index, weights = taps
     matrix = np.zeros((size[dim], input.shape[dim]), input.dtype)
@@ -73,7 +73,7 @@ def fixed_point(taps: Any) -> tuple[Any, Any, int]:
 
 
 @op(ns=None, half=None)
-def resample_bytes(be: Any, input: Array, dim: int, taps: Any) -> Array:
+def resample_bytes(input: Array, dim: int, taps: Any) -> Array:
     """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
     index, weights, bits = taps
     shape = [1] * input.ndim

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import call, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
@@ -19,9 +20,9 @@ from rushlight.ops.shape.views import held
 
 
 @op(ns=None, linear=True)
-def im2col_op(be: Any, input: Array, geometry: Any) -> Array:
+def im2col_op(input: Array, geometry: Any) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
-    return be.im2col(input, geometry)
+    return backend.im2col(input, geometry)
 
 
 @im2col_op.shape
@@ -34,9 +35,9 @@ im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shap
 
 
 @op(ns=None, linear=True)
-def col2im_op(be: Any, input: Array, size: Any, geometry: Any) -> Array:
+def col2im_op(input: Array, size: Any, geometry: Any) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
-    return be.col2im(input, size, geometry)
+    return backend.col2im(input, size, geometry)
 
 
 col2im_op.grad("input")(lambda g, geometry: im2col_op(g, geometry))

@@ -333,7 +333,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 
 @op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g})
-def alias_op(be: Any, input: Array) -> Array:
+def alias_op(input: Array) -> Array:
     """The same memory, a view.  (*) -> (*)"""
     return input.view()
 

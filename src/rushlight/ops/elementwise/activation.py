@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import rebuilt, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -27,7 +28,7 @@ F = "nn.functional"
 
 
 @op(ns=F, half=None, method=False, shape=shapes.dense, repeatable=True)
-def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
+def gelu(input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
@@ -37,10 +38,10 @@ def gelu(be: Any, input: Array, approximate: str = "none") -> Array:
     tensor([0.0000, 0.8413])
     """
     require(is_float(input.dtype), "gelu", input)
-    return be.gelu(input, approximate)
+    return backend.gelu(input, approximate)
 
 
-@gelu.grad("input", raw=lambda be, g, input, approximate: be.gelu_backward(g, input, approximate))
+@gelu.grad("input", raw=lambda g, input, approximate: backend.gelu_backward(g, input, approximate))
 def _(g: Any, input: Any, approximate: Any) -> Any:
     g, x = widened(g, input)
     if approximate == "none":
@@ -58,14 +59,14 @@ gelu.op.cheap, gelu.op.saver = True, rebuilt.keep_watched
 
 
 @elementwise(ns=None, name="silu", inplace=False, promote=None)
-def silu_op(be: Any, input: Array) -> Array:
+def silu_op(input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
     require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
-    return be.silu(input)
+    return backend.silu(input)
 
 
-def _silu_raw(be: Any, g: Any, input: Any) -> Any:
-    return _silu_grad(g, input) if input.dtype.kind == "c" else be.silu_backward(g, input)
+def _silu_raw(g: Any, input: Any) -> Any:
+    return _silu_grad(g, input) if input.dtype.kind == "c" else backend.silu_backward(g, input)
 
 
 def _silu_grad(g: Any, input: Any) -> Any:
@@ -74,7 +75,7 @@ def _silu_grad(g: Any, input: Any) -> Any:
 
 
 silu_op.grad("input", raw=_silu_raw)(_silu_grad)
-silu_op.op.into = lambda be, x: be.silu(x, out=x)
+silu_op.op.into = lambda x: backend.silu(x, out=x)
 _silu_ = inplace_of(silu_op.op)
 
 
@@ -85,29 +86,29 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 
 @elementwise(ns=None, name="mish", inplace=False, promote=None)
-def mish_op(be: Any, input: Array) -> Array:
+def mish_op(input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
-    return mapped(lambda x: _tanh_softplus(be, x) * x, input)
+    return mapped(lambda x: _tanh_softplus(x) * x, input)
 
 
-mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(mish_op.op.backend, x), x, out=x))
+mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(x), x, out=x))
 
 
-def _tanh_softplus(be: Any, x: Any) -> Any:
-    out = be.softplus(x)
-    return be.tanh(out, out=out)
+def _tanh_softplus(x: Any) -> Any:
+    out = backend.softplus(x)
+    return backend.tanh(out, out=out)
 
 
-def _mish_raw(be: Any, g: Any, input: Any) -> Any:
-    return mapped(lambda d, x: _mish_slope(be, d, x), *up(g, input))
+def _mish_raw(g: Any, input: Any) -> Any:
+    return mapped(lambda d, x: _mish_slope(d, x), *up(g, input))
 
 
-def _mish_slope(be: Any, g: Any, x: Any) -> Any:
-    t = _tanh_softplus(be, x)
+def _mish_slope(g: Any, x: Any) -> Any:
+    t = _tanh_softplus(x)
     slope = 1 - t * t
     slope *= x
-    slope *= be.sigmoid(x)
+    slope *= backend.sigmoid(x)
     slope += t
     return np.multiply(slope, g, out=slope)
 
@@ -131,14 +132,14 @@ def mish(input: Any, inplace: bool = False) -> Any:
 
 
 @op(ns=F, method=False, shape=shapes.dense, repeatable=True)
-def softplus(be: Any, input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
-    return be.softplus(input, float(beta), float(threshold))
+    return backend.softplus(input, float(beta), float(threshold))
 
 
-def _softplus_raw(be: Any, g: Any, input: Any, beta: float, threshold: float) -> Any:
-    return be.softplus_backward(g, input, float(beta), float(threshold))
+def _softplus_raw(g: Any, input: Any, beta: float, threshold: float) -> Any:
+    return backend.softplus_backward(g, input, float(beta), float(threshold))
 
 
 @softplus.grad("input", raw=_softplus_raw)
@@ -148,18 +149,18 @@ def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:
 
 
 @elementwise(ns=F, name="log_sigmoid", public="logsigmoid", method=False, inplace=False, promote=None)
-def logsigmoid(be: Any, input: Array) -> Array:
+def logsigmoid(input: Array) -> Array:
     """log(sigmoid(input)), without overflow.  (*) -> (*)"""
     require(input.dtype.kind == "f", "logsigmoid", input)
     out = np.negative(input, out=np.empty_like(input))
-    out = be.softplus(out, 1.0, math.inf, out=out)
+    out = backend.softplus(out, 1.0, math.inf, out=out)
     return np.negative(out, out=out)
 
 
-def _logsigmoid_raw(be: Any, g: Any, input: Any) -> Any:
+def _logsigmoid_raw(g: Any, input: Any) -> Any:
     g, x = up(g, input)
     out = np.negative(x, out=np.empty_like(x))
-    out = be.sigmoid(out, out=out)
+    out = backend.sigmoid(out, out=out)
     return np.multiply(out, g, out=out)
 
 
@@ -170,7 +171,7 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 
 
 @elementwise(ns=F, name="softsign", method=False, inplace=False)
-def softsign(be: Any, input: Array) -> Array:
+def softsign(input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
     out = np.asarray(np.abs(input))
     out += 1
@@ -187,9 +188,9 @@ def _(g: Any, input: Any) -> Any:
 
 
 @elementwise(ns=F, name="tanhshrink", method=False, inplace=False)
-def tanhshrink(be: Any, input: Array) -> Array:
+def tanhshrink(input: Array) -> Array:
     """input - tanh(input).  (*) -> (*)"""
-    out = be.tanh(input)
+    out = backend.tanh(input)
     return np.subtract(input, out, out=out)
 
 
@@ -209,11 +210,11 @@ def _halves(x: Any, dim: int) -> Any:
 
 
 @op(ns=None, name="glu", repeatable=True)
-def glu_op(be: Any, input: Array, dim: int) -> Array:
+def glu_op(input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
     require(input.dtype.kind == "f", "glu", input)
     a, b = _halves(input, dim)
-    out = be.sigmoid(b)
+    out = backend.sigmoid(b)
     return np.multiply(out, a, out=out)
 
 
@@ -222,12 +223,12 @@ def _(input: Array, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shapes.with_size(input, dim, input.shape[dim] // 2), input.dtype)]
 
 
-def _glu_raw(be: Any, g: Any, input: Any, dim: int) -> Any:
+def _glu_raw(g: Any, input: Any, dim: int) -> Any:
     g, x = up(g, input)
     a, b = _halves(x, dim)
     out = np.empty(x.shape, x.dtype)
     of_a, of_b = _halves(out, dim)
-    s = be.sigmoid(b)
+    s = backend.sigmoid(b)
     np.multiply(g, s, out=of_a)
     np.subtract(1, s, out=s)
     s *= of_a

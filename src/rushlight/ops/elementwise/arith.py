@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
@@ -33,16 +34,16 @@ def own_conj(t: Any) -> Any:
     return np.conjugate(t, out=t) if t.__class__ is np.ndarray and t.dtype.kind == "c" else conj(t)
 
 
-def _conjugated(be: Any, x: Any) -> None:
+def _conjugated(x: Any) -> None:
     if x.dtype.kind == "c":
-        be.conjugate(x, out=x)
+        backend.conjugate(x, out=x)
 
 
 @elementwise(promote="arith", half=None, ns=None, name="conj_physical",
              grads={"input": lambda g: conj(g)}, complex_half="widens")  # fmt: skip
-def conj_op(be: Any, input: Array) -> Array:
+def conj_op(input: Array) -> Array:
     """Complex conjugate of each element, computed.  input: (*) -> (*)"""
-    return be.conjugate(input) if input.dtype.kind == "c" else input.copy()
+    return backend.conjugate(input) if input.dtype.kind == "c" else input.copy()
 
 
 conj_op.op.into = _conjugated
@@ -97,12 +98,12 @@ add.op.large = add_large
 
 @elementwise(linear_together=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
-def add_scaled(be: Any, input: Array, other: Array, alpha: Any) -> Array:
+def add_scaled(input: Array, other: Array, alpha: Any) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
-    scaled = be.multiply(other, cast(alpha, other.dtype))
+    scaled = backend.multiply(other, cast(alpha, other.dtype))
     if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
-        return be.add(input, scaled, out=scaled)
-    return be.add(input, scaled)
+        return backend.add(input, scaled, out=scaled)
+    return backend.add(input, scaled)
 
 
 def _add_into(x: Any, *rest: Any) -> None:
@@ -201,7 +202,7 @@ def sub(input: Array, other: Array) -> Array:
     grads={"input": lambda g: -g, "other": lambda g: g},
     complex_half="widens",
 )
-def subtracted(be: Any, input: Array, other: Array) -> Array:
+def subtracted(input: Array, other: Array) -> Array:
     """other - input, broadcast.  (*), (*) -> (*)"""
     return np.subtract(other, input)
 
@@ -275,21 +276,21 @@ mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
-def addcmul_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcmul_op(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
-    product = np.asarray(be.multiply(tensor1, tensor2))
-    return _added(be, input, product, value)
+    product = np.asarray(backend.multiply(tensor1, tensor2))
+    return _added(input, product, value)
 
 
 def _scaled(x: Any, value: Any) -> Any:
     return x if value.__class__ is int and value == 1 else by(x, value)
 
 
-def _added(be: Any, input: Any, t: Any, value: Any) -> Any:
+def _added(input: Any, t: Any, value: Any) -> Any:
     """input + value * t, in the memory of `t` if that is the result's shape."""
     if value != 1:
-        be.multiply(t, cast(value, t.dtype), out=t)
-    return be.add(input, t, out=t) if input.shape == t.shape else be.add(input, t)
+        backend.multiply(t, cast(value, t.dtype), out=t)
+    return backend.add(input, t, out=t) if input.shape == t.shape else backend.add(input, t)
 
 
 def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
@@ -332,10 +333,10 @@ publish_inplace(addcmul_, "addcmul", "", ())
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
-def addcdiv_op(be: Any, input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcdiv_op(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
-    quotient = np.asarray(be.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
-    return _added(be, input, quotient, value)
+    quotient = np.asarray(backend.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
+    return _added(input, quotient, value)
 
 
 def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:

@@ -42,7 +42,7 @@ def share(g: Any, choice: Any, own: int) -> Any:
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def maximum(be: Any, input: Array, other: Array) -> Array:
+def maximum(input: Array, other: Array) -> Array:
     """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -58,7 +58,7 @@ def maximum(be: Any, input: Array, other: Array) -> Array:
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def minimum(be: Any, input: Array, other: Array) -> Array:
+def minimum(input: Array, other: Array) -> Array:
     """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -77,14 +77,14 @@ def _first_chosen(compared: Any, other: Any) -> Any:
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmax(be: Any, input: Array, other: Array) -> Array:
+def fmax(input: Array, other: Array) -> Array:
     """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmin(be: Any, input: Array, other: Array) -> Array:
+def fmin(input: Array, other: Array) -> Array:
     """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmin(input, other), _first_chosen(np.less_equal(input, other), other)
 
@@ -118,13 +118,13 @@ def _fitting(x: Any, *bounds: Any) -> tuple[Any, ...]:
 
 @elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
-def clamp_numbers(be: Any, input: Array, low: Any, high: Any) -> Array:
+def clamp_numbers(input: Array, low: Any, high: Any) -> Array:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     low, high = _fitting(input, low, high)
     return _limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
-def _clamp_into(be: Any, x: Any, low: Any, high: Any) -> Any:
+def _clamp_into(x: Any, low: Any, high: Any) -> Any:
     low, high = _fitting(x, low, high)
     inside = _inside(x, low, high) if recording() else None
     _limited(x, low, high, out=x)
@@ -155,7 +155,7 @@ def _where_from(x: Any, low: Any, high: Any) -> Any:
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
-def clamp_tensors(be: Any, input: Array, min: Array | None, max: Array | None) -> Array:
+def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> Array:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
     return _limited(input, min, max), _where_from(input, min, max)
 
@@ -257,7 +257,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 @elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: keep(g, ~condition)}, complex_half="moves")  # fmt: skip
-def where_op(be: Any, condition: Array, input: Array, other: Array) -> Array:
+def where_op(condition: Array, input: Array, other: Array) -> Array:
     """`input` where `condition` is true, else `other`; both of one dtype.  (*), (*), (*) -> (*)"""
     return np.where(condition, input, other)
 
@@ -327,7 +327,7 @@ Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method
 
 
 @elementwise(promote="arith", half=None, aux=("finite",), grads={"input": lambda g, finite: keep(g, finite)})
-def nan_to_num(be: Any, input: Array, nan: float | None = None, posinf: float | None = None,
+def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Array:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
 

@@ -71,37 +71,37 @@ def _never(x: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
-def isnan(be: Any, input: Array) -> Array:
+def isnan(input: Array) -> Array:
     """Whether each element is NaN.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
-def isinf(be: Any, input: Array) -> Array:
+def isinf(input: Array) -> Array:
     """Whether each element is infinite.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
-def isfinite(be: Any, input: Array) -> Array:
+def isfinite(input: Array) -> Array:
     """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
     return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
 
 
 @elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
-def isposinf(be: Any, input: Array) -> Array:
+def isposinf(input: Array) -> Array:
     """Whether each element is +infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
 
 
 @elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
-def isneginf(be: Any, input: Array) -> Array:
+def isneginf(input: Array) -> Array:
     """Whether each element is -infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
 
 
 @elementwise(promote="arith", half=None, inplace=False, complex_half="widens")
-def isreal(be: Any, input: Array) -> Array:
+def isreal(input: Array) -> Array:
     """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
     return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)
 
@@ -119,7 +119,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
 
 
 @elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose", complex_half="widens")
-def isclose_op(be: Any, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+def isclose_op(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
     close = np.asarray(np.equal(input, other))
     if equal_nan and input.dtype.kind in "fc":

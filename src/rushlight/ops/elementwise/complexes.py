@@ -33,13 +33,13 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
-def real_part(be: Any, input: Array) -> Array:
+def real_part(input: Array) -> Array:
     """The real part, a view.  (*) complex -> (*) real"""
     return dtypes.real_of(input)
 
 
 @op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
-def imag_part(be: Any, input: Array) -> Array:
+def imag_part(input: Array) -> Array:
     """The imaginary part, a view.  (*) complex -> (*) real"""
     return dtypes.imag_of(input)
 
@@ -77,7 +77,7 @@ def _pairs(g: Any) -> Any:
 
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(_pairs(g))})
-def view_as_real(be: Any, input: Array) -> Array:
+def view_as_real(input: Array) -> Array:
     """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real
 
     Raises RuntimeError for real tensors and for conjugates that are views.
@@ -88,7 +88,7 @@ def view_as_real(be: Any, input: Array) -> Array:
 
 
 @op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
-def view_as_complex(be: Any, input: Array) -> Array:
+def view_as_complex(input: Array) -> Array:
     """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float16, float32 or float64 -> (*) complex
 
     Raises RuntimeError for other dtypes, sizes, and where the strides do not allow it.
@@ -131,7 +131,7 @@ def _whole(a: Any, b: Any) -> Any:
 
 @elementwise(linear_together=True, promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
-def complex_op(be: Any, real: Array, imag: Array) -> Array:
+def complex_op(real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
     out = _whole(real, imag)
     dtypes.real_of(out)[...], dtypes.imag_of(out)[...] = real, imag
@@ -155,7 +155,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
 
 
 @elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
-def polar(be: Any, abs: Array, angle: Array) -> Array:
+def polar(abs: Array, angle: Array) -> Array:
     """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
     out = _whole(abs, angle)
     np.multiply(abs, np.cos(angle), out=out.real)
@@ -183,7 +183,7 @@ def _(g: Any, out: Any) -> Any:
 
 
 @elementwise(promote="float", inplace=False)
-def angle(be: Any, input: Array) -> Array:
+def angle(input: Array) -> Array:
     """The angle of complex numbers in radians; of real ones, 0 or pi, NaN for NaN.  input: (*) -> (*) real"""
     if input.dtype.kind == "c":
         return np.arctan2(input.imag, input.real)
@@ -208,13 +208,13 @@ def _as_number(mask: Any) -> Any:
 
 
 @op(ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)})
-def conj_view(be: Any, input: Array) -> Array:
+def conj_view(input: Array) -> Array:
     """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
     return np.conjugate(input)
 
 
 @op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g})
-def neg_view(be: Any, input: Array) -> Array:
+def neg_view(input: Array) -> Array:
     """The negative: of a tensor a view with its negative bit turned.  (*) -> (*)"""
     return -input
 

@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor, alias, wrap
 
 
 @op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves", repeatable=True)
-def copy(be: Any, input: Array, format: Any = None) -> Array:
+def copy(input: Array, format: Any = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
         if input.flags.c_contiguous:
@@ -47,7 +47,7 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
     complex_half="moves",
     repeatable=True,
 )
-def cast(be: Any, input: Array, dtype: Any) -> Array:
+def cast(input: Array, dtype: Any) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
     return converted(input, dtype) if dtype != input.dtype else input.copy()
 
@@ -85,7 +85,7 @@ COMPLEX64 = np.dtype(np.complex64)
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same)
-def copy_into(be: Any, input: Array, src: Array) -> Array:
+def copy_into(input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)
 

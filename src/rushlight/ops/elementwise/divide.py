@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, publish, publish_inplace
@@ -50,7 +51,7 @@ def _exchanged(a: Any, b: Any, **settings: Any) -> Any:
 
 
 @elementwise(name="rdiv", promote="float", half=None, ns=None)
-def divided(be: Any, input: Array, other: Array) -> Array:
+def divided(input: Array, other: Array) -> Array:
     """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
     return np.true_divide(other, input)
 
@@ -58,7 +59,7 @@ def divided(be: Any, input: Array, other: Array) -> Array:
 divided.op.scales = _exchanged
 
 
-def _divided_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
+def _divided_raw(g: Any, input: Any, other: Any) -> Any:
     slope = np.true_divide(other, input)
     if slope.__class__ is not np.ndarray or slope.dtype != g.dtype or slope.shape != g.shape:
         return -g * conj(slope / input)
@@ -71,19 +72,19 @@ divided.grad("input", raw=_divided_raw)(lambda g, input, other: -g * conj(other 
 divided.grad("other")(lambda g, input: g / conj(input))
 
 
-def _reciprocal_raw(be: Any, g: Any, out: Any) -> Any:
+def _reciprocal_raw(g: Any, out: Any) -> Any:
     slope = times(g, own_conj(out * out))
     return np.negative(slope, out=slope) if slope.__class__ is np.ndarray else -slope
 
 
 @elementwise(promote="float", half=None)
-def reciprocal(be: Any, input: Array) -> Array:
+def reciprocal(input: Array) -> Array:
     """1 / input.  input: (*) -> (*); keeps its result for the backward."""
     return np.true_divide(1, input).astype(input.dtype, copy=False)
 
 
 reciprocal.grad("input", raw=_reciprocal_raw)(lambda g, out: -g * conj(out * out))
-reciprocal.op.into = floating_into(reciprocal.op, lambda be, x: be.true_divide(1, x, out=x))
+reciprocal.op.into = floating_into(reciprocal.op, lambda x: backend.true_divide(1, x, out=x))
 
 
 # Rounded division ------------------------------------------------------------------------------------
@@ -98,21 +99,21 @@ def refuse_zero(name: str, input: Any, other: Any) -> None:
 
 @elementwise(promote="arith", ns=None, name="div_floor", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
-def div_floor(be: Any, input: Array, other: Array) -> Array:
+def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
-    return be.floor_divide(input, other)
+    return backend.floor_divide(input, other)
 
 
 @elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
-def div_trunc(be: Any, input: Array, other: Array) -> Array:
+def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
     if input.dtype.kind in "iu":
         return np.floor_divide(input - np.fmod(input, other), other)
-    quotient = np.asarray(be.true_divide(input, other))
-    return be.trunc(quotient, out=quotient)
+    quotient = np.asarray(backend.true_divide(input, other))
+    return backend.trunc(quotient, out=quotient)
 
 
 def _refused(name: str) -> Any:
@@ -125,7 +126,7 @@ def _refused(name: str) -> Any:
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")})  # fmt: skip
-def floor_divide(be: Any, input: Array, other: Array) -> Array:
+def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
 
     >>> import rushlight as torch
@@ -133,7 +134,7 @@ def floor_divide(be: Any, input: Array, other: Array) -> Array:
     tensor([-2,  1])
     """
     refuse_zero("floor_divide", input, other)
-    return be.floor_divide(input, other)
+    return backend.floor_divide(input, other)
 
 
 div_floor.op.exact = div_trunc.op.exact = floor_divide.op.exact = True
@@ -180,7 +181,7 @@ publish_inplace(div_, "div", "", ("divide",))
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
-def remainder(be: Any, input: Array, other: Array) -> Array:
+def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
 
     Raises RuntimeError for integers by zero.
@@ -190,18 +191,18 @@ def remainder(be: Any, input: Array, other: Array) -> Array:
     tensor([1., 1.])
     """
     refuse_zero("remainder", input, other)
-    return be.remainder(input, other)
+    return backend.remainder(input, other)
 
 
 @elementwise(promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
-def fmod(be: Any, input: Array, other: Array) -> Array:
+def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)
 
     Raises RuntimeError for integers by zero.
     """
     refuse_zero("fmod", input, other)
-    return be.fmod(input, other)
+    return backend.fmod(input, other)
 
 
 fmod.op.check = tensor_first

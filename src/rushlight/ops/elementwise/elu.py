@@ -41,12 +41,12 @@ def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
 
 
 @op(ns=None, name="elu", shape=shapes.same, repeatable=True)
-def elu_op(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
 
 
-def _elu_raw(be: Any, g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu_raw(g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
     return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
 
 
@@ -71,12 +71,12 @@ def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
 
 
 @op(ns=None, name="elu_of_input", shape=shapes.same, repeatable=True)
-def elu_of_input(be: Any, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
 
 
-def _of_input_raw(be: Any, g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _of_input_raw(g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
     return mapped(lambda d, x: _slope_of_input(d, x, alpha, scale, input_scale), *up(g, input))
 
 

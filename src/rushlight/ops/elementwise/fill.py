@@ -23,7 +23,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="fill", half=None, grads={"input": lambda g: zeros_like(g)}, complex_half="moves", shape=shapes.same)
-def fill_number(be: Any, input: Array, value: Any) -> Array:
+def fill_number(input: Array, value: Any) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""
     out = np.empty_like(input)
     fill_array("fill", out, value)
@@ -31,7 +31,7 @@ def fill_number(be: Any, input: Array, value: Any) -> Array:
 
 
 @op(ns=None, name="fill_", half=None, grads={"input": lambda g: zeros_like(g)}, complex_half="moves", shape=shapes.same)
-def fill_in_place(be: Any, input: Array, value: Any) -> Array:
+def fill_in_place(input: Array, value: Any) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
 
@@ -47,7 +47,7 @@ fill_in_place.op.one_value = True
     complex_half="moves",
     shape=shapes.same,
 )
-def fill_tensor(be: Any, input: Array, value: Array) -> Array:
+def fill_tensor(input: Array, value: Array) -> Array:
     """A 0-d tensor in the shape and dtype of `input`.  (*), () -> (*)"""
     out = np.empty_like(input)
     out[...] = value.astype(input.dtype)

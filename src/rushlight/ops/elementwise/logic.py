@@ -73,13 +73,13 @@ def _shift(ufunc: Any, x: Any, by: Any, beyond: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bfc")
-def bitwise_left_shift(be: Any, input: Array, other: Array) -> Array:
+def bitwise_left_shift(input: Array, other: Array) -> Array:
     """input * 2^other by shifting bits, broadcast.  (*), (*) integer -> (*); 0 for shifts by all bits or below 0."""
     return _shift(np.left_shift, input, other, 0)
 
 
 @elementwise(promote="arith", half=None, refuse="bfc")
-def bitwise_right_shift(be: Any, input: Array, other: Array) -> Array:
+def bitwise_right_shift(input: Array, other: Array) -> Array:
     """input / 2^other rounded down, by shifting bits, broadcast.  (*), (*) integer -> (*)
 
     Shifts by all bits or below 0 leave the sign alone: 0 or -1.

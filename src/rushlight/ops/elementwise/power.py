@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
@@ -25,12 +26,12 @@ ndarray = np.ndarray
 # Squares and roots -----------------------------------------------------------------------------------
 
 
-def _square_raw(be: Any, g: Any, input: Any) -> Any:
+def _square_raw(g: Any, input: Any) -> Any:
     return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
 
 
 @elementwise(promote="arith", half=None)
-def square(be: Any, input: Array) -> Array:
+def square(input: Array) -> Array:
     """input * input.  input: (*) -> (*); bool tensors give int64.
 
     >>> import rushlight as torch
@@ -42,10 +43,10 @@ def square(be: Any, input: Array) -> Array:
 
 
 square.grad("input", raw=_square_raw)(lambda g, input: g * conj(input * 2))
-square.op.into = floating_into(square.op, lambda be, x: be.multiply(x, x, out=x))
+square.op.into = floating_into(square.op, lambda x: backend.multiply(x, x, out=x))
 
 
-def _sqrt_raw(be: Any, g: Any, out: Any) -> Any:
+def _sqrt_raw(g: Any, out: Any) -> Any:
     return over(g, own_conj(out + out))
 
 
@@ -62,7 +63,7 @@ def sqrt(input: Array) -> Array:
 sqrt.grad("input", raw=_sqrt_raw)(lambda g, out: g / conj(out + out))
 
 
-def _rsqrt_raw(be: Any, g: Any, out: Any) -> Any:
+def _rsqrt_raw(g: Any, out: Any) -> Any:
     slope = out * out
     slope *= out
     slope *= slope.dtype.type(-0.5)
@@ -70,18 +71,18 @@ def _rsqrt_raw(be: Any, g: Any, out: Any) -> Any:
 
 
 @elementwise(promote="float")
-def rsqrt(be: Any, input: Array) -> Array:
+def rsqrt(input: Array) -> Array:
     """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
-    root = np.asarray(be.sqrt(input))
+    root = np.asarray(backend.sqrt(input))
     return np.divide(1, root, out=root)
 
 
 rsqrt.grad("input", raw=_rsqrt_raw)(lambda g, out: g * conj(out * out * out * -0.5))
 
 
-def _rsqrt_into(be: Any, x: Any) -> None:
-    be.sqrt(x, out=x)
-    be.true_divide(1, x, out=x)
+def _rsqrt_into(x: Any) -> None:
+    backend.sqrt(x, out=x)
+    backend.true_divide(1, x, out=x)
 
 
 rsqrt.op.into = floating_into(rsqrt.op, _rsqrt_into)
@@ -101,7 +102,7 @@ QUICK: dict[Any, Any] = {
 }
 
 
-def _power(be: Any, x: Any, exponent: Any) -> Any:
+def _power(x: Any, exponent: Any) -> Any:
     if x.dtype.kind in "iu":
         return _integer_power(x, exponent)
     if exponent.__class__ is not ndarray or exponent.ndim == 0:
@@ -158,9 +159,9 @@ def base_gradient(g: Any, input: Any, other: Any) -> Any:
     return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
 
 
-def _base_raw(be: Any, g: Any, input: Any, other: Any) -> Any:
+def _base_raw(g: Any, input: Any, other: Any) -> Any:
     if other.__class__ is int and other == 2:
-        return _square_raw(be, g, input)
+        return _square_raw(g, input)
     return base_gradient(g, input, other)
 
 
@@ -194,9 +195,9 @@ def log_of(x: Any) -> Any:
 
 
 @elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32")
-def pow_op(be: Any, input: Array, other: Array) -> Array:
+def pow_op(input: Array, other: Array) -> Array:
     """input ** other, broadcast.  (*), (*) -> (*)"""
-    return _power(be, input, other)
+    return _power(input, other)
 
 
 pow_op.op.check = _check_exponent
@@ -265,9 +266,9 @@ publish_inplace(float_power_, "float_power", "", ())
 
 
 @elementwise(promote="arith", refuse="bic", strict=True)
-def hypot(be: Any, input: Array, other: Array) -> Array:
+def hypot(input: Array, other: Array) -> Array:
     """sqrt(input^2 + other^2), broadcast, without overflow.  (*), (*) -> (*)"""
-    return be.hypot(input, other)
+    return backend.hypot(input, other)
 
 
 hypot.grad("input")(lambda g, input, out: g * (input / out))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics.dtypes import HALVES, finfo, of
 from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.compute import fitted
@@ -38,16 +39,16 @@ def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
 
 
 @op(ns=None, name="threshold_backward", masks=("gate",), shape=shapes.dense_grad)
-def gated(be: Any, grad: Array, gate: Array) -> Array:
+def gated(grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
-    return be.relu_backward(grad, gate)
+    return backend.relu_backward(grad, gate)
 
 
 gated.grad("grad")(lambda g, gate: gated(g, gate))
 
 
 @op(ns=None, shape=shapes.truths)
-def outside(be: Any, input: Array, low: float, high: float) -> Array:
+def outside(input: Array, low: float, high: float) -> Array:
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
     inside = np.asarray(input >= low)
     inside &= input <= high
@@ -55,7 +56,7 @@ def outside(be: Any, input: Array, low: float, high: float) -> Array:
 
 
 @op(ns=None, shape=shapes.truths)
-def between(be: Any, input: Array, low: float, high: float) -> Array:
+def between(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
     beyond = np.asarray(input <= low)
     beyond |= input >= high
@@ -63,16 +64,16 @@ def between(be: Any, input: Array, low: float, high: float) -> Array:
 
 
 @op(ns=None, shape=shapes.dense_grad)
-def relu_backward(be: Any, grad: Array, output: Array) -> Array:
+def relu_backward(grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
-    return be.relu_backward(grad, output)
+    return backend.relu_backward(grad, output)
 
 
 relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 
 
 @op(ns=None, shape=shapes.dense_grad)
-def leaky_relu_backward(be: Any, grad: Array, output: Array, slope: float) -> Array:
+def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
 
@@ -88,7 +89,7 @@ def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
 
 
 @op(ns=None, shape=shapes.truths)
-def strictly(be: Any, input: Array, low: float, high: float) -> Array:
+def strictly(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
     inside = np.asarray(input > low)
     inside &= input < high
@@ -96,7 +97,7 @@ def strictly(be: Any, input: Array, low: float, high: float) -> Array:
 
 
 @op(ns=None, shape=shapes.truths)
-def not_under(be: Any, input: Array, level: float) -> Array:
+def not_under(input: Array, level: float) -> Array:
     """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
     under = np.asarray(input < level)
     return np.logical_not(under, out=under)
@@ -112,7 +113,7 @@ def rounded(number: Any, like: Any) -> float:
 
 
 @elementwise(promote=None)
-def relu(be: Any, input: Array) -> Array:
+def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
@@ -120,11 +121,11 @@ def relu(be: Any, input: Array) -> Array:
     tensor([0., 2.])
     """
     require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype")
-    return be.maximum(input, 0)
+    return backend.maximum(input, 0)
 
 
-relu.grad("input", raw=lambda be, g, out: be.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
-relu.op.into = lambda be, x: be.maximum(x, 0, out=x)
+relu.grad("input", raw=lambda g, out: backend.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
+relu.op.into = lambda x: backend.maximum(x, 0, out=x)
 relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
 Tensor.relu_ = relu_  # type: ignore[method-assign]
 
@@ -135,7 +136,7 @@ def functional_relu(input: Any, inplace: bool = False) -> Any:
     return relu_(input) if inplace else relu(input)
 
 
-def _leaky(be: Any, x: Any, slope: float) -> Any:
+def _leaky(x: Any, slope: float) -> Any:
     require(x.dtype.kind == "f", "leaky_relu", x)
     # Scaling by a slope under 1 leaves the larger of both where it should be.
     if 0 < slope <= 1:
@@ -146,16 +147,16 @@ def _leaky(be: Any, x: Any, slope: float) -> Any:
 
 @op(ns=None, name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
-def leaky_relu_op(be: Any, input: Array, negative_slope: float) -> Array:
+def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
-    return _leaky(be, input, negative_slope)
+    return _leaky(input, negative_slope)
 
 
 @op(ns=None, name="falling_leaky_relu",
     grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
-def falling_leaky_relu(be: Any, input: Array, negative_slope: float) -> Array:
+def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
-    return _leaky(be, input, negative_slope)
+    return _leaky(input, negative_slope)
 
 
 def _leaky_into(x: Any, slope: float) -> None:
@@ -184,7 +185,7 @@ publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
 @op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True)
-def prelu_op(be: Any, input: Array, weight: Array) -> Array:
+def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if not np.isfinite(weight).all():
         return np.where(input > 0, input, input * weight)
@@ -194,7 +195,7 @@ def prelu_op(be: Any, input: Array, weight: Array) -> Array:
     return out
 
 
-def _prelu_raw(be: Any, g: Any, input: Any, weight: Any, needs: Any) -> Any:
+def _prelu_raw(g: Any, input: Any, weight: Any, needs: Any) -> Any:
     g, x, w = up(g, input, weight)
     of_weight = np.minimum(x, 0) * g if needs[1] else None
     return (slope_by_sign(x > 0, w, g.dtype) * g if needs[0] else None), of_weight
@@ -234,12 +235,12 @@ NAMESPACES.setdefault(F, {})["prelu"] = prelu
 
 
 @op(ns=None, grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True)
-def rrelu_with_noise(be: Any, input: Array, noise: Array) -> Array:
+def rrelu_with_noise(input: Array, noise: Array) -> Array:
     """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
     return input * noise
 
 
-rrelu_with_noise.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
+rrelu_with_noise.op.into = lambda x, noise: np.multiply(x, noise, out=x)
 _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 
@@ -285,13 +286,13 @@ publish_inplace("rrelu_", rrelu_, "", F)
 
 @op(ns=None, name="hardtanh",
     grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))}, shape=shapes.same, repeatable=True)  # fmt: skip
-def hardtanh_op(be: Any, input: Array, min_val: float, max_val: float) -> Array:
+def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
     return np.clip(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
 
 
-hardtanh_op.op.into = lambda be, x, low, high: np.clip(
+hardtanh_op.op.into = lambda x, low, high: np.clip(
     x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x
 )
 _hardtanh_ = inplace_of(hardtanh_op.op)
@@ -322,7 +323,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 
 @elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
              grads={"input": lambda g, out: gated(g, strictly(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
-def hardsigmoid_op(be: Any, input: Array) -> Array:
+def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardsigmoid", input)
     return _hardsigmoid(input, np.empty_like(input))
@@ -334,7 +335,7 @@ def _hardsigmoid(x: Any, out: Any) -> Any:
     return np.divide(out, 6, out=out)
 
 
-hardsigmoid_op.op.into = lambda be, x: _hardsigmoid(x, x)
+hardsigmoid_op.op.into = lambda x: _hardsigmoid(x, x)
 _hardsigmoid_ = inplace_of(hardsigmoid_op.op)
 
 
@@ -345,7 +346,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
 
 
 @elementwise(ns=None, name="hardswish", inplace=False, promote=None)
-def hardswish_op(be: Any, input: Array) -> Array:
+def hardswish_op(input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
     return mapped(lambda x: _hardsigmoid(x, np.empty_like(x)) * x, input)
@@ -354,7 +355,7 @@ def hardswish_op(be: Any, input: Array) -> Array:
 hardswish_op.op.into = in_blocks(hardswish_op.op, lambda x: np.multiply(_hardsigmoid(x, np.empty_like(x)), x, out=x))
 
 
-def _hardswish_raw(be: Any, g: Any, input: Any) -> Any:
+def _hardswish_raw(g: Any, input: Any) -> Any:
     return mapped(_hardswish_slope, *up(g, input))
 
 
@@ -384,7 +385,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 @op(ns=None, name="threshold",
     grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True)  # fmt: skip
-def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array:
+def threshold_op(input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
@@ -392,7 +393,7 @@ def threshold_op(be: Any, input: Array, threshold: float, value: float) -> Array
     return out
 
 
-def _threshold_into(be: Any, x: Any, threshold: float, value: float) -> None:
+def _threshold_into(x: Any, threshold: float, value: float) -> None:
     np.copyto(x, fitted("threshold_", value, x.dtype), where=x <= fitted("threshold_", threshold, x.dtype))
 
 
@@ -412,7 +413,7 @@ publish_inplace("threshold_", _threshold_, "", F)
 
 
 @op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True)
-def hardshrink(be: Any, input: Array, lambd: float = 0.5) -> Array:
+def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
     limit = fitted("hardshrink", lambd, input.dtype)
@@ -432,7 +433,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
     shape=shapes.same,
     repeatable=True,
 )
-def softshrink_op(be: Any, input: Array, lambd: float) -> Array:
+def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
     out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
     return np.subtract(input, out, out=out)

@@ -23,7 +23,7 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens")
-def abs(be: Any, input: Array) -> Array:
+def abs(input: Array) -> Array:
     """Absolute value; of complex tensors, real.  input: (*) -> (*)
 
     >>> import rushlight as torch
@@ -33,7 +33,7 @@ def abs(be: Any, input: Array) -> Array:
     return np.absolute(input)
 
 
-abs.grad("input", raw=lambda be, g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
+abs.grad("input", raw=lambda g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
 
 
 def _sign(x: Any) -> Any:
@@ -59,17 +59,17 @@ def _abs_inplace(input: Any) -> Any:
 
 
 publish_inplace(_abs_inplace, "abs", "", ("absolute",))
-abs.op.into = lambda be, x: np.absolute(x, out=x)
+abs.op.into = lambda x: np.absolute(x, out=x)
 
 
 @elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
-def sign(be: Any, input: Array) -> Array:
+def sign(input: Array) -> Array:
     """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
     return _sign(input)
 
 
 @elementwise(promote="arith", half="float32", complex_half="widens")
-def sgn(be: Any, input: Array) -> Array:
+def sgn(input: Array) -> Array:
     """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
     return _sign(input)
 
@@ -90,7 +90,7 @@ sgn.tangent(lambda input, out, t_input: sgn_slope(t_input, input, out))
 
 
 @elementwise(promote="arith", half=None, refuse="c")
-def signbit(be: Any, input: Array) -> Array:
+def signbit(input: Array) -> Array:
     """Whether the sign bit is set: True for -0.0 too.  input: (*) -> (*) bool"""
     return np.signbit(input) if input.dtype.kind in "fV" else np.less(input, 0)
 
@@ -101,14 +101,14 @@ def signbit(be: Any, input: Array) -> Array:
 def _rounded(ufunc: str) -> Any:
     fn = getattr(np, ufunc)
 
-    def forward(be: Any, x: Any) -> Any:
+    def forward(x: Any) -> Any:
         return x.copy() if x.dtype.kind in "iu" else fn(x)
 
     return forward
 
 
 def _into(ufunc: Any) -> Any:
-    def into(be: Any, x: Any) -> None:
+    def into(x: Any) -> None:
         if x.dtype.kind not in "iu":
             ufunc(x, out=x)
 
@@ -116,21 +116,21 @@ def _into(ufunc: Any) -> Any:
 
 
 @elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
-def floor(be: Any, input: Array) -> Array:
+def floor(input: Array) -> Array:
     """The largest whole number not above each element.  input: (*) -> (*)"""
-    return _floor(be, input)
+    return _floor(input)
 
 
 @elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
-def ceil(be: Any, input: Array) -> Array:
+def ceil(input: Array) -> Array:
     """The smallest whole number not below each element.  input: (*) -> (*)"""
-    return _ceil(be, input)
+    return _ceil(input)
 
 
 @elementwise(promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)})
-def trunc(be: Any, input: Array) -> Array:
+def trunc(input: Array) -> Array:
     """The whole part: rounded toward zero.  input: (*) -> (*)"""
-    return _trunc(be, input)
+    return _trunc(input)
 
 
 _floor, _ceil, _trunc = _rounded("floor"), _rounded("ceil"), _rounded("trunc")
@@ -138,14 +138,14 @@ floor.op.into, ceil.op.into, trunc.op.into = _into(np.floor), _into(np.ceil), _i
 
 
 @elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
-def frac(be: Any, input: Array) -> Array:
+def frac(input: Array) -> Array:
     """input - trunc(input).  input: (*) -> (*)"""
     whole = np.asarray(np.trunc(input))
     return np.subtract(input, whole, out=whole)
 
 
 @elementwise(promote="arith", refuse="bc", ns=None, name="round", inplace=False, grads={"input": lambda g: nothing(g)})
-def round_op(be: Any, input: Array, decimals: int) -> Array:
+def round_op(input: Array, decimals: int) -> Array:
     """`input` rounded to `decimals` places, halves to even.  (*) -> (*)"""
     if input.dtype.kind in "iu":
         if decimals:
@@ -182,7 +182,7 @@ publish_inplace(_round_inplace, "round", "", ())
 
 
 @elementwise(promote="float", half=None, refuse="c")
-def copysign(be: Any, input: Array, other: Array) -> Array:
+def copysign(input: Array, other: Array) -> Array:
     """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
     return np.copysign(input, other)
 
@@ -207,7 +207,7 @@ def _not_derived(name: str) -> Any:
 @elementwise(promote="arith", half=None, refuse="bic", strict=True,
              grads={"input": lambda g, input, other: keep(g, input != other),
                     "other": lambda g: nothing(g)})  # fmt: skip
-def nextafter(be: Any, input: Array, other: Array) -> Array:
+def nextafter(input: Array, other: Array) -> Array:
     """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
     return np.nextafter(input, other)
 
@@ -222,7 +222,7 @@ def _same_kind(operands: Any) -> None:
 
 @elementwise(promote="arith", half=None, refuse="c", refusal=RuntimeError, strict=True,
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
-def heaviside(be: Any, input: Array, values: Array) -> Array:
+def heaviside(input: Array, values: Array) -> Array:
     """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
     return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
@@ -235,7 +235,7 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
     refuse="bic", refusal=RuntimeError)  # fmt: skip
-def frexp_op(be: Any, input: Array) -> Array:
+def frexp_op(input: Array) -> Array:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)
     return mantissa, exponent
@@ -251,7 +251,7 @@ def frexp(input: Any) -> Any:
 
 
 @elementwise(promote=None, ns=None, name="ldexp", inplace=False, masks=("other",))
-def ldexp_op(be: Any, input: Array, other: Array) -> Array:
+def ldexp_op(input: Array, other: Array) -> Array:
     """input * 2^other of floating-point or complex numbers and integers, without forming the power.  (*), (*) -> (*)"""
     power = np.clip(other, -10000, 10000).astype(np.int32)
     if input.dtype.kind != "c":

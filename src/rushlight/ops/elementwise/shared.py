@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, shapes
@@ -35,7 +36,7 @@ def over(g: Any, t: Any) -> Any:
 @op(
     ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same
 )  # without a formula: zeros depend on nothing, and have no graph
-def nothing(be: Any, input: Array) -> Array:
+def nothing(input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
     return np.zeros(input.shape, input.dtype)
 
@@ -49,10 +50,10 @@ def nothing(be: Any, input: Array) -> Array:
     complex_half="moves",
     shape=shapes.dense_grad,
 )
-def keep(be: Any, grad: Array, mask: Array) -> Array:
+def keep(grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""
     if grad.dtype.kind == "f" and grad.itemsize > 2:
-        return be.relu_backward(grad, mask)
+        return backend.relu_backward(grad, mask)
     return np.where(mask, grad, np.zeros((), grad.dtype))
 
 
@@ -105,11 +106,11 @@ def require_tensors(name: str, **operands: Any) -> None:
 
 
 def floating_into(of: Any, fn: Any) -> Any:
-    """An `into` for operator `of` on one tensor: `fn(be, x)` changes floating-point and complex `x` in place."""
+    """An `into` for operator `of` on one tensor: `fn(x)` changes floating-point and complex `x` in place."""
 
-    def into(be: Any, x: Any, *statics: Any) -> Any:
+    def into(x: Any, *statics: Any) -> Any:
         if x.dtype.kind in "fc":
-            fn(be, x, *statics)
+            fn(x, *statics)
         else:
             outs, _ = compute(of, [x], statics)
             call.write(of.name, x, outs[0])
@@ -135,7 +136,7 @@ def in_blocks(of: Any, fn: Any) -> Any:
     """
     count = len(of.tensors)
 
-    def into(be: Any, x: Any, *rest: Any) -> Any:
+    def into(x: Any, *rest: Any) -> Any:
         arrays = [x, *(o for o in rest if isinstance(o, ndarray))]
         numbers = rest[len(arrays) - 1 :]
         alike = all(o.dtype == x.dtype and o.shape == x.shape for o in arrays)

@@ -21,7 +21,7 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(promote="float", half="float32", aliases=("arctan2",), refuse="c", strict=True)
-def atan2(be: Any, input: Array, other: Array) -> Array:
+def atan2(input: Array, other: Array) -> Array:
     """The angle of the point (other, input) in (-pi, pi], broadcast.  (*), (*) -> (*)"""
     return np.arctan2(input, other)
 
@@ -41,7 +41,7 @@ atan2.grad("other")(lambda g, input, other: _slope(g, other, input, -1))
 
 
 @elementwise(promote="arith", half="float32", refuse="bi", strict=True, inplace=False)
-def logaddexp(be: Any, input: Array, other: Array) -> Array:
+def logaddexp(input: Array, other: Array) -> Array:
     """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
     if input.dtype.kind != "c":
         return np.logaddexp(input, other)
@@ -53,7 +53,7 @@ logaddexp.grad("other")(lambda g, input, other: g / conj(exp(input - other) + 1)
 
 
 @elementwise(promote="arith", half="float32", refuse="bic", strict=True, inplace=False)
-def logaddexp2(be: Any, input: Array, other: Array) -> Array:
+def logaddexp2(input: Array, other: Array) -> Array:
     """log2(2^input + 2^other), broadcast, without overflow.  (*), (*) -> (*)"""
     return np.logaddexp2(input, other)
 
@@ -83,7 +83,7 @@ def _some_tensor(name: str) -> Any:
 
 
 @elementwise(promote="float", half="float32", refuse="c")
-def xlogy(be: Any, input: Array, other: Array) -> Array:
+def xlogy(input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log(_array(other, input)), other)
 
@@ -95,7 +95,7 @@ xlogy.grad("other")(lambda g, input, other: g * input / other)
 
 
 @elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
-def xlog1py(be: Any, input: Array, other: Array) -> Array:
+def xlog1py(input: Array, other: Array) -> Array:
     """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log1p(_array(other, input)), other)
 
@@ -128,7 +128,7 @@ def _between(x: Any, end: Any, weight: Any) -> Any:
 @elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
              grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
                     "weight": lambda g, input, end: g * conj(end - input)})  # fmt: skip
-def lerp_op(be: Any, input: Array, end: Array, weight: Array) -> Array:
+def lerp_op(input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
     return _between(input, end, weight)
 
@@ -188,12 +188,12 @@ publish_inplace(lerp_, "lerp", "", ())
 
 
 @elementwise(promote="arith", half=None, refuse="bfc", strict=True)
-def gcd(be: Any, input: Array, other: Array) -> Array:
+def gcd(input: Array, other: Array) -> Array:
     """The greatest common divisor, never negative, broadcast.  (*), (*) integer -> (*)"""
     return np.gcd(input, other)
 
 
 @elementwise(promote="arith", half=None, refuse="bfc", strict=True)
-def lcm(be: Any, input: Array, other: Array) -> Array:
+def lcm(input: Array, other: Array) -> Array:
     """The least common multiple, never negative, broadcast.  (*), (*) integer -> (*)"""
     return np.abs(np.lcm(input, other))  # of the most negative ones it overflows

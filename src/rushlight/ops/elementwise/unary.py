@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise
@@ -24,17 +25,17 @@ def kernel(name: str) -> Any:
     """A forward: NumPy's function for small or complex arrays, this project's kernel for large ones; takes `out`."""
     plain = getattr(np, name)
 
-    def run(be: Any, x: Any, out: Any = None) -> Any:
+    def run(x: Any, out: Any = None) -> Any:
         if x.size < SMALL or x.dtype.kind == "c":
             return plain(x, out=out)
-        return getattr(be, name)(x, out=out)
+        return getattr(backend, name)(x, out=out)
 
     return run
 
 
 def inplace_kernel(of: Any, fn: Any) -> Any:
     """An `into` of operator `of` from a forward that takes `out`."""
-    return floating_into(of, lambda be, x: fn(be, x, out=x))
+    return floating_into(of, lambda x: fn(x, out=x))
 
 
 # Exponentials ----------------------------------------------------------------------------------------
@@ -43,14 +44,14 @@ _exp = kernel("exp")
 
 
 @elementwise(half=None)
-def exp(be: Any, input: Array) -> Array:
+def exp(input: Array) -> Array:
     """e to the power of each element.  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
     >>> torch.exp(torch.tensor([0.0, 1.0]))
     tensor([1.0000, 2.7183])
     """
-    return _exp(be, input)
+    return _exp(input)
 
 
 exp.grad("input")(lambda g, out: g * conj(out))
@@ -58,9 +59,9 @@ exp.op.into = inplace_kernel(exp.op, _exp)
 
 
 @elementwise(half=None)
-def exp2(be: Any, input: Array) -> Array:
+def exp2(input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
-    return be.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
+    return backend.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -85,14 +86,14 @@ _log = kernel("log")
 
 
 @elementwise(half=None, grads={"input": lambda g, input: g / conj(input)})
-def log(be: Any, input: Array) -> Array:
+def log(input: Array) -> Array:
     """Natural logarithm.  input: (*) -> (*); -inf at 0, NaN below.
 
     >>> import rushlight as torch
     >>> torch.log(torch.tensor([1.0, 10.0]))
     tensor([0.0000, 2.3026])
     """
-    return _log(be, input)
+    return _log(input)
 
 
 log.op.into = inplace_kernel(log.op, _log)
@@ -109,7 +110,7 @@ def log10(input: Array) -> Array:
 
 
 @elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))})
-def log1p(be: Any, input: Array) -> Array:
+def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
     return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
 
@@ -176,20 +177,20 @@ _tanh = kernel("tanh")
 
 
 @elementwise(half=None)
-def tanh(be: Any, input: Array) -> Array:
+def tanh(input: Array) -> Array:
     """Hyperbolic tangent.  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
     >>> torch.tanh(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """
-    return _tanh(be, input)
+    return _tanh(input)
 
 
-def _tanh_raw(be: Any, g: Any, out: Any) -> Any:
+def _tanh_raw(g: Any, out: Any) -> Any:
     if out.size < SMALL or out.dtype.kind == "c":
         return times(g, own_conj(1 - out * out))
-    return be.tanh_backward(g, out)
+    return backend.tanh_backward(g, out)
 
 
 tanh.grad("input", raw=_tanh_raw)(lambda g, out: g * conj(1 - out * out))
@@ -221,9 +222,9 @@ def atanh(input: Array) -> Array:
 # The logistic function and its inverse ---------------------------------------------------------------
 
 
-def _sigmoid(be: Any, x: Any, out: Any = None) -> Any:
+def _sigmoid(x: Any, out: Any = None) -> Any:
     if x.size >= SMALL and x.dtype.kind != "c":
-        return be.sigmoid(x, out=out)
+        return backend.sigmoid(x, out=out)
     if x.dtype.itemsize == 2:
         t = np.exp(-x.astype(np.float32))
         t += 1
@@ -242,22 +243,22 @@ def _sigmoid(be: Any, x: Any, out: Any = None) -> Any:
 
 
 @elementwise(half=None)
-def sigmoid(be: Any, input: Array) -> Array:
+def sigmoid(input: Array) -> Array:
     """1 / (1 + e^-input).  input: (*) -> (*); keeps its result for the backward.
 
     >>> import rushlight as torch
     >>> torch.sigmoid(torch.tensor([0.0, 1.0]))
     tensor([0.5000, 0.7311])
     """
-    return _sigmoid(be, input)
+    return _sigmoid(input)
 
 
-def _sigmoid_raw(be: Any, g: Any, out: Any) -> Any:
+def _sigmoid_raw(g: Any, out: Any) -> Any:
     if out.size < SMALL or out.dtype.kind == "c":
         slope = 1 - out
         slope *= out
         return times(g, own_conj(slope))
-    return be.sigmoid_backward(g, out)
+    return backend.sigmoid_backward(g, out)
 
 
 sigmoid.grad("input", raw=_sigmoid_raw)(lambda g, out: g * conj((1 - out) * out))
@@ -265,7 +266,7 @@ sigmoid.op.into = inplace_kernel(sigmoid.op, _sigmoid)
 
 
 @elementwise(refuse="c")
-def logit(be: Any, input: Array, eps: float | None = None) -> Array:
+def logit(input: Array, eps: float | None = None) -> Array:
     """log(input / (1 - input)).  input: (*) -> (*), NaN outside [0, 1]
 
     eps: if given, `input` is clamped to [eps, 1 - eps] first.
@@ -289,19 +290,19 @@ def _(g: Any, input: Any, eps: Any) -> Any:
 
 
 @elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (math.pi / 180)})
-def deg2rad(be: Any, input: Array) -> Array:
+def deg2rad(input: Array) -> Array:
     """Degrees as radians.  input: (*) -> (*)"""
     return input * (math.pi / 180)
 
 
 @elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (180 / math.pi)})
-def rad2deg(be: Any, input: Array) -> Array:
+def rad2deg(input: Array) -> Array:
     """Radians as degrees.  input: (*) -> (*)"""
     return input * (180 / math.pi)
 
 
 @elementwise(aliases=())
-def sinc(be: Any, input: Array) -> Array:
+def sinc(input: Array) -> Array:
     """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
     t = np.asarray(input * math.pi)
     out = np.sin(t)
@@ -317,6 +318,6 @@ def _(g: Any, input: Any) -> Any:
 
 
 @elementwise(ns=None, inplace=False, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
-def sinc_slope(be: Any, input: Array, n: int) -> Array:
+def sinc_slope(input: Array, n: int) -> Array:
     """The n-th derivative of sinc.  input: (*) -> (*)"""
     return slopes.sinc_slope(input, n)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -43,7 +44,7 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
 
 
 @op(ns=None, name="embedding", half=None, masks=("indices",))
-def embedding_op(be: Any, weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
+def embedding_op(weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)"""
     return rows_of("embedding", weight, indices)
 
@@ -59,14 +60,14 @@ def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -
 
 
 @op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",))
-def embedding_backward(be: Any, grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
+def embedding_backward(grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `grad` added up by index, not those of `padding_idx`.  (*, D), (*) -> (count, D)
 
     by_freq: divide by how often the index occurs.
     """
     if by_freq:
         grad = grad * _per_use(indices, count)[..., None].astype(grad.dtype)
-    return be.embedding_backward(grad, indices, count, padding_idx)
+    return backend.embedding_backward(grad, indices, count, padding_idx)
 
 
 @embedding_backward.shape

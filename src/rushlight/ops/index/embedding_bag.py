@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -27,12 +28,12 @@ F = "nn.functional"
 
 
 @op(ns=None, name="embedding_bag", masks=("indices", "bag"))
-def bag_op(be: Any, weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool) -> Array:
+def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool) -> Array:
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
     rows = rows_of("embedding_bag", weight, indices)
     if scale is not None:
         rows *= scale[:, None]
-    return be.index_add_rows(np.zeros((bags, weight.shape[1]), weight.dtype), bag, rows)
+    return backend.index_add_rows(np.zeros((bags, weight.shape[1]), weight.dtype), bag, rows)
 
 
 @bag_op.shape
@@ -55,7 +56,7 @@ def _(g: Any, weight: Any, indices: Any, bag: Any) -> Any:
 
 
 @op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
-def bag_max_op(be: Any, weight: Array, indices: Array, bag: Array, bags: int) -> Any:
+def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> Any:
     """Maxima over each bag, 0 for empty ones.  (V, D), (N,), (N,) ascending -> (bags, D)
 
     Keeps which row each maximum is of, -1 in empty bags.
@@ -76,7 +77,7 @@ bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, we
 
 
 @op(ns=None, masks=("chosen",))
-def put_rows(be: Any, grad: Array, chosen: Array, count: int) -> Array:
+def put_rows(grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     i, j = np.nonzero(chosen >= 0)
@@ -88,7 +89,7 @@ put_rows.grad("grad")(lambda g, chosen: take_rows(g, chosen))
 
 
 @op(ns=None, masks=("chosen",))
-def take_rows(be: Any, input: Array, chosen: Array) -> Array:
+def take_rows(input: Array, chosen: Array) -> Array:
     """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
     return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))
 

@@ -28,7 +28,7 @@ def place(index: Any, dim: int) -> tuple[Any, ...]:
 
 
 @op(ns=None, name="index_select", half=None, linear=True, masks=("index",), complex_half="moves")
-def index_select_op(be: Any, input: Array, index: Array, dim: int) -> Array:
+def index_select_op(input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
     return input.take(index, dim)
 
@@ -42,7 +42,7 @@ index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_ad
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.sized)
-def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+def index_select_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     accumulate_at(out, place(index, dim), input)
@@ -52,16 +52,16 @@ def index_select_adjoint(be: Any, input: Array, index: Array, size: Any, dim: in
 index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-def _add_into(be: Any, out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
+def _add_into(out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
     scaled = source if alpha == 1 else np.asarray(source * as_array(alpha, out.dtype)).astype(out.dtype, copy=False)
     accumulate_at(out, place(index, dim), scaled)
 
 
 @op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.same)
-def index_add_op(be: Any, input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
+def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
-    _add_into(be, out, index, source, dim, alpha)
+    _add_into(out, index, source, dim, alpha)
     return out
 
 
@@ -75,12 +75,12 @@ def _(g: Any, index: Any, dim: Any, alpha: Any) -> Any:
     return part if alpha == 1 else part * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
 
 
-def _copy_into(be: Any, out: Any, index: Any, source: Any, dim: int) -> None:
+def _copy_into(out: Any, index: Any, source: Any, dim: int) -> None:
     out[place(index, dim)] = source
 
 
 @op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
-def index_copy_op(be: Any, input: Array, index: Array, source: Array, dim: int) -> Array:
+def index_copy_op(input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
     out[place(index, dim)] = source
@@ -93,14 +93,14 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 
 
 @op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
-def index_fill_op(be: Any, input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
+def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
     out = input.copy()
     out[place(index, dim)] = value
     return out
 
 
-index_fill_op.op.into = lambda be, out, index, value, dim, number: _copy_into(be, out, index, value, dim)
+index_fill_op.op.into = lambda out, index, value, dim, number: _copy_into(out, index, value, dim)
 index_fill_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
 index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.unique(raw(index)), dim), None, False))
 

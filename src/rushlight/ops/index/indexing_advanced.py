@@ -65,7 +65,7 @@ def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, .
 
 
 @op(ns=None, name="index", half=None, linear=True, complex_half="moves")
-def index_op(be: Any, input: Array, indices: Arrays, slots: Slots) -> Array:
+def index_op(input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)
 
@@ -91,7 +91,7 @@ index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, ind
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized)
-def index_zeros(be: Any, input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
+def index_zeros(input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_at(out, slots, indices, input)
@@ -111,14 +111,14 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
 
 
 @op(linear_together=True, ns=None, name="index_put", half=None, complex_half="widens", shape=shapes.same)
-def index_put_op(be: Any, input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
+def index_put_op(input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()
-    write_at(be, out, values, indices, slots, accumulate)
+    write_at(out, values, indices, slots, accumulate)
     return out
 
 
-def write_at(be: Any, out: Any, values: Any, indices: tuple[Any, ...], slots: Slots, accumulate: bool) -> None:
+def write_at(out: Any, values: Any, indices: tuple[Any, ...], slots: Slots, accumulate: bool) -> None:
     """out[index] = values, or += with repeats adding up."""
     try:
         if accumulate:

@@ -21,7 +21,7 @@ from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 
-def _filled(be: Any, input: Any, mask: Any, value: Any) -> Any:
+def _filled(input: Any, mask: Any, value: Any) -> Any:
     shape = dims.common_shape(input.shape, mask.shape)
     out = np.empty(shape, input.dtype) if shape != input.shape else input.copy()
     if shape != input.shape:
@@ -30,14 +30,14 @@ def _filled(be: Any, input: Any, mask: Any, value: Any) -> Any:
     return out
 
 
-def _fill_into(be: Any, out: Any, mask: Any, value: Any) -> None:
+def _fill_into(out: Any, mask: Any, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
 @op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves", shape=shapes.same, repeatable=True)
-def masked_fill_op(be: Any, input: Array, mask: Array, value: Any) -> Array:
+def masked_fill_op(input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
-    return _filled(be, input, mask, value)
+    return _filled(input, mask, value)
 
 
 masked_fill_op.op.into = _fill_into
@@ -54,9 +54,9 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
     shape=shapes.same,
     repeatable=True,
 )
-def masked_fill_tensor(be: Any, input: Array, mask: Array, value: Array) -> Array:
+def masked_fill_tensor(input: Array, mask: Array, value: Array) -> Array:
     """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
-    return _filled(be, input, mask, value)
+    return _filled(input, mask, value)
 
 
 masked_fill_tensor.op.into = _fill_into
@@ -70,7 +70,7 @@ def expanded(mask: Any, like: Any) -> Any:
 
 
 @op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",), complex_half="moves")
-def masked_select_op(be: Any, input: Array, mask: Array) -> Array:
+def masked_select_op(input: Array, mask: Array) -> Array:
     """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
     return input[mask]
 
@@ -86,23 +86,23 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
     grads={"input": lambda g, mask: masked_select_op(g, mask)},
     complex_half="moves",
 )
-def masked_put(be: Any, input: Array, mask: Array, size: Any) -> Array:
+def masked_put(input: Array, mask: Array, size: Any) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[mask] = input
     return out
 
 
-def _scatter_into(be: Any, out: Any, source: Any, mask: Any) -> None:
+def _scatter_into(out: Any, source: Any, mask: Any) -> None:
     count = int(np.count_nonzero(mask))
     out[mask] = source.reshape(-1)[:count]
 
 
 @op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",), shape=shapes.same)
-def masked_scatter_op(be: Any, input: Array, source: Array, mask: Array) -> Array:
+def masked_scatter_op(input: Array, source: Array, mask: Array) -> Array:
     """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
     out = input.copy()
-    _scatter_into(be, out, source, mask)
+    _scatter_into(out, source, mask)
     return out
 
 
@@ -112,7 +112,7 @@ masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_s
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
-def first_of(be: Any, input: Array, size: Any) -> Array:
+def first_of(input: Array, size: Any) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)
     out.reshape(-1)[: input.size] = input

@@ -21,7 +21,7 @@ from rushlight.tensor import Tensor, wrap
 
 
 @op(ns=None, name="gather", half=None, linear=True, masks=("index",), shape=shapes.indexed)
-def gather_op(be: Any, input: Array, index: Array, dim: int) -> Array:
+def gather_op(input: Array, index: Array, dim: int) -> Array:
     """The elements at `index` along `dim`.  (*), (*) -> shape of index"""
     return gather_along(input, index, dim)
 
@@ -30,7 +30,7 @@ gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, ind
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized)
-def gather_adjoint(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+def gather_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_along(out, index, dim, input)
@@ -59,15 +59,15 @@ def _padded(g: Any, shape: Any) -> Any:
     return slice_scatter_zeros(g, tuple(shape), (*[slice(n) for n in have], ...))
 
 
-def _scatter_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
+def _scatter_into(out: Any, index: Any, src: Any, dim: int) -> None:
     put_along(out, index, dim, cut_to(src, index.shape))
 
 
 @op(linear_together=True, ns=None, name="scatter", half=None, masks=("index",), shape=shapes.same)
-def scatter_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
+def scatter_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
-    _scatter_into(be, out, index, src, dim)
+    _scatter_into(out, index, src, dim)
     return out
 
 
@@ -77,26 +77,26 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
 
 
 @op(ns=None, name="scatter_value", half=None, masks=("index",), shape=shapes.same)
-def scatter_value_op(be: Any, input: Array, index: Array, dim: int, value: Any) -> Array:
+def scatter_value_op(input: Array, index: Array, dim: int, value: Any) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
     out = input.copy()
     put_along(out, index, dim, value)
     return out
 
 
-scatter_value_op.op.into = lambda be, out, index, dim, value: put_along(out, index, dim, value)
+scatter_value_op.op.into = lambda out, index, dim, value: put_along(out, index, dim, value)
 scatter_value_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
 
 
-def _add_into(be: Any, out: Any, index: Any, src: Any, dim: int) -> None:
+def _add_into(out: Any, index: Any, src: Any, dim: int) -> None:
     add_along(out, index, dim, cut_to(src, index.shape))
 
 
 @op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",), shape=shapes.same)
-def scatter_add_op(be: Any, input: Array, index: Array, src: Array, dim: int) -> Array:
+def scatter_add_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")
-    _add_into(be, out, index, src, dim)
+    _add_into(out, index, src, dim)
     return out
 
 

@@ -70,16 +70,14 @@ def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
 
 
 @op(ns=None, name="scatter_reduce", masks=("index",), shape=shapes.same)
-def scatter_reduce_op(
-    be: Any, input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool
-) -> Array:
+def scatter_reduce_op(input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
     reduce_into(out, index, src, dim, reduce, include_self)
     return out
 
 
-def _reduced_into(be: Any, out: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool) -> None:
+def _reduced_into(out: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool) -> None:
     reduce_into(out, index, src, dim, reduce, include_self)
 
 

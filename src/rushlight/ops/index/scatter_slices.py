@@ -16,7 +16,7 @@ from rushlight.ops.shape.views import raw
 
 
 @op(ns=None, name="slice_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
-def slice_scatter_op(be: Any, input: Array, src: Array, index: Any) -> Array:
+def slice_scatter_op(input: Array, src: Array, index: Any) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
     out = input.copy()
     out[index] = src
@@ -30,7 +30,7 @@ slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
 @op(ns=None, name="diagonal_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
-def diagonal_scatter_op(be: Any, input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
+def diagonal_scatter_op(input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """`input` with `src` on a diagonal.  (*), (*, N) -> (*)"""
     out = input.copy()
     diagonal_of(out, offset, dim1, dim2)[...] = src

@@ -18,7 +18,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed)
-def take_op(be: Any, input: Array, index: Array) -> Array:
+def take_op(input: Array, index: Array) -> Array:
     """The elements at flat positions.  (*), (*) -> shape of index"""
     if not input.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
@@ -29,7 +29,7 @@ take_op.grad("input")(lambda g, index, input_shape: take_adjoint(g, index, input
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized)
-def take_adjoint(be: Any, input: Array, index: Array, size: Any) -> Array:
+def take_adjoint(input: Array, index: Array, size: Any) -> Array:
     """Zeros of shape `size` to which `input` is added at flat positions: the adjoint of take.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_rows(out.reshape(-1, 1), wrapped(index, out.size, "take").reshape(-1), input.reshape(-1, 1))
@@ -39,7 +39,7 @@ def take_adjoint(be: Any, input: Array, index: Array, size: Any) -> Array:
 take_adjoint.grad("input")(lambda g, index: take_op(g, index))
 
 
-def _put_into(be: Any, out: Any, index: Any, source: Any, accumulate: bool) -> None:
+def _put_into(out: Any, index: Any, source: Any, accumulate: bool) -> None:
     where = wrapped(index, out.size, "put").reshape(-1)
     whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
     if accumulate:
@@ -51,10 +51,10 @@ def _put_into(be: Any, out: Any, index: Any, source: Any, accumulate: bool) -> N
 
 
 @op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same)
-def put_op(be: Any, input: Array, index: Array, source: Array, accumulate: bool) -> Array:
+def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")
-    _put_into(be, out, index, source, accumulate)
+    _put_into(out, index, source, accumulate)
     return out
 
 

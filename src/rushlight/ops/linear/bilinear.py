@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -16,15 +17,15 @@ F = "nn.functional"
 
 
 @op(ns=None, name="trilinear", refuse="bc")
-def bilinear_op(be: Any, input1: Array, input2: Array, weight: Array) -> Array:
+def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     """sum over i, j of input1[n, i] * weight[o, i, j] * input2[n, j], output by output.  -> (N, O)"""
     out = np.empty((len(input1), len(weight)), input1.dtype)
     for o, w in enumerate(weight):
-        np.einsum("nj,nj->n", be.matmul(input1, w), input2, out=out[:, o])
+        np.einsum("nj,nj->n", backend.matmul(input1, w), input2, out=out[:, o])
     return out
 
 
-def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
+def _bilinear_raw(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
     g, x, y, weight = up(g, input1, input2, weight)
     grads: list[Any] = [None, None, None]
     if needs[0]:
@@ -37,11 +38,11 @@ def _bilinear_raw(be: Any, g: Any, input1: Any, input2: Any, weight: Any, needs:
         w: Any = None if weight is None else weight[o]
         scaled: Any = g[:, o : o + 1] * x if needs[1] or needs[2] else None
         if needs[0]:
-            grads[0] += be.matmul(g[:, o : o + 1] * y, w.T)
+            grads[0] += backend.matmul(g[:, o : o + 1] * y, w.T)
         if needs[1]:
-            grads[1] += be.matmul(scaled, w)
+            grads[1] += backend.matmul(scaled, w)
         if needs[2]:
-            grads[2][o] = be.matmul(scaled.T, y)
+            grads[2][o] = backend.matmul(scaled.T, y)
     return grads
 
 

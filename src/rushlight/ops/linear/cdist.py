@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
@@ -43,9 +44,9 @@ def norms(d: Any, p: float) -> Any:
     return (size**p).sum(-1) ** (1 / p)
 
 
-def euclidean(be: Any, x1: Any, x2: Any) -> Any:
+def euclidean(x1: Any, x2: Any) -> Any:
     """Euclidean distances by one matrix product: |a|^2 + |b|^2 - 2 a.b"""
-    out = be.matmul(x1, x2.swapaxes(-1, -2))
+    out = backend.matmul(x1, x2.swapaxes(-1, -2))
     out *= -2
     out += np.einsum("...k,...k->...", x1, x1)[..., :, None]
     out += np.einsum("...k,...k->...", x2, x2)[..., None, :]
@@ -54,12 +55,12 @@ def euclidean(be: Any, x1: Any, x2: Any) -> Any:
 
 
 @op(ns=None, name="cdist")
-def cdist_op(be: Any, x1: Array, x2: Array, p: float, product: bool) -> Array:
+def cdist_op(x1: Array, x2: Array, p: float, product: bool) -> Array:
     """Distances of all pairs of rows.  (*, P, M), (*, R, M) -> (*, P, R)"""
     if x1.shape[-1] == 0 or 0 in x1.shape or 0 in x2.shape:
         return np.zeros((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
     if product:
-        return euclidean(be, x1, x2)
+        return euclidean(x1, x2)
     out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
     for b, rows, d in differences(x1, x2):
         out[b][rows] = norms(d, p)
@@ -85,13 +86,13 @@ def slopes(d: Any, dist: Any, p: float) -> Any:
     return found
 
 
-def cdist_grads(be: Any, g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any:
+def cdist_grads(g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any:
     """Both gradients, in blocks; where distances came of a product, by products with the weights g / distance."""
     g, x1, x2, out = up(g, x1, x2, out)
     if p == 2 and product:
         w = np.divide(g, out, out=np.zeros(out.shape, out.dtype), where=out != 0)
-        return (w.sum(-1, keepdims=True) * x1 - be.matmul(w, x2),
-                w.sum(-2)[..., None] * x2 - be.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip
+        return (w.sum(-1, keepdims=True) * x1 - backend.matmul(w, x2),
+                w.sum(-2)[..., None] * x2 - backend.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip
     g1, g2 = np.zeros_like(x1), np.zeros_like(x2)
     for b, rows, d in differences(x1, x2):
         part = slopes(d, out[b][rows], p)

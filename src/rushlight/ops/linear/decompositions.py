@@ -131,7 +131,7 @@ def guarded_solve(A: Any, B: Any) -> Any:
 
 
 @op(shown="linalg_solve_ex", ns=None)
-def solve_op(be: Any, A: Array, B: Array) -> Array:
+def solve_op(A: Array, B: Array) -> Array:
     """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
     return guarded_solve(A, B)
 
@@ -150,7 +150,7 @@ def singular(A: Any) -> Any:
 
 
 @op(ns=None, name="singular_order")
-def singular_op(be: Any, A: Array) -> Array:
+def singular_op(A: Array) -> Array:
     """For each matrix 0, or which of its pivots is the first to be zero, from 1.  (*, N, N) -> (*) int32"""
     from rushlight.ops.linear.lu import first_zero_pivot
 
@@ -177,7 +177,7 @@ def inv(A: Any) -> Any:
 
 
 @op(shown="linalg_inv_ex", ns=None)
-def inverse(be: Any, A: Array) -> Array:
+def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
 
@@ -276,7 +276,7 @@ Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-as
 
 
 @op(shown="linalg_cholesky_ex", ns=None)
-def cholesky_op(be: Any, A: Array, upper: bool) -> Array:
+def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
         A = np.conj(np.swapaxes(A, -1, -2))
@@ -319,7 +319,7 @@ def positive(A: Any) -> Any:
 
 
 @op(ns=None, name="positive_order")
-def positive_op(be: Any, A: Array) -> Array:
+def positive_op(A: Array) -> Array:
     """As `positive`, as an operator."""
     return positive(A)
 
@@ -360,7 +360,7 @@ def cholesky_torch(input: Any, upper: bool = False) -> Any:
 
 
 @op(ns=None, grads={"input": lambda g: g})
-def factor_op(be: Any, input: Array, upper: bool) -> Array:
+def factor_op(input: Array, upper: bool) -> Array:
     """The triangle of a factor.  Its derivatives are those by all elements, as if the other triangle were looked at."""
     return np.triu(input) if upper else np.tril(input)
 
@@ -376,7 +376,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
 
 
 @op(ns=None)
-def cholesky_inverse_op(be: Any, input: Array, upper: bool) -> Array:
+def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     """The inverse of L L^H (or U^H U), of a factor that is triangular."""
     back = inverse(mH(input) if upper else input)
     return mH(back) @ back
@@ -408,7 +408,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 
 
 @op(shown="linalg_qr", ns=None, outputs=("Q", "R"))
-def qr_op(be: Any, A: Array, mode: str) -> Any:
+def qr_op(A: Array, mode: str) -> Any:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
     return tuple(qr_of(A, mode))
@@ -452,7 +452,7 @@ def wide(Q: Any, left: Any, rest: Any) -> Any:
 
 
 @op(ns=None, shape=shapes.same)
-def no_gradient(be: Any, input: Array) -> Array:
+def no_gradient(input: Array) -> Array:
     """A copy whose gradient is refused: R alone does not determine the gradient of QR."""
     return input.copy()
 
@@ -474,7 +474,7 @@ def qr_torch(input: Any, some: bool = True) -> Any:
 
 
 @op(shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"))
-def svd_op(be: Any, A: Array, full_matrices: bool) -> Any:
+def svd_op(A: Array, full_matrices: bool) -> Any:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(np.linalg.svd(A, full_matrices))
 
@@ -542,7 +542,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 
 
 @op(shown="linalg_eigh", ns=None, outputs=("L", "V"))
-def eigh_op(be: Any, A: Array, UPLO: str) -> Any:
+def eigh_op(A: Array, UPLO: str) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh
     return tuple(eigh_of(A, UPLO))
@@ -587,7 +587,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:
 
 
 @op(shown="linalg_eig", ns=None, outputs=("L", "V"))
-def eig_op(be: Any, A: Array) -> Any:
+def eig_op(A: Array) -> Any:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)
     kind = np.complex64 if A.dtype.itemsize in (4,) or A.dtype == np.complex64 else np.complex128

@@ -27,7 +27,7 @@ def unit(x: Any, dim: int, eps: float) -> tuple[Any, Any, Any]:
 
 
 @op(ns=None, name="cosine_similarity", promote="arith", refuse="bi", refusal=RuntimeError)
-def cosine_op(be: Any, x1: Array, x2: Array, dim: int, eps: float) -> Array:
+def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     """Sums of x1 * x2 along `dim` over the product of the norms, each at least eps.  (*), (*) -> (*)"""
     product = np.add.reduce(x1 * x2.conj(), axis=dim)
     norms = [np.maximum(np.sqrt(np.add.reduce((x * x.conj()).real, axis=dim)), eps) for x in (x1, x2)]
@@ -101,14 +101,14 @@ def slope_of(d: Any, norm: Any, p: float) -> Any:
 
 
 @op(ns=None, name="pdist")
-def pdist_op(be: Any, input: Array, p: float) -> Array:
+def pdist_op(input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
     n = len(input)
     parts = [norm_of(input[i] - input[i + 1 :], p) for i in range(n - 1)]
     return np.concatenate(parts) if parts else np.empty(0, input.dtype)
 
 
-def _pdist_raw(be: Any, g: Any, input: Any, out: Any, p: float) -> Any:
+def _pdist_raw(g: Any, input: Any, out: Any, p: float) -> Any:
     g, x, norm = up(g, input, out)
     total, start = np.zeros_like(x), 0
     for i in range(len(x) - 1):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import costs, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -52,7 +53,7 @@ def widened(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 @op(factors=(0, 1), ns=None, name="einsum", linear=True, counted=costs.Counted("bmm", "bmm"))
-def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
+def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
 
     One matrix product, batched over the labels that all three have.
@@ -62,7 +63,7 @@ def contract(be: Any, input: Array, other: Array, la: Labels, lb: Labels, lo: La
     summed = [n for n in la if n not in lo]
     a, b = same_size(input, la, other, lb, summed)
     left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
-    out = be.matmul(*widened(left, right)) if summed else np.multiply(left, right)
+    out = backend.matmul(*widened(left, right)) if summed else np.multiply(left, right)
     sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
     out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns

@@ -21,7 +21,7 @@ NS = "fft"
 
 
 @op(ns=None, linear=True)
-def c2c_op(be: Any, input: Array, dims: Any, scale: float, forward: bool) -> Array:
+def c2c_op(input: Array, dims: Any, scale: float, forward: bool) -> Array:
     """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
     y = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
     return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
@@ -31,7 +31,7 @@ c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not 
 
 
 @op(ns=None, linear=True)
-def r2c_op(be: Any, input: Array, dims: Any, scale: float) -> Array:
+def r2c_op(input: Array, dims: Any, scale: float) -> Array:
     """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
     y = np.fft.rfftn(input, axes=dims)
     return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
@@ -46,7 +46,7 @@ def _(g: Any, input_shape: Any, dims: Any, scale: float) -> Any:
 
 
 @op(ns=None, linear=True)
-def c2r_op(be: Any, input: Array, dims: Any, scale: float, n: int) -> Array:
+def c2r_op(input: Array, dims: Any, scale: float, n: int) -> Array:
     """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
     if len(dims) > 1:
         input = np.fft.ifftn(input, axes=dims[:-1], norm="forward")

@@ -96,7 +96,7 @@ def factor(A: Any, hermitian: bool) -> tuple[Any, Any, int]:
 
 
 @op(ns=None, outputs=("LD", "pivots", "info"))
-def ldl_op(be: Any, A: Array, hermitian: bool) -> Any:
+def ldl_op(A: Array, hermitian: bool) -> Any:
     """Packed factors, pivots, and for each matrix 0 or the first zero pivot, counted from one."""
     LD, pivots = np.empty(A.shape, A.dtype), np.empty(A.shape[:-1], np.int32)
     info = np.zeros(A.shape[:-2], np.int32)
@@ -167,7 +167,7 @@ def unpacked(LD: Any, pivots: Any, hermitian: bool) -> tuple[Any, Any]:
 
 
 @op(ns=None)
-def ldl_solve_op(be: Any, LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
+def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
     batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     LD, pivots, B = (np.broadcast_to(x, (*batch, *x.shape[k:])) for x, k in ((LD, -2), (pivots, -1), (B, -2)))

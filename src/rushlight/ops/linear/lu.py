@@ -71,13 +71,13 @@ def permutation_like(pivots: Any, x: Any) -> Any:
 
 
 @op(ns=None, name="lu_permutation", half=None)
-def permutation_op(be: Any, input: Array, m: int) -> Array:
+def permutation_op(input: Array, m: int) -> Array:
     """As `permutation`.  (*, K) -> (*, M, M) bool"""
     return permutation(input, m)
 
 
 @op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,))
-def lu_op(be: Any, A: Array) -> Any:
+def lu_op(A: Array) -> Any:
     """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
     LU, pivots = factored(A)
     diagonal = np.diagonal(LU, 0, -2, -1)
@@ -249,7 +249,7 @@ def lu_torch(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = Non
 
 
 @op(ns=None, outputs=("a", "tau"))
-def geqrf_op(be: Any, input: Array) -> Any:
+def geqrf_op(input: Array) -> Any:
     """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
     m, n = input.shape[-2:]
     a = np.empty(input.shape, input.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import blas
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import call, costs, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
@@ -46,9 +47,9 @@ def strided_for_blas(x: Array) -> bool:
 
 @op(factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"))  # fmt: skip
-def mm_op(be: Any, input: Array, mat2: Array) -> Array:
+def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
-    return be.matmul(input, mat2)
+    return backend.matmul(input, mat2)
 
 
 mm_op.work(copies_for_blas)
@@ -56,9 +57,9 @@ mm_op.work(copies_for_blas)
 
 @op(factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"))  # fmt: skip
-def matmul_op(be: Any, input: Array, mat2: Array) -> Array:
+def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
-    return be.matmul(input, mat2)
+    return backend.matmul(input, mat2)
 
 
 matmul_op.work(copies_for_blas)
@@ -79,9 +80,9 @@ def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
 
 @op(factors=(0, 1), ns=None, name="mv", linear=True, refuse="b", grads={"input": lambda g, vec: outer_op(g, conj(vec)),
                                              "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
-def mv_op(be: Any, input: Array, vec: Array) -> Array:
+def mv_op(input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
-    return be.matmul(input, vec)
+    return backend.matmul(input, vec)
 
 
 mv_op.costs(lambda input, vec: 2 * math.prod(input.shape))
@@ -94,9 +95,9 @@ def _(input: Array) -> list[shapes.Made]:
 
 @op(factors=(0, 1), ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)}, shape=shapes.number)  # fmt: skip
-def dot_op(be: Any, input: Array, other: Array) -> Array:
+def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
-    return np.asarray(be.matmul(input, other))
+    return np.asarray(backend.matmul(input, other))
 
 
 dot_op.costs(lambda input: 2 * math.prod(input.shape))
@@ -104,7 +105,7 @@ dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 @op(factors=(0, 1), ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens")  # fmt: skip
-def outer_op(be: Any, input: Array, vec2: Array) -> Array:
+def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.multiply(input[:, None], vec2[None, :])
 
@@ -123,16 +124,16 @@ def _(input: Array, vec2: Array) -> list[shapes.Made]:
     linear=True,
     counted=costs.Counted("addmm", "mm", alone="mm"),
 )
-def linear_op(be: Any, input: Array, weight: Array, bias: Array | None = None) -> Array:
+def linear_op(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
     rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
     if bias is not None and rows.dtype in HALVES:
-        out = be.matmul(rows, weight.T, None, bias)
+        out = backend.matmul(rows, weight.T, None, bias)
     else:
-        out = be.matmul(rows, weight.T)
+        out = backend.matmul(rows, weight.T)
         if bias is not None:
-            be.add_row(out, bias)
+            backend.add_row(out, bias)
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 
@@ -173,15 +174,15 @@ def flat(x: Any) -> Any:
     return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
 
 
-def _input_raw(be: Any, g: Any, weight: Any) -> Any:
-    found = be.matmul(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), conj(weight))
+def _input_raw(g: Any, weight: Any) -> Any:
+    found = backend.matmul(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), conj(weight))
     return found if g.ndim == 2 else found.reshape(*g.shape[:-1], weight.shape[1])
 
 
-def _weight_raw(be: Any, g: Any, input: Any) -> Any:
+def _weight_raw(g: Any, input: Any) -> Any:
     if g.ndim != 2:
         g, input = g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
-    return be.matmul(g.T, conj(input))
+    return backend.matmul(g.T, conj(input))
 
 
 # First, for it is what may need its input computed again, which is then gone before the other is made.
@@ -197,10 +198,10 @@ def _(g: Any, weight: Any) -> Any:
     return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], held(weight).shape[1]))
 
 
-def _bias_raw(be: Any, g: Any) -> Any:
+def _bias_raw(g: Any) -> Any:
     if g.dtype.itemsize == 2:
         return g  # summed in float32 by the engine
-    return be.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
+    return backend.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
 
 
 @linear_op.grad("bias", raw=_bias_raw)
@@ -321,9 +322,9 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
 
 
 @op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"))
-def addmm_op(be: Any, input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
-    out = be.matmul(mat1, mat2)
+    out = backend.matmul(mat1, mat2)
     if alpha != 1:
         out = np.asarray(out * alpha).astype(out.dtype, copy=False)
     if beta != 0:

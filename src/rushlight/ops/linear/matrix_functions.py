@@ -38,12 +38,12 @@ def cofactors(A: Any) -> Any:
 
 
 @op(shown="linalg_det", ns=None)
-def det_op(be: Any, A: Array) -> Array:
+def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
     return np.asarray(np.linalg.det(A))
 
 
-@det_op.grad("A", raw=lambda be, g, A: g[..., None, None] * np.conj(cofactors(A)))
+@det_op.grad("A", raw=lambda g, A: g[..., None, None] * np.conj(cofactors(A)))
 def _(g: Any, A: Any, out: Any) -> Any:
     if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
         raise RuntimeError("det: the second derivative at a singular matrix is not implemented")
@@ -61,7 +61,7 @@ function(name="det", method=True)(det)
 
 
 @op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"))
-def slogdet_op(be: Any, A: Array) -> Any:
+def slogdet_op(A: Array) -> Any:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
     return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
 
@@ -223,7 +223,7 @@ def threshold(S: Any, shape: Any, atol: Any, rtol: Any) -> Any:
 
 
 @op(shown="linalg_pinv", ns=None)
-def pinv_op(be: Any, A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
+def pinv_op(A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
     size = np.abs(S)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import shapes
 from rushlight.dispatch.compute import check_broadcast
@@ -25,17 +26,17 @@ F = "nn.functional"
 
 
 @op(ns=None, name="binary_cross_entropy", refuse="bic", shape=shapes.loss)
-def bce_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
+def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
     given = (input, target) if weight is None else (input, target, weight)
-    return folded(lambda *a: _entropy(be, *a), reduction, *given)
+    return folded(lambda *a: _entropy(*a), reduction, *given)
 
 
-def _entropy(be: Any, x: Any, t: Any, weight: Any = None) -> Any:
+def _entropy(x: Any, t: Any, weight: Any = None) -> Any:
     one = np.asarray(np.maximum(np.log1p(-x), -100))
-    out = np.asarray(np.maximum(be.log(x), -100) - one)
+    out = np.asarray(np.maximum(backend.log(x), -100) - one)
     out *= t
     out += one
     np.negative(out, out=out)
@@ -91,27 +92,27 @@ def check_fits(name: str, input: Any, weight: Any) -> None:
 # Of logits --------------------------------------------------------------------------------------------------------
 
 
-def softplus_of_minus(be: Any, x: Any) -> Any:
+def softplus_of_minus(x: Any) -> Any:
     """log(1 + e^-x) in an array of its own."""
     out = np.negative(x, out=np.empty_like(x))
-    return be.softplus(out, 1.0, math.inf, out=out)
+    return backend.softplus(out, 1.0, math.inf, out=out)
 
 
 @op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
     broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss)  # fmt: skip
-def logits_op(be: Any, input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
+def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
     if weight is None and pos_weight is None:
-        return folded(lambda x, t: softplus_of_minus(be, x) + (1 - t) * x, reduction, input, target)
+        return folded(lambda x, t: softplus_of_minus(x) + (1 - t) * x, reduction, input, target)
     log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    out = np.asarray(softplus_of_minus(be, input) * log_weight + (1 - target) * input)
+    out = np.asarray(softplus_of_minus(input) * log_weight + (1 - target) * input)
     return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
 
 
-def _logits_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+def _logits_raw(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
-    out = be.sigmoid(x)
+    out = backend.sigmoid(x)
     if pw is not None:
         out = np.asarray(out * ((pw - 1) * t + 1))
         t = t * pw
@@ -200,9 +201,9 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 
 
 @op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
-def soft_margin_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+def soft_margin_op(input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: softplus_of_minus(be, np.asarray(t * x)), reduction, input, target)
+    return folded(lambda x, t: softplus_of_minus(np.asarray(t * x)), reduction, input, target)
 
 
 @soft_margin_op.grad("input", "target")

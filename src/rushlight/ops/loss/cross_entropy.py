@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -45,7 +46,7 @@ def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype
 
 
 @op(ns=None, name="nll_loss", half=None, masks=("target",))
-def nll_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
+def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
     safe, w = row_weights(target, weight, input.shape[1], ignore_index, dtype)
@@ -68,7 +69,7 @@ def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore
 
 
 @op(ns=None, name="nll_loss_backward", half=None, masks=("target",))
-def nll_backward(be: Any, grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
+def nll_backward(grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
                  ignore_index: int) -> Array:  # fmt: skip
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
     dtype = wide(grad.dtype)
@@ -155,7 +156,7 @@ def by_class(rows: Any, shape: Any) -> Any:
 
 
 @op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",))
-def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
+def cross_entropy_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)
 
@@ -168,7 +169,7 @@ def cross_entropy_op(be: Any, input: Array, target: Array, weight: Array | None,
         else class_rows(input).astype(wide(input.dtype), copy=False)
     )
     flat = target if target.ndim == 1 else target.reshape(-1)
-    loss, lse, sums = be.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
+    loss, lse, sums = backend.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
     if reduction == "none":
         return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
     total = float(sums[1]) if reduction == "mean" else 1.0
@@ -191,11 +192,11 @@ def _of_dtype(x: Any, dtype: Any) -> Any:
     return None if x is None else x.astype(dtype, copy=False)
 
 
-def _cross_entropy_raw(be: Any, g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
+def _cross_entropy_raw(g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
                        ignore_index: int, label_smoothing: float) -> Any:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
-    rows = be.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
+    rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
                                      ignore_index, label_smoothing)  # fmt: skip
     return by_class(rows, input.shape)
 

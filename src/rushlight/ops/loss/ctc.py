@@ -101,7 +101,7 @@ class Paths:
 
 
 @op(ns=None, name="ctc_loss", refuse="bic")
-def ctc_op(be: Any, log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
+def ctc_op(log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
     """Minus the logarithm of the probability of each sample's labels.  (T, N, C) -> (N,)"""
     with np.errstate(all="ignore"):
         return paths.losses(paths.forwards(log_probs)).astype(log_probs.dtype)
@@ -111,7 +111,7 @@ ctc_op.grad("log_probs")(lambda g, log_probs, paths, zero_infinity: ctc_backward
 
 
 @op(ns=None, name="ctc_loss_backward")
-def ctc_backward(be: Any, grad: Array, log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
+def ctc_backward(grad: Array, log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
     """The gradient of `ctc_op`.  (N,), (T, N, C) -> (T, N, C)"""
     with np.errstate(all="ignore"):
         alpha = paths.forwards(log_probs)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -31,23 +32,23 @@ def rows_at_once(classes: int, asked: int | None) -> int:
     return asked or max(256, CHUNK // max(classes, 1))
 
 
-def logits_of(be: Any, x: Any, weight: Any, bias: Any) -> Any:
+def logits_of(x: Any, weight: Any, bias: Any) -> Any:
     """x weight^T + bias of arrays."""
-    out = be.matmul(x, weight.T)
+    out = backend.matmul(x, weight.T)
     if bias is not None:
         out += bias
     return out
 
 
 @op(ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
-def fused_op(be: Any, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
+def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
              weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
     n = len(input)
     loss, lse, both = np.empty(n, input.dtype), np.empty(n, input.dtype), np.zeros(2)
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
-        logits = logits_of(be, input[at], linear_weight, linear_bias)
-        loss[at], lse[at], sums = be.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
+        logits = logits_of(input[at], linear_weight, linear_bias)
+        loss[at], lse[at], sums = backend.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
         both += sums
     if reduction == "none":
         return loss, lse, 1.0
@@ -66,28 +67,28 @@ def _(input: Array, linear_weight: Array, rows: Any) -> int:
     return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
 
 
-def _fused_raw(be: Any, g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
+def _fused_raw(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
                total: float, ignore_index: int, smoothing: float, rows: int, needs: Any) -> Any:  # fmt: skip
     g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
     each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
     grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
              np.zeros_like(b) if needs[2] else None]  # fmt: skip
     for at in (slice(i, i + rows) for i in range(0, len(x), rows)):
-        logits = logits_of(be, x[at], w, b)
-        d = be.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
+        logits = logits_of(x[at], w, b)
+        d = backend.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
         del logits
-        add_chunk(be, grads, d, x[at], w, at)
+        add_chunk(grads, d, x[at], w, at)
         del d
     return grads
 
 
-def add_chunk(be: Any, grads: Any, d: Any, x: Any, w: Any, at: Any) -> None:
+def add_chunk(grads: Any, d: Any, x: Any, w: Any, at: Any) -> None:
     """Add what the logits' gradient `d` of some rows contributes."""
     if grads[0] is not None:
-        grads[0][at] = be.matmul(d, w)
+        grads[0][at] = backend.matmul(d, w)
     if grads[1] is not None:
         for c in range(0, len(w), CLASSES):
-            grads[1][c : c + CLASSES] += be.matmul(d[:, c : c + CLASSES].T, x)
+            grads[1][c : c + CLASSES] += backend.matmul(d[:, c : c + CLASSES].T, x)
     if grads[2] is not None:
         grads[2] += d.sum(0)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
@@ -98,7 +99,7 @@ def both(d: Any, needs: Any) -> tuple[Any, Any]:
 
 
 @op(ns=None, name="mse_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
-def mse_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+def mse_op(input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
     return folded(_square, reduction, input, target)
 
@@ -108,7 +109,7 @@ def _square(x: Any, t: Any) -> Any:
     return np.multiply(d, d, out=d)
 
 
-def _mse_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+def _mse_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     d *= g * d.dtype.type(2 * share(reduction, x, t))
@@ -149,12 +150,12 @@ def check_weight(name: str, weight: Any, input: Any) -> None:
 
 
 @op(ns=None, name="l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
-def l1_op(be: Any, input: Array, target: Array, reduction: str) -> Array:
+def l1_op(input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
 
 
-def _l1_raw(be: Any, g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+def _l1_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     np.sign(d, out=d)
@@ -201,7 +202,7 @@ def huber(x: Any, t: Any, delta: float, scale: float) -> Any:
     return d
 
 
-def _huber_slopes(be: Any, g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
+def _huber_slopes(g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
     return _huber_raw(g, input, target, reduction, beta, 1 / beta, needs)
 
 
@@ -222,7 +223,7 @@ def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: An
 
 
 @op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
-def smooth_l1_op(be: Any, input: Array, target: Array, reduction: str, beta: float) -> Array:
+def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
 
@@ -250,13 +251,13 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
 
 
 @op(ns=None, name="huber_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
-def huber_op(be: Any, input: Array, target: Array, reduction: str, delta: float) -> Array:
+def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
 
 
 @huber_op.grad("input", "target",
-               raw=lambda be, g, input, target, reduction, delta, needs:
+               raw=lambda g, input, target, reduction, delta, needs:
                _huber_raw(g, input, target, reduction, delta, 1.0, needs))  # fmt: skip
 def _(g: Any, input: Any, target: Any, reduction: Any, delta: Any, needs: Any) -> Any:
     return _huber_formula(g, input, target, reduction, delta, 1.0, needs)
@@ -283,17 +284,17 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 @op(ns=None, name="kl_div", promote="float", refuse="c", broadcasts=("target", "input"), shape=shapes.loss)
-def kl_op(be: Any, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
+def kl_op(input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: _divergence(be, x, t, log_target), reduction, input, target)
+    return folded(lambda x, t: _divergence(x, t, log_target), reduction, input, target)
 
 
-def _divergence(be: Any, x: Any, t: Any, log_target: bool) -> Any:
+def _divergence(x: Any, t: Any, log_target: bool) -> Any:
     if log_target:
         out = np.asarray(t - x)
-        out *= be.exp(t)
+        out *= backend.exp(t)
         return out
-    out = np.where(t == 0, t.dtype.type(0), t * be.log(t))
+    out = np.where(t == 0, t.dtype.type(0), t * backend.log(t))
     return out - t * x
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
@@ -37,10 +38,10 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
 
 
 @op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None, repeatable=True)
-def batch_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
+def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
-    mean, var = be.batch_stats(input)
-    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
+    mean, var = backend.batch_stats(input)
+    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
 
 
 @batch_norm_op.shape
@@ -48,12 +49,12 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((input.shape[1],), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _train_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+def _train_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
         return zero_gradients(input, weight)
-    return be.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
+    return backend.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
 
 
 @batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
@@ -71,23 +72,23 @@ def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
 
 
 @op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True)
-def batch_norm_eval_op(be: Any, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
+def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
-    return be.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
+    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
 
 
-def _eval_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+def _eval_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
     if var is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
     rstd = reciprocal_deviation(wide, eps)
     if not needs[1]:  # without the input, which frozen weights make unnecessary
-        gx = be.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
+        gx = backend.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
         gb = bias_gradient(g, (0, *range(2, g.ndim))) if needs[2] else None
         return gx, None, gb
     mean = mean.astype(wide.dtype, copy=False)
-    return be.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
+    return backend.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
@@ -241,7 +242,7 @@ def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: fl
         move_running(running_mean, running_var, mean, var, math.prod(input.shape[2:]), momentum)
         return
     rows = input._array.reshape(1, n * c, -1)
-    mean, var = batch_norm_op.op.backend.batch_stats(rows)
+    mean, var = backend.batch_stats(rows)
     mean, var = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
     update_running(running_mean, running_var, wrap(mean), wrap(var), rows.shape[2], momentum)
 

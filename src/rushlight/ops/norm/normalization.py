@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import rebuilt, shapes
 from rushlight.dispatch.call import write_out
@@ -44,10 +45,10 @@ def as_rows(x: Any, k: int) -> Any:
 
 
 @op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True)
-def layer_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
+def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "layer_norm", input)
-    out, mean, rstd = be.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
+    out, mean, rstd = backend.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
     return out.reshape(input.shape), mean, rstd
 
 
@@ -57,13 +58,11 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((rows,), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _layer_norm_raw(
-    be: Any, g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any
-) -> Any:
+def _layer_norm_raw(g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any) -> Any:
     # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
     if input is None:
         return None, None, bias_gradient(g, tuple(range(g.ndim - k)))
-    gx, gw, gb = be.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
+    gx, gw, gb = backend.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
 
@@ -156,10 +155,10 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 
 
 @op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True)
-def rms_norm_op(be: Any, input: Array, weight: Array | None, k: int, eps: float) -> Any:
+def rms_norm_op(input: Array, weight: Array | None, k: int, eps: float) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "rms_norm", input)
-    out, rstd = be.rms_norm(as_rows(input, k), flat(weight), eps)
+    out, rstd = backend.rms_norm(as_rows(input, k), flat(weight), eps)
     return out.reshape(input.shape), rstd
 
 
@@ -169,8 +168,8 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), shapes.Made((rows,), shapes.statistics_dtype(input.dtype))]
 
 
-def _rms_norm_raw(be: Any, g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
-    gx, gw = be.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
+def _rms_norm_raw(g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
+    gx, gw = backend.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
 
@@ -212,10 +211,10 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 
 
 @op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True)
-def group_norm_op(be: Any, input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
+def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
-    return be.group_norm(input, groups, weight, bias, eps)
+    return backend.group_norm(input, groups, weight, bias, eps)
 
 
 @group_norm_op.shape
@@ -223,12 +222,12 @@ def _(input: Array, groups: int) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((input.shape[0], groups), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _group_norm_raw(be: Any, g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
+def _group_norm_raw(g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
         return zero_gradients(input, weight)
-    return be.group_norm_backward(g, input, mean, rstd, weight, needs)
+    return backend.group_norm_backward(g, input, mean, rstd, weight, needs)
 
 
 def zero_gradients(x: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -330,7 +329,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
 
 
 @op(ns=None, linear=True, shape=shapes.same)
-def window_sum(be: Any, input: Array, before: int, after: int) -> Array:
+def window_sum(input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
     for shift in range(-before, after + 1):
@@ -345,7 +344,7 @@ window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
 @op(ns=None, name="local_response_norm", promote="float", shape=shapes.same)
-def local_response_op(be: Any, input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
+def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
     return input * _response(input, size, alpha, k) ** -beta
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.declare import Array
@@ -18,26 +19,26 @@ F = "nn.functional"
 
 
 @op(ns=None, name="softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_softmax",))
-def softmax_op(be: Any, input: Array, dim: int) -> Array:
+def softmax_op(input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "softmax", input)
-    return be.softmax(input, dim)
+    return backend.softmax(input, dim)
 
 
-@softmax_op.grad("input", raw=lambda be, g, out, dim: be.softmax_backward(g, out, dim))
+@softmax_op.grad("input", raw=lambda g, out, dim: backend.softmax_backward(g, out, dim))
 def _(g: Any, out: Any, dim: Any) -> Any:
     t = g * out
     return t - out * ops.sum(t, dim, True)
 
 
 @op(ns=None, name="log_softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_log_softmax",))
-def log_softmax_op(be: Any, input: Array, dim: int) -> Array:
+def log_softmax_op(input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "log_softmax", input)
-    return be.log_softmax(input, dim)
+    return backend.log_softmax(input, dim)
 
 
-@log_softmax_op.grad("input", raw=lambda be, g, out, dim: be.log_softmax_backward(g, out, dim))
+@log_softmax_op.grad("input", raw=lambda g, out, dim: backend.log_softmax_backward(g, out, dim))
 def _(g: Any, out: Any, dim: Any) -> Any:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import randomness, shapes
 from rushlight.dispatch.declare import Array
@@ -28,10 +29,10 @@ def draw() -> int:
 
 
 @op(ns=None, name="native_dropout", aux=("bits",), repeatable=True)
-def dropout_op(be: Any, input: Array, p: float, seed: int) -> Array:
+def dropout_op(input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
-    return be.dropout(input, p, seed)
+    return backend.dropout(input, p, seed)
 
 
 @dropout_op.shape
@@ -40,22 +41,22 @@ def _(input: Array) -> list[shapes.Made]:
 
 
 @op(ns=None, masks=("bits",), shape=shapes.dense_grad)
-def dropout_backward(be: Any, grad: Array, bits: Array, p: float) -> Array:
+def dropout_backward(grad: Array, bits: Array, p: float) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
-    return be.dropout_backward(grad, bits, p)
+    return backend.dropout_backward(grad, bits, p)
 
 
 dropout_backward.grad("grad")(lambda g, bits, p: dropout_backward(g, bits, p))
 
 
-dropout_op.grad("input", raw=lambda be, g, bits, p: be.dropout_backward(g, bits, p))(
+dropout_op.grad("input", raw=lambda g, bits, p: backend.dropout_backward(g, bits, p))(
     lambda g, bits, p: dropout_backward(g, bits, p)
 )
 
 
-def _dropout_into(be: Any, x: Any, p: float, seed: int) -> Any:
+def _dropout_into(x: Any, p: float, seed: int) -> Any:
     whole = x if x.flags.c_contiguous else None
-    out, bits = be.dropout(x, p, seed, out=whole)
+    out, bits = backend.dropout(x, p, seed, out=whole)
     if out is not x:
         x[...] = out
     return (bits,)
@@ -110,7 +111,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
 
 
 @op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)}, shape=shapes.same, repeatable=True)
-def scaled(be: Any, input: Array, keep: Array, scale: float) -> Array:
+def scaled(input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
     return input * (keep * input.dtype.type(scale))
 
@@ -134,12 +135,12 @@ def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     shape=shapes.same,
     repeatable=True,
 )
-def by_channel(be: Any, input: Array, noise: Array) -> Array:
+def by_channel(input: Array, noise: Array) -> Array:
     """Each channel times its number.  (N, C, *), (N, C, 1...) -> (N, C, *)"""
     return input * noise
 
 
-by_channel.op.into = lambda be, x, noise: np.multiply(x, noise, out=x)
+by_channel.op.into = lambda x, noise: np.multiply(x, noise, out=x)
 _by_channel_ = inplace_of(by_channel.op)
 
 
@@ -216,7 +217,7 @@ ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign
     shape=shapes.same,
     repeatable=True,
 )
-def alpha_op(be: Any, input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
+def alpha_op(input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
     """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""
     return _alpha(input, keep, scale, high, low, np.empty_like(input))
 
@@ -228,7 +229,7 @@ def _alpha(x: Any, keep: Any, scale: float, high: float, low: float, out: Any) -
     return out
 
 
-def _alpha_into(be: Any, x: Any, keep: Any, scale: float, high: float, low: float) -> None:
+def _alpha_into(x: Any, keep: Any, scale: float, high: float, low: float) -> None:
     _alpha(x, keep, scale, high, low, x)
 
 

@@ -24,7 +24,7 @@ def _no_second(g: Any) -> Any:
 
 @elementwise(ns=None, name="log_gamma_slope", method=False, inplace=False, refuse="bic",
              grads={"concentration": _no_second, "log_sample": _no_second})  # fmt: skip
-def log_gamma_slope(be: Any, concentration: Array, log_sample: Array) -> Array:
+def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     """The derivative of `log_sample`, the logarithm of a sample, by the shape `concentration`.  (*), (*) -> (*)
 
     Implicit reparameterisation (Figurnov et al., 2018): see the kernel.
@@ -35,7 +35,7 @@ def log_gamma_slope(be: Any, concentration: Array, log_sample: Array) -> Array:
 
 @op(ns=None, name="log_standard_gamma", half=None,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
-def log_standard_gamma_op(be: Any, concentration: Array, generator: Any) -> Array:
+def log_standard_gamma_op(concentration: Array, generator: Any) -> Array:
     """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
     a, rng = concentration.astype(np.float64), source(generator)
     none = a <= 0

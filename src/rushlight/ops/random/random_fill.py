@@ -23,14 +23,14 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves", shape=shapes.same)
-def drawn(be: Any, input: Array, draw: Any) -> Array:
+def drawn(input: Array, draw: Any) -> Array:
     """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)
     draw(out)
     return out
 
 
-drawn.op.into = lambda be, x, draw: draw(x)
+drawn.op.into = lambda x, draw: draw(x)
 
 
 def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVcW") -> Tensor:
@@ -273,9 +273,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
 @op(
     ns=None, name="normal", half=None, grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)}
 )
-def normal_op(
-    be: Any, mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any
-) -> Array:
+def normal_op(mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any) -> Array:
     """Normal numbers whose mean or standard deviation are tensors.  (*), (*) -> (*)"""
     given: Any = mean if mean is not None else std
     shape = np.broadcast_shapes(*(a.shape for a in (mean, std) if a is not None))
@@ -330,7 +328,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Any:
 
 
 @op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)})
-def poisson_op(be: Any, input: Array, generator: Any) -> Array:
+def poisson_op(input: Array, generator: Any) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
     return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
 
@@ -348,7 +346,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 
 @op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
                                                 "prob": lambda g, prob: nothing(prob)})  # fmt: skip
-def binomial_op(be: Any, count: Array, prob: Array, generator: Any) -> Array:
+def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
     found = source(generator).binomial(count.astype(np.int64), prob.astype(np.float64))
     return np.asarray(found).astype(count.dtype)

@@ -15,7 +15,7 @@ from rushlight.ops.random.random import source
 
 @op(ns=None, name="von_mises", half=None, grads={"loc": lambda g, loc: nothing(loc),
                                                  "concentration": lambda g, concentration: nothing(concentration)})  # fmt: skip
-def von_mises_op(be: Any, loc: Array, concentration: Array, generator: Any) -> Array:
+def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
     """Angles in [-pi, pi).  (*), (*) -> (*)"""
     found = source(generator).vonmises(0.0, concentration.astype(np.float64)) + loc.astype(np.float64)
     return np.asarray((found + np.pi) % (2 * np.pi) - np.pi).astype(loc.dtype)

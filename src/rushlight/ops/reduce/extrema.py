@@ -23,7 +23,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, half=None, linear=True, shape=shapes.sized)
-def place_along(be: Any, input: Array, index: Array, size: Any, dim: int) -> Array:
+def place_along(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
     put_along(out, index, dim, input)
@@ -80,40 +80,40 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
 
 @op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
-def max_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+def max_dim(input: Array, dim: int, keepdim: bool) -> Any:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
 @op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
-def min_dim(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+def min_dim(input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
 @op(ns=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
-def amax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+def amax_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
 @op(ns=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
-def amin_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+def amin_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)
 
 
 @op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
-def max_all(be: Any, input: Array) -> Array:
+def max_all(input: Array) -> Array:
     """The largest of all elements.  (*) -> ()"""
     return fold(np.maximum, input, None)
 
 
 @op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
-def min_all(be: Any, input: Array) -> Array:
+def min_all(input: Array) -> Array:
     """The smallest of all elements.  (*) -> ()"""
     return fold(np.minimum, input, None)
 
@@ -208,7 +208,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions)
-def aminmax_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Any:
+def aminmax_op(input: Array, dim: Any, keepdim: bool) -> Any:
     """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
     return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
 
@@ -237,7 +237,7 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @op(ns=None)
-def arg_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+def arg_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)

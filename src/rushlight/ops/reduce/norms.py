@@ -59,12 +59,12 @@ def squares(a: Any) -> Any:
 
 
 @op(ns=None, name="linalg_vector_norm", complex_half="widens", shape=shapes.reduction)
-def norm_op(be: Any, input: Array, p: float, dim: Any, keepdim: bool) -> Array:
+def norm_op(input: Array, p: float, dim: Any, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
     return norm_of(input, p, dim, keepdim)
 
 
-def norm_grad_once(be: Any, g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+def norm_grad_once(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
     """As `norm_grad`, for first order, where less memory does."""
     if p == 2 and 0 not in input.shape:
         g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)

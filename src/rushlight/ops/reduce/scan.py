@@ -61,7 +61,7 @@ def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
 
 
 @op(ns=None, name="cumsum", linear=True, shape=shapes.same)
-def cumsum_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
+def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.add, input, dim, reverse)
 
@@ -70,7 +70,7 @@ cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
 @op(ns=None, name="cumprod", shape=shapes.same)
-def cumprod_op(be: Any, input: Array, dim: int, reverse: bool = False) -> Array:
+def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.multiply, input, dim, reverse)
 
@@ -103,7 +103,7 @@ def join(a: Any, b: Any, dim: int) -> Any:
 
 
 @op(ns=None, name="recurrence")
-def recurrence(be: Any, input: Array, factor: Array, dim: int, reverse: bool) -> Array:
+def recurrence(input: Array, factor: Array, dim: int, reverse: bool) -> Array:
     """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
 
     Note the place of the factor: it belongs to the element that `out` comes from.
@@ -138,7 +138,7 @@ def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
 
 
 @op(ns=None, name="logcumsumexp", shape=shapes.same)
-def logcumsumexp_op(be: Any, input: Array, dim: int) -> Array:
+def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
         return accumulate(np.logaddexp, input, dim, False)
@@ -200,7 +200,7 @@ def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
     grads={"input": _running_grad},
     shape=shapes.with_indices,
 )
-def cummax_op(be: Any, input: Array, dim: int) -> Any:
+def cummax_op(input: Array, dim: int) -> Any:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.maximum, input, dim)
 
@@ -213,7 +213,7 @@ def cummax_op(be: Any, input: Array, dim: int) -> Any:
     grads={"input": _running_grad},
     shape=shapes.with_indices,
 )
-def cummin_op(be: Any, input: Array, dim: int) -> Any:
+def cummin_op(input: Array, dim: int) -> Any:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.minimum, input, dim)
 

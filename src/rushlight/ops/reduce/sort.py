@@ -34,7 +34,7 @@ def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices)  # fmt: skip
-def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Any:
+def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> Any:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -44,7 +44,7 @@ def sort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> 
 
 @op(ns=None, name="topk", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
-def topk_op(be: Any, input: Array, k: int, dim: int, largest: bool) -> Any:
+def topk_op(input: Array, k: int, dim: int, largest: bool) -> Any:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.reshape(()).copy(), np.zeros((), np.int64)
@@ -86,7 +86,7 @@ def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
 )
-def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -101,7 +101,7 @@ def kthvalue_op(be: Any, input: Array, k: int, dim: int, keepdim: bool) -> Any:
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
 )
-def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
+def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -120,12 +120,12 @@ def median_op(be: Any, input: Array, dim: int, keepdim: bool, skip_nan: bool) ->
 
 @op(ns=None, name="median_all",
     grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)  # fmt: skip
-def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
+def median_all(input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
     flat = input.reshape(-1)
     if not flat.size:
         return np.full((), np.nan if input.dtype.kind == "f" else np.iinfo(input.dtype).min).astype(input.dtype)
-    return np.asarray(median_op.op.forward(be, flat, 0, False, skip_nan)[0])
+    return np.asarray(median_op.op.forward(flat, 0, False, skip_nan)[0])
 
 
 @op(
@@ -136,7 +136,7 @@ def median_all(be: Any, input: Array, skip_nan: bool) -> Array:
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
 )
-def mode_op(be: Any, input: Array, dim: int, keepdim: bool) -> Any:
+def mode_op(input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -169,7 +169,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 
 @op(ns=None, name="argsort")
-def argsort_op(be: Any, input: Array, dim: int, descending: bool, stable: bool) -> Array:
+def argsort_op(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
     return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
 

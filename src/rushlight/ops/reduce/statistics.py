@@ -56,12 +56,12 @@ def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> 
 
 
 @op(ns=None, name="var", shape=shapes.reduction)
-def var_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+def var_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
 
 
-def _var_raw(be: Any, g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def _var_raw(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     if undefined(input.shape, dim, correction):
         return var_grad(g, input, dim, correction, keepdim)
     off = np.asarray(input - mean_op(input, dim, True))
@@ -106,7 +106,7 @@ def limits(x: Any, dtype: Any) -> Any:
 
 
 @op(ns=None, name="std", shape=shapes.reduction)
-def std_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+def std_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
 
@@ -135,7 +135,7 @@ def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> A
 
 
 @op(ns=None, name="var_mean", outputs=("var", "mean"), shape=shapes.two_reductions)
-def var_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+def var_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
     return free, mean_op(input, dim, keepdim)
@@ -147,7 +147,7 @@ def _(gs: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
 
 
 @op(ns=None, name="std_mean", outputs=("result0", "mean"), shape=shapes.two_reductions)
-def std_mean_op(be: Any, input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+def std_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
     return np.sqrt(free), mean_op(input, dim, keepdim)
@@ -231,7 +231,7 @@ def std_mean(
 
 
 @op(ns=None, name="logsumexp", promote="float", shape=shapes.reduction)
-def logsumexp_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+def logsumexp_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
     if not count(input.shape, dim):
         return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
@@ -248,7 +248,7 @@ def shifted_exp(x: Any, top: Any) -> Any:
     return np.exp(off, out=off)
 
 
-def _logsumexp_raw(be: Any, g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+def _logsumexp_raw(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
     share = np.asarray(input - base)
     share = np.exp(share, out=share)

@@ -143,13 +143,13 @@ def total(x: Any, dim: Any, keepdim: bool) -> Any:
 
 @op(ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
-def sum_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def sum_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
 @op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction)
-def mean_op(be: Any, input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def mean_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
     n = count(input.shape, dim)
@@ -213,7 +213,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @op(ns=None, name="prod", shape=shapes.reduction)
-def prod_op(be: Any, input: Array, dim: int, keepdim: bool) -> Array:
+def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
 
@@ -260,7 +260,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @op(ns=None, half=None, complex_half="moves")
-def truth_op(be: Any, input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+def truth_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
     return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
@@ -295,7 +295,7 @@ def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @op(ns=None, half=None, complex_half="moves")
-def count_op(be: Any, input: Array, dim: Any) -> Array:
+def count_op(input: Array, dim: Any) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
 
@@ -310,7 +310,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 
 
 @op(ns=None, half=None)
-def hash_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+def hash_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
     return fold(np.bitwise_xor, wide, dim, keepdim)
@@ -331,7 +331,7 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 
 
 @op(ns=None, name="nansum", half=None, shape=shapes.reduction)
-def nansum_op(be: Any, input: Array, dim: Any, keepdim: bool) -> Array:
+def nansum_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
     known = fold_of(np.add, lambda x: np.where(np.isnan(x), 0, x).astype(wide, copy=False), input, dim, keepdim)

@@ -22,7 +22,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, half=None)
-def opaque(be: Any, input: Array, name: str, result: Any) -> Array:
+def opaque(input: Array, name: str, result: Any) -> Array:
     """`result`, which follows from `input` in a way that has no derivative: asking for one is an error."""
     return result()
 

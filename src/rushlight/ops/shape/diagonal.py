@@ -33,7 +33,7 @@ def diagonal_of(array: Any, offset: int, dim1: int, dim2: int) -> Any:
 
 
 @op(ns=None, name="diagonal", view=True, half=None, linear=True)
-def diagonal_op(be: Any, input: Array, offset: int, dim1: int, dim2: int) -> Array:
+def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
     """The diagonal of two dimensions as a new last dimension, a view.  (*) -> (*, N)"""
     return diagonal_of(input, offset, dim1, dim2)
 
@@ -42,7 +42,7 @@ diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_ze
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
-def diagonal_zeros(be: Any, input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
+def diagonal_zeros(input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
     diagonal_of(out, offset, dim1, dim2)[...] = input
@@ -110,7 +110,7 @@ def trace(input: Any) -> Any:
     return sum_op(part, None, False)
 
 
-def _triangle(be: Any, out: Any, diagonal: int, upper: bool) -> None:
+def _triangle(out: Any, diagonal: int, upper: bool) -> None:
     """Zeros on one side of a diagonal, in place, row by row: no mask of the matrix's size."""
     rows, columns = out.shape[-2:]
     for i in range(rows):
@@ -131,14 +131,14 @@ def _kept(input: Any, diagonal: int, upper: bool) -> Any:
 
 
 @op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
-def tril(be: Any, input: Array, diagonal: int = 0) -> Array:
+def tril(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("tril", input)
     return _kept(input, int(diagonal), False)
 
 
 @op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
-def triu(be: Any, input: Array, diagonal: int = 0) -> Array:
+def triu(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("triu", input)
     return _kept(input, int(diagonal), True)
@@ -151,9 +151,9 @@ def check_matrix(name: str, array: Any) -> None:
 
 
 def _into(name: str, upper: bool) -> Any:
-    def into(be: Any, out: Any, diagonal: int) -> None:
+    def into(out: Any, diagonal: int) -> None:
         check_matrix(name, out)
-        _triangle(be, out, int(diagonal), upper)
+        _triangle(out, int(diagonal), upper)
 
     return into
 

@@ -50,7 +50,7 @@ RANKS = {4: channels_last, 5: channels_last_3d}
 
 
 @op(ns=None, name="cat", half=None, linear=True, complex_half="moves")
-def cat_op(be: Any, tensors: Arrays, dim: int) -> Array:
+def cat_op(tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
     return concatenated(shaped, dim) if shaped else tensors[0].copy()
@@ -76,7 +76,7 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="stack", half=None, linear=True, complex_half="moves")
-def stack_op(be: Any, tensors: Arrays, dim: int) -> Array:
+def stack_op(tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     return stacked(tensors, dim)
 

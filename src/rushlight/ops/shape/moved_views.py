@@ -28,7 +28,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="view_dtype", view=True, half=None)
-def view_dtype_op(be: Any, input: Array, dtype: Any) -> Array:
+def view_dtype_op(input: Array, dtype: Any) -> Array:
     """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
     return input.view(dtype)
 

@@ -21,7 +21,7 @@ def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]
 
 
 @op(shown="constant_pad_nd", ns=None, half=None, complex_half="moves")
-def pad_op(be: Any, input: Array, pads: Any, value: Any) -> Array:
+def pad_op(input: Array, pads: Any, value: Any) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]
     out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))

@@ -19,7 +19,7 @@ from rushlight.tensor import wrap
 
 
 @op(ns=None, name="repeat", half=None, linear=True, complex_half="moves")
-def repeat_op(be: Any, input: Array, repeats: Any) -> Array:
+def repeat_op(input: Array, repeats: Any) -> Array:
     """`input` several times along each dimension.  (*) -> (*)"""
     lead = len(repeats) - input.ndim
     shape = (*[1] * lead, *input.shape)
@@ -77,7 +77,7 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     shape=shapes.same,
     repeatable=True,
 )
-def flip_op(be: Any, input: Array, dims: Any) -> Array:
+def flip_op(input: Array, dims: Any) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
     return np.flip(input, dims).copy()
 
@@ -114,7 +114,7 @@ def flipud(input: Any) -> Any:
 
 
 @op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same)
-def roll_op(be: Any, input: Array, shifts: Any, dims: Any) -> Array:
+def roll_op(input: Array, shifts: Any, dims: Any) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)
 

@@ -23,7 +23,7 @@ _NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
-def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
+def broadcast(input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
     flags = input.flags
     if flags.c_contiguous and input.size and flags.writeable:
@@ -43,7 +43,7 @@ def broadcast(be: Any, input: Array, size: tuple[int, ...]) -> Array:
     complex_half="widens",
     shape=shapes.sized,
 )
-def sum_to(be: Any, input: Array, size: tuple[int, ...]) -> Array:
+def sum_to(input: Array, size: tuple[int, ...]) -> Array:
     """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
     if not fits(input.shape, tuple(size)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
@@ -79,7 +79,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Any:
     size = tuple(full)
     if not at_once(input):
         return broadcast(input, size)
-    return made_view(broadcast.op, input, broadcast.op.forward(None, input._held, size), (size,))
+    return made_view(broadcast.op, input, broadcast.op.forward(input._held, size), (size,))
 
 
 tensor_functions["sum_to_size"] = sum_to
@@ -88,7 +88,7 @@ tensor_functions["expand"] = broadcast
 
 @op(ns=None, name="view", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
-def reshape_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+def reshape_op(input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
 
@@ -168,20 +168,20 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
 
 @op(ns=None, name="squeeze", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
-def squeeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
 @op(ns=None, name="unsqueeze", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
-def unsqueeze_op(be: Any, input: Array, shape: tuple[int, ...]) -> Array:
+def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
 @op(ns=None, name="permute", view=True, half=None, linear=True)
-def permute_op(be: Any, input: Array, dims: tuple[int, ...]) -> Array:
+def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
 
@@ -196,24 +196,24 @@ def _(g: Any, dims: Any) -> Any:
 
 @op(ns=None, name="transpose", view=True, half=None, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)})  # fmt: skip
-def transpose_op(be: Any, input: Array, dim0: int, dim1: int) -> Array:
+def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
     return input.swapaxes(dim0, dim1)
 
 
 @op(ns=None, name="slice", view=True, half=None, linear=True)
-def slice_op(be: Any, input: Array, index: Any) -> Array:
+def slice_op(input: Array, index: Any) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
 @op(ns=None, name="select", view=True, half=None, linear=True)
-def select_op(be: Any, input: Array, index: Any) -> Array:
+def select_op(input: Array, index: Any) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]
 
 
-def _slice_raw(be: Any, g: Any, input_shape: Any, index: Any) -> Any:
+def _slice_raw(g: Any, input_shape: Any, index: Any) -> Any:
     return Part(input_shape, index, g)
 
 
@@ -233,7 +233,7 @@ select_op.grad("input", raw=_slice_raw)(_slice_grad)
     complex_half="moves",
     shape=shapes.sized,
 )
-def slice_scatter_zeros(be: Any, input: Array, size: tuple[int, ...], index: Any) -> Array:
+def slice_scatter_zeros(input: Array, size: tuple[int, ...], index: Any) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[index] = input

@@ -17,7 +17,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="split", view=True, half=None, linear=True, outputs=None)
-def split_op(be: Any, input: Array, sizes: tuple[int, ...], dim: int) -> Any:
+def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     """Consecutive pieces of `sizes` along `dim`, views.  (*) -> [(*), ...]"""
     lead, start, parts = (slice(None),) * dim, 0, []
     for n in sizes:
@@ -26,7 +26,7 @@ def split_op(be: Any, input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     return parts
 
 
-def _split_raw(be: Any, gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
+def _split_raw(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
     """One buffer, zeros where no gradient arrived."""
     out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
     lead, start = (slice(None),) * dim, 0
@@ -44,7 +44,7 @@ def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
 
 
 @op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None)
-def unbind_op(be: Any, input: Array, dim: int, order: Any = None) -> Any:
+def unbind_op(input: Array, dim: int, order: Any = None) -> Any:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
 
     order: the dimensions by decreasing stride, None for C order: how the gradient will lie in memory.
@@ -73,7 +73,7 @@ def whole(gs: Any, dim: int) -> Any:
     return np.ndarray(shape, first.dtype, base, starts[0] - base.__array_interface__["data"][0], strides)
 
 
-def _unbind_raw(be: Any, gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
+def _unbind_raw(gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
     found = whole(gs, dim)
     if found is not None:
         return found
@@ -99,7 +99,7 @@ def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
     """The views that a splitting operator makes, as a tuple."""
     if not at_once(input):
         return tuple(op.call(input, *statics))
-    return made_views(op, input, op.forward(None, input._held, *statics), statics)
+    return made_views(op, input, op.forward(input._held, *statics), statics)
 
 
 @function(method=True)

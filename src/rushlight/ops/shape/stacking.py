@@ -180,7 +180,7 @@ Tensor.combinations = combinations  # type: ignore[assignment, method-assign]
 
 
 @op(ns=None, name="block_diag", half=None, linear=True, complex_half="moves")
-def block_diag_op(be: Any, tensors: Arrays) -> Array:
+def block_diag_op(tensors: Arrays) -> Array:
     """The matrices on the diagonal of zeros.  [(M, N), ...] -> (*, *)"""
     out = np.zeros((sum(a.shape[0] for a in tensors), sum(a.shape[1] for a in tensors)), tensors[0].dtype)
     r = c = 0

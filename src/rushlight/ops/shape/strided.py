@@ -37,7 +37,7 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 @op(ns=None, name="as_strided", view=True, half=None, linear=True)
-def as_strided_op(be: Any, input: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_op(input: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """The memory of `input` with other sizes and strides; offset: from its first element; own: its strides."""
     unit = input.itemsize
     return view_at(input, size, tuple([s * unit for s in stride]), offset * unit)
@@ -49,7 +49,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
-def as_strided_adjoint(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_adjoint(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
 
     Where several elements of the input are one memory location, each gets its share.
@@ -71,7 +71,7 @@ def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves")
-def as_strided_read(be: Any, input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_read(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What as_strided gives of an input that lies in memory with strides `own`, as a copy: the adjoint's adjoint."""
     at, there = positions(size, stride, offset), positions(shape, own, 0)
     low = min(int(at.min(initial=0)), int(there.min(initial=0)))
@@ -137,7 +137,7 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 
 
 @op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves")
-def as_strided_scatter_op(be: Any, input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_scatter_op(input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """`input` with `src` at memory locations.  (*), size -> (*)"""
     at, there = positions(size, stride, offset), positions(input.shape, own, 0)
     low = min(int(at.min(initial=0)), int(there.min(initial=0)))
@@ -162,7 +162,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
 
 
 @op(ns=None, name="unfold", view=True, half=None, linear=True)
-def unfold_op(be: Any, input: Array, dim: int, size: int, step: int) -> Array:
+def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1
     shape = (*input.shape[:dim], n, *input.shape[dim + 1 :], size)
@@ -174,12 +174,12 @@ unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
-def unfold_adjoint(be: Any, input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
+def unfold_adjoint(input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)
     lead, n = (slice(None),) * dim, input.shape[dim]
     if step >= size and n:  # the windows are apart
-        view_at_windows = unfold_op.op.forward(be, out, dim, size, step)
+        view_at_windows = unfold_op.op.forward(out, dim, size, step)
         view_at_windows[...] = input
         return out
     for k in range(size):

@@ -18,7 +18,7 @@ from rushlight.tensor import Tensor
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)})
-def lgamma(be: Any, input: Array) -> Array:
+def lgamma(input: Array) -> Array:
     """log |gamma(input)|.  input: (*) -> (*), infinite at 0, -1, -2 and so on.
 
     >>> import rushlight as torch
@@ -29,14 +29,14 @@ def lgamma(be: Any, input: Array) -> Array:
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * polygamma_op(input, 1)})
-def digamma(be: Any, input: Array) -> Array:
+def digamma(input: Array) -> Array:
     """The derivative of lgamma.  input: (*) -> (*); infinite at 0, NaN at -1, -2 and so on."""
     return gamma.digamma(input)
 
 
 @elementwise(refuse="c", ns=None, name="polygamma", inplace=False,
              grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
-def polygamma_op(be: Any, input: Array, n: int) -> Array:
+def polygamma_op(input: Array, n: int) -> Array:
     """The n-th derivative of digamma.  (*) -> (*)"""
     return gamma.polygamma(n, input) if n else gamma.digamma(input)
 
@@ -72,7 +72,7 @@ publish_inplace(polygamma_, "polygamma", "", ())
 
 
 @elementwise(refuse="c", ns=None, name="mvlgamma", inplace=False)
-def mvlgamma_op(be: Any, input: Array, p: int) -> Array:
+def mvlgamma_op(input: Array, p: int) -> Array:
     """log of the gamma function of dimension p.  (*) -> (*)"""
     total = np.full(input.shape, 0.25 * p * (p - 1) * math.log(math.pi))
     for j in range(p):
@@ -131,7 +131,7 @@ def _density(g: Any, a: Any, x: Any) -> Any:
 @elementwise(promote="arith", refuse="bic", strict=True,
              grads={"input": _no_order("igamma"),
                     "other": lambda g, input, other: _density(g, input, other)})  # fmt: skip
-def igamma(be: Any, input: Array, other: Array) -> Array:
+def igamma(input: Array, other: Array) -> Array:
     """The regularized lower incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
     return scipy_special("igamma").gammainc(input, other)
 
@@ -139,7 +139,7 @@ def igamma(be: Any, input: Array, other: Array) -> Array:
 @elementwise(promote="arith", refuse="bic", strict=True,
              grads={"input": _no_order("igammac"),
                     "other": lambda g, input, other: -_density(g, input, other)})  # fmt: skip
-def igammac(be: Any, input: Array, other: Array) -> Array:
+def igammac(input: Array, other: Array) -> Array:
     """The regularized upper incomplete gamma function of order `input` at `other`, broadcast.  (*), (*) -> (*)"""
     return scipy_special("igammac").gammaincc(input, other)
 
@@ -154,6 +154,6 @@ def _no_exponent(g: Any) -> Any:
 @elementwise(ns="special", method=False, inplace=False, refuse="c",
              grads={"input": _no_exponent,
                     "other": lambda g, input, other: g * (-input * zeta(input + 1, other))})  # fmt: skip
-def zeta(be: Any, input: Array, other: Array) -> Array:
+def zeta(input: Array, other: Array) -> Array:
     """Sum over n >= 0 of (other + n)^-input, broadcast; either may be a number.  (*), (*) -> (*)"""
     return gamma.zeta(np.asarray(input), np.asarray(other))

@@ -13,7 +13,7 @@ from rushlight.dispatch.registry import elementwise
 def recurrence(first: Any, step: Any, shifted: bool = False) -> Any:
     """The forward of a family of polynomials: p0 = 1, p1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1))."""
 
-    def forward(be: Any, input: Any, n: Any) -> Any:
+    def forward(input: Any, n: Any) -> Any:
         x, order = np.broadcast_arrays(np.asarray(input), np.trunc(n))
         x = 2 * x - 1 if shifted else x
         before, now = np.ones(x.shape, x.dtype), np.asarray(first(x), x.dtype)
@@ -58,8 +58,8 @@ FAMILIES: dict[str, tuple[str, Any]] = {
 
 
 def _publish(name: str, title: str, compute: Any) -> None:
-    def forward(be: Any, input: Array, n: Array) -> Array:
-        return compute(be, input, n)
+    def forward(input: Array, n: Array) -> Array:
+        return compute(input, n)
 
     def refused(g: Any) -> Any:
         raise NotImplementedError(f"the derivative of special.{name} is not implemented: detach() its arguments where "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise
@@ -30,62 +31,62 @@ def _bell(g: Any, x: Any, scale: float) -> Any:
 
 
 @elementwise(half=None, refuse="c", grads={"input": lambda g, input: _bell(g, input, TWO_OVER_ROOT_PI)})
-def erf(be: Any, input: Array) -> Array:
+def erf(input: Array) -> Array:
     """The error function.  input: (*) -> (*)
 
     >>> import rushlight as torch
     >>> torch.erf(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8427])
     """
-    return be.erf(input)
+    return backend.erf(input)
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: _bell(g, input, -TWO_OVER_ROOT_PI)})
-def erfc(be: Any, input: Array) -> Array:
+def erfc(input: Array) -> Array:
     """1 - erf(input), exact where that is small.  input: (*) -> (*)"""
     return normal.erfc(input)
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: times(g, exp(erfinv(input) ** 2) * (1 / TWO_OVER_ROOT_PI))})
-def erfinv(be: Any, input: Array) -> Array:
+def erfinv(input: Array) -> Array:
     """The inverse of erf.  input: (*) -> (*); infinite at -1 and 1, NaN beyond."""
     return normal.erfinv(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * erfcx_slope(input, 1)})
-def erfcx(be: Any, input: Array) -> Array:
+def erfcx(input: Array) -> Array:
     """e^(input^2) erfc(input), without overflow for large `input`.  input: (*) -> (*)"""
     return normal.erfcx(input)
 
 
 @elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
-def erfcx_slope(be: Any, input: Array, n: int) -> Array:
+def erfcx_slope(input: Array, n: int) -> Array:
     """The n-th derivative of erfcx.  input: (*) -> (*)"""
     return slopes.erfcx_slope(input, n)
 
 
 @elementwise(**SPECIAL,
              grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * PEAK)})  # fmt: skip
-def ndtr(be: Any, input: Array) -> Array:
+def ndtr(input: Array) -> Array:
     """The normal distribution: the area below `input`.  input: (*) -> (*)"""
     return normal.ndtr(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, exp(out * out * 0.5) * math.sqrt(2 * math.pi))})
-def ndtri(be: Any, input: Array) -> Array:
+def ndtri(input: Array) -> Array:
     """The inverse of :func:`ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
     return normal.ndtri(input)
 
 
 @elementwise(**SPECIAL,
              grads={"input": lambda g, input: g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)})  # fmt: skip
-def log_ndtr(be: Any, input: Array) -> Array:
+def log_ndtr(input: Array) -> Array:
     """The logarithm of the normal distribution, exact where that is small.  input: (*) -> (*)"""
     return normal.log_ndtr(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * (-log(input) - 1)})
-def entr(be: Any, input: Array) -> Array:
+def entr(input: Array) -> Array:
     """-input * log(input): 0 at 0, -inf below.  input: (*) -> (*)"""
     out = np.asarray(np.negative(input) * np.log(input))
     np.copyto(out, out.dtype.type(0), where=np.equal(input, 0))
@@ -97,13 +98,13 @@ def entr(be: Any, input: Array) -> Array:
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * i1(input)})
-def i0(be: Any, input: Array) -> Array:
+def i0(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 0.  input: (*) -> (*)"""
     return bessel.i0(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * (i1e(input) - rounding.sgn(input) * out)})
-def i0e(be: Any, input: Array) -> Array:
+def i0e(input: Array) -> Array:
     """e^-|input| i0(input).  input: (*) -> (*)"""
     return bessel.i0e(input)
 
@@ -118,13 +119,13 @@ def _divisor(x: Any) -> Any:
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * _or_half(i0(input) - out / _divisor(input), input)})
-def i1(be: Any, input: Array) -> Array:
+def i1(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 1.  input: (*) -> (*)"""
     return bessel.i1(input)
 
 
 @elementwise(**SPECIAL)
-def i1e(be: Any, input: Array) -> Array:
+def i1e(input: Array) -> Array:
     """e^-|input| i1(input).  input: (*) -> (*)"""
     return bessel.i1e(input)
 
@@ -148,7 +149,7 @@ def _no_derivative(name: str) -> Any:
 def by_scipy(name: str, scipy_name: str, doc: str) -> Any:
     """Publish a function of SciPy as torch.special.NAME, without a derivative."""
 
-    def forward(be: Any, input: Array) -> Array:
+    def forward(input: Array) -> Array:
         return getattr(scipy_special(f"special.{name}"), scipy_name)(input)
 
     forward.__name__, forward.__doc__ = name, f"{doc}  input: (*) -> (*).  Needs SciPy."
@@ -171,13 +172,13 @@ for _name, (_scipy_name, _doc) in BY_SCIPY.items():
 
 
 @elementwise(**SPECIAL, grads={"input": _no_derivative("airy_ai")})
-def airy_ai(be: Any, input: Array) -> Array:
+def airy_ai(input: Array) -> Array:
     """The Airy function Ai.  input: (*) -> (*).  Needs SciPy."""
     return scipy_special("special.airy_ai").airy(input)[0]
 
 
 @elementwise(**SPECIAL, grads={"input": _no_derivative("spherical_bessel_j0")})
-def spherical_bessel_j0(be: Any, input: Array) -> Array:
+def spherical_bessel_j0(input: Array) -> Array:
     """The spherical Bessel function of the first kind of order 0: sin(input) / input.  input: (*) -> (*)"""
     out = np.asarray(np.sin(input) / input)
     np.copyto(out, out.dtype.type(1), where=np.equal(input, 0))
