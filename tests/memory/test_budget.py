@@ -127,6 +127,24 @@ def test_what_is_computed_from_memory_that_changes_is_computed_before() -> None:
     np.testing.assert_array_equal(w.grad.numpy(), want)
 
 
+def test_what_nobody_will_get_is_not_computed_before_a_change() -> None:
+    w = torch.randn(64, 512, requires_grad=True)
+    with memory.budget("1 TB"):
+        x = torch.randn(64, 512)
+        unused = (x * w).sum()
+        y = x * 2.0
+        outdated = (y * w).sum()  # keeps y, which x gives again
+        y.relu_()
+        loss = (y * w).sum()
+        want = y.clone().numpy()
+        x.zero_()
+        loss.backward()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            outdated.backward()
+    del unused
+    np.testing.assert_array_equal(w.grad.numpy(), want)
+
+
 def test_too_little_says_how_much_would_do() -> None:
     model, x = model_of("linear")
     limit = memory.current() - 4_000_000

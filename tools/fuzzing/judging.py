@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .comparing import Difference
 from .declared import declared
 from .known import known
 
+NOT_THERE = re.compile(
+    r"AttributeError: (module 'rushlight[\w.]*'|type object '\w+'|'(Tensor|Parameter)' object) has no attribute"
+)
 ORDER = (
     "value",
     "grad",
@@ -52,7 +56,7 @@ def more_forms(difference: Difference) -> bool:
 def expected(difference: Difference) -> str | None:
     """Why a refusal of rushlight's says nothing against it: a name that is not there yet, a budget that is too small."""
     message = getattr(difference.subject, "message", "")
-    if difference.what == "outcome" and message.startswith("AttributeError") and "has no attribute" in message:
+    if difference.what == "outcome" and NOT_THERE.match(message):
         return "a name that is not there"
     return "a budget that cannot be kept" if message.startswith("BudgetError") else None
 

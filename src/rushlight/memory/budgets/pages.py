@@ -154,9 +154,14 @@ class SavedPage(Page):
             if piece is not None:  # what was written is no longer what is saved
                 self.pager.not_ready(self)
                 piece.free()
-        elif self.piece is None:
-            self.get()
+        else:
+            self.keep()
         self.again = None
+
+    def keep(self) -> None:
+        """What the memory is computed from is about to change: have it now, unless nobody will get what it was."""
+        if self.piece is None and self.later == self.version:
+            self.get()
 
     def alive(self) -> Any:
         """The memory, while it is there."""
@@ -171,8 +176,7 @@ class SavedPage(Page):
         for reference in self.users:
             page = reference()
             if page is not None:
-                if page.piece is None:
-                    page.get()
+                page.keep()
                 page.again = None
         self.users = []
 
