@@ -9,7 +9,7 @@ CORE := --cov --cov-report=term
 SECONDS := 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all sweep sanitize lint format docs bench fuzz clean
+.PHONY: help demo test test-all sweep sanitize lint format docs wheel bench fuzz clean
 
 help:
 	@echo "make demo      train a vision transformer on real digits in three ways and measure its memory"
@@ -19,6 +19,7 @@ help:
 	@echo "make sanitize  a part of it with kernels built with -fsanitize=address,undefined"
 	@echo "make lint      ruff and mypy --strict"
 	@echo "make docs      build the documentation into site/"
+	@echo "make wheel     build the wheel with compiled kernels into dist/ (RUSHLIGHT_MACHINE=aarch64 for another machine)"
 	@echo "make fuzz      random programs against PyTorch for SECONDS=60 (more options with ARGS)"
 	@echo "make bench     compare with PyTorch in one run (installs torch into the environment)"
 
@@ -58,6 +59,9 @@ format: $(VENV)/.ready-lint
 
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel: $(VENV)/.ready-wheel
+	$(BIN)/python -m build --wheel --no-isolation
 
 bench: $(VENV)/.ready-parity
 	$(BIN)/python benchmarks/overhead.py

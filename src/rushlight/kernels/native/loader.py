@@ -1,7 +1,7 @@
-"""Finds a C++ compiler, compiles the kernels once into a cache, loads them with ctypes.
+"""Loads the kernels with ctypes: those that the wheel brought, else compiled here, once, into a cache.
 
-:func:`tables` does the work, on import if the kernels are compiled already, else at their first call, and never raises: without a
-compiler, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables and the callers take their
+:func:`tables` does the work, on import if the kernels are compiled already, else at their first call, and never raises: with
+neither, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables and the callers take their
 NumPy references.  :func:`status` says what happened and why.
 
 The compiled file's name holds a hash of the sources, the flags and the compiler (path, size, date), so that a
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,36 +24,14 @@ import numpy as np
 
 from rushlight import cpu
 from rushlight.basics import heap
+from rushlight.kernels.native import compiler as compiling
+from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, CHECKING, SIGNATURES
 
 Tables = dict[Any, SimpleNamespace]
 
-SOURCES = Path(__file__).parent
 _HEAD = object.__basicsize__  # bytes before an ndarray's data pointer
-_COMMON = (
-    "-std=c++17",
-    "-fPIC",
-    "-pthread",
-    "-fvisibility=hidden",
-    f"-DRL_OBJECT_HEAD={_HEAD}",
-    f"-DRL_ABI={ABI}",
-)
-# Not -ffast-math: sums that may be reordered say so themselves (omp simd), NaN and infinities keep their
-# meaning, and linking with it would flush subnormals to zero in the whole process.
-_FAST = ("-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd")
-# With GCC as fast as -O3 and compiled in half the time; other compilers refuse it and get -O3.
-_GCC = (
-    "-O2",
-    "-ftree-vectorize",
-    "-funswitch-loops",
-    "-fvect-cost-model=dynamic",
-    "--param",
-    "vect-epilogues-nomask=0",
-)
-_MARCH: dict[int, tuple[tuple[str, ...], ...]] = {
-    4: (("-march=x86-64-v4", "-mprefer-vector-width=512"), ("-march=skylake-avx512",)),
-    3: (("-march=x86-64-v3",), ("-march=haswell",)),
-}
+BROUGHT = SOURCES / "compiled"  # the kernels that a wheel brings, for each kind of machine
 
 _lock = threading.RLock()
 _tables: Tables | None = None
@@ -86,6 +63,8 @@ def built() -> bool:
     """Whether the kernels need not be compiled before they are used."""
     if _tables is not None or _switched_off():
         return bool(_tables)
+    if any(path.exists() for path in _brought()):
+        return True
     with contextlib.suppress(OSError):
         compiler = find_compiler()
         if compiler is None:
@@ -150,7 +129,28 @@ def _load() -> Tables:
         return {}
 
 
+def _brought() -> list[Path]:
+    """Where a wheel's kernels for this machine would lie, the best first; none where they are to be compiled otherwise."""
+    if _HEAD != compiling.HEAD or os.environ.get("RUSHLIGHT_CXXFLAGS"):
+        return []
+    machine, level = cpu.machine(), cpu.level()
+    return [BROUGHT / compiling.in_wheel(machine, n) for n in range(level, -1, -1) if (machine, n) in compiling.TARGETS]
+
+
+def _find_brought() -> Tables:
+    """The kernels that the wheel brought."""
+    for library in _brought():
+        found = _open(library) if library.exists() else None
+        if found is not None:
+            _status.update(state="loaded", library=str(library), compiler="came compiled")
+            return found
+    return {}
+
+
 def _find_or_build() -> Tables:
+    brought = _find_brought()
+    if brought:
+        return brought
     compiler = find_compiler()
     if compiler is None:
         return _find_compiled()
@@ -170,23 +170,6 @@ def _find_or_build() -> Tables:
     _status.setdefault("error", "could not be compiled; see the .failed files in " + str(folder))
     _status["state"] = "failed"
     return {}
-
-
-def find_compiler() -> list[str] | None:
-    """``$CXX`` if set, else g++, c++ or clang++ from PATH; the command as a list, None without any."""
-    wanted = os.environ.get("CXX")
-    for command in [wanted.split()] if wanted else [["g++"], ["c++"], ["clang++"]]:
-        path = _which(command[0]) if command else None
-        if path:
-            return [path, *command[1:]]
-    return None
-
-
-def _which(name: str) -> str | None:
-    """As `shutil.which`, whose import takes longer than all else that is done here."""
-    folders = [""] if os.sep in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    paths = (os.path.join(folder, name) for folder in folders)
-    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def cache_folder() -> Path:
@@ -217,12 +200,7 @@ def _temporary_folder() -> Path:
 
 
 def _flag_sets() -> list[tuple[str, ...]]:
-    """Flags to try, best first; those of ``$RUSHLIGHT_CXXFLAGS`` come last in each."""
-    best, *others = (*_MARCH.get(cpu.level(), ()), ())
-    first = _COMMON + _FAST + _GCC + best
-    found = [first, *(_COMMON + _FAST + ("-O3", *march) for march in (best, *others)), (*_COMMON, "-O2")]
-    own = tuple(os.environ.get("RUSHLIGHT_CXXFLAGS", "").split())
-    return [flags + own for flags in found]
+    return compiling.flag_sets(cpu.level(), _HEAD, ABI)
 
 
 def _file(folder: Path, compiler: list[str], flags: tuple[str, ...]) -> Path:
@@ -288,19 +266,12 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            _say("waiting for another process, which compiles the kernels")
+            compiling.say("waiting for another process, which compiles the kernels")
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
-
-
-def _say(what: str) -> None:
-    """Tell whoever waits what for."""
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            print(f"rushlight: {what}", file=sys.stderr, flush=True)
 
 
 def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: Path) -> None:
@@ -309,11 +280,11 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: P
     import tempfile
     import time
 
-    _say(f"compiling its kernels into {library.parent}: once, for some 20 seconds")
+    compiling.say(f"compiling its kernels into {library.parent}: once, for some 20 seconds")
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
     try:
-        error = _compile(compiler, flags, work)
+        error = compiling.compile_kernels(compiler, flags, work, cpu.count())
         if error is None:
             os.replace(work / "kernels.so", library)
             _status["compile_seconds"] = round(time.perf_counter() - start, 2)
@@ -323,36 +294,6 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: P
             _status["error"] = error[-2000:]
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _compile(compiler: list[str], flags: tuple[str, ...], work: Path) -> str | None:
-    """None on success (``kernels.so`` lies in ``work``), else the compiler's messages."""
-    sources = sorted(SOURCES.glob("*.cpp"), key=lambda path: -path.stat().st_size)
-    objects = [str(work / f"{path.stem}.o") for path in sources]
-    commands = [
-        [*compiler, *flags, "-c", str(source), "-o", target] for source, target in zip(sources, objects, strict=True)
-    ]
-    errors = _run_side_by_side(commands, work)
-    link = [*compiler, *flags, "-shared", *objects, "-o", str(work / "kernels.so")]
-    return errors or _run_side_by_side([link], work)
-
-
-def _run_side_by_side(commands: list[list[str]], work: Path) -> str | None:
-    import subprocess
-
-    errors = []
-    running: list[subprocess.Popen[str]] = []
-    for command in commands:
-        if len(running) >= cpu.count():
-            errors.append(_finish(running.pop(0)))
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work))
-    errors += [_finish(process) for process in running]
-    return "\n".join(filter(None, errors)) or None
-
-
-def _finish(process: Any) -> str:
-    text = process.communicate()[0]
-    return "" if process.returncode == 0 else f"exit {process.returncode}: {text}"
 
 
 def _open(library: Path) -> Tables | None:
@@ -366,8 +307,9 @@ def _open(library: Path) -> Tables | None:
             return None
     except (OSError, AttributeError) as error:
         _status["error"] = str(error)
-        with contextlib.suppress(OSError):
-            library.unlink()
+        if library.parent != BROUGHT:
+            with contextlib.suppress(OSError):
+                library.unlink()
         return None
     if not _reads_arrays(lib):
         _status["error"] = "this NumPy's arrays are laid out in another way"
