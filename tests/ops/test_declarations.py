@@ -10,8 +10,10 @@ from tools.replaying import cases
 
 import rushlight as torch
 from rushlight.basics.events import OPERATOR, Observation
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.registry import op
+from rushlight.transforms.batching import pointwise, rule_of
 
 
 class Shapes:
@@ -64,6 +66,16 @@ def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
             getattr(declared, kind)(lambda dim, axis: None)
     finally:
         del OPS[f"with_a_wrong_{kind}"]
+
+
+def test_every_family_has_a_rule_and_an_operator() -> None:
+    assert rule_of(OPS["exp"]) is pointwise.pointwise  # which loads the rules
+    known = {name: family for name, family in vars(families).items() if isinstance(family, families.Family)}
+    assert [name for name, family in known.items() if family.rule is None] == []
+    used = {op.batch for op in OPS.values()}
+    assert [name for name, family in known.items() if family not in used] == []
+    with pytest.raises(RuntimeError, match="a second batching rule for: Slices added"):
+        families.index_add.batched(lambda given: given)
 
 
 def test_what_may_run_again_is_declared() -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from rushlight.backends.numpy import backend
 from rushlight.dispatch.costs import Counted
+from rushlight.dispatch.families import Family
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
 from rushlight.dispatch.rules import Rule
 
@@ -49,7 +50,8 @@ class Op:
                  strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
                  complex_half: str = "", shown: str = "", factors: tuple[int, ...] = (), added: int | None = None,
                  linear_together: bool = False, repeatable: bool = False, shape: Callable[..., Any] | None = None,
-                 cost: Callable[..., Any] | None = None, aten: tuple[str, ...] = (), counted: Counted | None = None):  # fmt: skip
+                 cost: Callable[..., Any] | None = None, aten: tuple[str, ...] = (), counted: Counted | None = None,
+                 batch: Family | None = None, aliases: tuple[str, ...] = ()):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -64,12 +66,13 @@ class Op:
         linear_together: whether it is linear in all of its inputs together, though that is not all that `linear` says.
         repeatable: whether it is deterministic and costs little beside a matrix product, so that stores may run it again; so
         are all elementwise ones. shape: its rule for shapes, one of `shapes`; one of its own is declared by `shape` below.
-        cost: that for its floating-point operations, one of `costs`. aten: what else `torch.ops.aten` calls it.
+        cost: that for its floating-point operations, one of `costs`. aliases: what else it is published as; aten: what else `torch.ops.aten` calls it.
         counted: how PyTorch's counter of operations calls it, where that counts it.
+        batch: which operators vmap treats as it; without one an elementwise operator is broadcast, any other is looped.
         shown: the name that users see in the graph and in profiles, where that is not its own.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
-        self.aten, self.counted = aten, counted
+        self.aten, self.counted, self.batch, self.aliases = aten, counted, batch, aliases
         self.shown = shown or self.name.removesuffix("_op")
         self.factors, self.added, self.linear_together = factors, added, linear_together
         self.signature(fn)

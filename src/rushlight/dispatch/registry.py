@@ -106,7 +106,7 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
     """
 
     def declare(fn: Any) -> Any:
-        made = Op(fn, **settings)
+        made = Op(fn, aliases=aliases, **settings)
         for target, formula in (grads or {}).items():
             made.add_formula(Formula((target,), formula, False))
         public_fn = choose(made)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.state import modes, special
-from rushlight.dispatch import costs, shapes
+from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
@@ -96,6 +96,7 @@ def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
         "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_efficient_attention",
     ),
+    batch=families.attention,
 )
 def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
                  groups: int, drop: Any) -> Any:  # fmt: skip

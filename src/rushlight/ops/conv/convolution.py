@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import costs, shapes
+from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
@@ -29,6 +29,7 @@ def _channel_sum(g: Any) -> Any:
     ns=None,
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
+    batch=families.convolution,
 )
 def conv_op(input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
             groups: int) -> Array:  # fmt: skip
@@ -69,7 +70,13 @@ conv_op.grad("weight")(
 conv_op.grad("bias")(lambda g: _channel_sum(g))
 
 
-@op(factors=(0, 1), ns=None, shape=shapes.shaped, counted=costs.Counted("convolution", "convolution_backward"))
+@op(
+    factors=(0, 1),
+    ns=None,
+    shape=shapes.shaped,
+    counted=costs.Counted("convolution", "convolution_backward"),
+    batch=families.input_gradient,
+)
 def conv_input_op(input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                   groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
@@ -105,7 +112,7 @@ conv_input_op.grad("weight")(
 )
 
 
-@op(factors=(0, 1), ns=None, shape=shapes.shaped)
+@op(factors=(0, 1), ns=None, shape=shapes.shaped, batch=families.weight_gradient)
 def conv_weight_op(input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""

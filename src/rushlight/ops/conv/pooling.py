@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, randomness, shapes
+from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
@@ -29,7 +29,7 @@ def lowest(dtype: Any) -> Any:
     return -np.inf if dtype.kind not in "biu" else np.iinfo(dtype).min
 
 
-@op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"))
+@op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"), batch=families.images)
 def max_pool_op(input: Array, geometry: Any, out_size: Any) -> Array:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
     return backend.max_pool(input, geometry, out_size, lowest(input.dtype))
@@ -45,7 +45,7 @@ def _(input: Array, geometry: Any, out_size: Any) -> list[shapes.Made]:
 max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(ns=None, shape=shapes.sized)
+@op(ns=None, shape=shapes.sized, batch=families.images)
 def pool_scatter_op(input: Array, which: Array, size: Any, geometry: Any) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return backend.pool_scatter(input, which, size, geometry)
@@ -54,7 +54,7 @@ def pool_scatter_op(input: Array, which: Array, size: Any, geometry: Any) -> Arr
 pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))
 
 
-@op(ns=None)
+@op(ns=None, batch=families.images)
 def pool_gather_op(input: Array, which: Array, geometry: Any) -> Array:
     """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
     return backend.pool_gather(input, which, geometry)
@@ -68,7 +68,7 @@ def _(input: Array, which: Array) -> list[shapes.Made]:
 pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.images)
 def window_sum_op(input: Array, geometry: Any, out_size: Any) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     return backend.window_sum(input, geometry, out_size)
@@ -82,7 +82,7 @@ def _(input: Array, out_size: Any) -> list[shapes.Made]:
 window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
 
 
-@op(ns=None, linear=True, shape=shapes.sized)
+@op(ns=None, linear=True, shape=shapes.sized, batch=families.images)
 def window_spread_op(input: Array, size: Any, geometry: Any) -> Array:
     """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
     return backend.window_spread(input, size, geometry)
@@ -161,7 +161,7 @@ def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: A
     return y, reshape_op(at, at.shape[1:]) if added else at
 
 
-@op(ns=None, half=None)
+@op(ns=None, half=None, batch=families.targeted)
 def window_positions(input: Array, spatial: Any, geometry: Any) -> Array:
     """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
     return indices_of(input, spatial, geometry)
@@ -295,13 +295,13 @@ def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_in
     return (y, at) if return_indices else y
 
 
-@op(ns=None)
+@op(ns=None, batch=families.images)
 def adaptive_indices_op(input: Array, sizes: Any) -> Array:
     """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
     return adaptive_max_indices(input, sizes)
 
 
-@op(ns=None)
+@op(ns=None, batch=families.images)
 def fractional_indices_op(input: Array, samples: Array, kernel: Any, out: Any) -> Array:
     """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
     return fractional_indices(input, samples, kernel, out)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.shifted)
 def resample_op(input: Array, dim: int, taps: Any) -> Array:
     """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
     index, weights = taps
@@ -39,7 +39,7 @@ def _(input: Array, dim: int, taps: Any) -> list[shapes.Made]:
 resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(g, input_shape, dim, taps))
 
 
-@op(ns=None, linear=True, shape=shapes.sized)
+@op(ns=None, linear=True, shape=shapes.sized, batch=families.shifted)
 def resample_adjoint_op(input: Array, size: Any, dim: int, taps: Any) -> Array:
     """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
     index, weights = taps
@@ -72,7 +72,7 @@ def fixed_point(taps: Any) -> tuple[Any, Any, int]:
     return index, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
 
 
-@op(ns=None, half=None)
+@op(ns=None, half=None, batch=families.shifted)
 def resample_bytes(input: Array, dim: int, taps: Any) -> Array:
     """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
     index, weights, bits = taps

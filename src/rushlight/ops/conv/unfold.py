@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.registry import function, op
@@ -19,7 +19,7 @@ from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.ops.shape.views import held
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.images)
 def im2col_op(input: Array, geometry: Any) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return backend.im2col(input, geometry)
@@ -34,7 +34,7 @@ def _(input: Array, geometry: Any) -> list[shapes.Made]:
 im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shape, geometry))
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.images)
 def col2im_op(input: Array, size: Any, geometry: Any) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
     return backend.col2im(input, size, geometry)

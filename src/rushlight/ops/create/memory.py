@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics import caller, devices
 from rushlight.basics.state import modes
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.options import dense_order, strides_of
@@ -332,7 +333,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     return turn(fresh, view._bits) if view._bits else fresh
 
 
-@op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g})
+@op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g}, batch=families.targeted)
 def alias_op(input: Array) -> Array:
     """The same memory, a view.  (*) -> (*)"""
     return input.view()

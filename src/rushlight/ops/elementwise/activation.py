@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import rebuilt, shapes
+from rushlight.dispatch import families, rebuilt, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import named as ops
@@ -27,7 +27,7 @@ F = "nn.functional"
 # gelu ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=F, half=None, method=False, shape=shapes.dense, repeatable=True)
+@op(ns=F, half=None, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted)
 def gelu(input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
@@ -131,7 +131,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
 # softplus, logsigmoid ----------------------------------------------------------------------------------------
 
 
-@op(ns=F, method=False, shape=shapes.dense, repeatable=True)
+@op(ns=F, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted)
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
@@ -209,7 +209,7 @@ def _halves(x: Any, dim: int) -> Any:
     return x[(*lead, slice(None, half))], x[(*lead, slice(half, None))]
 
 
-@op(ns=None, name="glu", repeatable=True)
+@op(ns=None, name="glu", repeatable=True, batch=families.shifted)
 def glu_op(input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
     require(input.dtype.kind == "f", "glu", input)

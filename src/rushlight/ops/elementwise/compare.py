@@ -10,8 +10,6 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
 from rushlight.ops.elementwise.shared import nothing, raw, require_tensors, tensor_first
 
-ALIASES = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "ne": "not_equal"}
-
 
 @elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="equal")
 def eq(input: Array, other: Array) -> Array:
@@ -56,7 +54,7 @@ def _overwriting(of: Any) -> None:
     def overwriting(input: Array, other: Array) -> Array:
         """The comparison, for its in-place form alone."""
 
-    publish_inplace(inplace_of(overwriting.op), of.op.name, "", (ALIASES[of.op.name],) if of.op.name in ALIASES else ())
+    publish_inplace(inplace_of(overwriting.op), of.op.name, "", of.op.aliases)
 
 
 for _comparison in (eq, ne, lt, le, gt, ge):

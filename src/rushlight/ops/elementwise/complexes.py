@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex
-from rushlight.dispatch import call
+from rushlight.dispatch import call, families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, op
@@ -32,13 +32,13 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 # Parts -----------------------------------------------------------------------------------------------
 
 
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g})
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g}, batch=families.targeted)
 def real_part(input: Array) -> Array:
     """The real part, a view.  (*) complex -> (*) real"""
     return dtypes.real_of(input)
 
 
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j})
+@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j}, batch=families.targeted)
 def imag_part(input: Array) -> Array:
     """The imaginary part, a view.  (*) complex -> (*) real"""
     return dtypes.imag_of(input)
@@ -76,7 +76,14 @@ def _pairs(g: Any) -> Any:
     return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
 
 
-@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_complex(_pairs(g))})
+@op(
+    view=True,
+    half=None,
+    linear=True,
+    method=False,
+    grads={"input": lambda g: view_as_complex(_pairs(g))},
+    batch=families.targeted,
+)
 def view_as_real(input: Array) -> Array:
     """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real
 
@@ -87,7 +94,14 @@ def view_as_real(input: Array) -> Array:
     return input[..., None].view(PARTS[input.dtype])
 
 
-@op(view=True, half=None, linear=True, method=False, grads={"input": lambda g: view_as_real(g)})
+@op(
+    view=True,
+    half=None,
+    linear=True,
+    method=False,
+    grads={"input": lambda g: view_as_real(g)},
+    batch=families.complex_view,
+)
 def view_as_complex(input: Array) -> Array:
     """A last dimension of size 2 as real and imaginary part, a view.  input: (*, 2) float16, float32 or float64 -> (*) complex
 
@@ -207,13 +221,15 @@ def _as_number(mask: Any) -> Any:
     return mask * 1.0
 
 
-@op(ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)})
+@op(
+    ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)}, batch=families.targeted
+)
 def conj_view(input: Array) -> Array:
     """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
     return np.conjugate(input)
 
 
-@op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g})
+@op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g}, batch=families.targeted)
 def neg_view(input: Array) -> Array:
     """The negative: of a tensor a view with its negative bit turned.  (*) -> (*)"""
     return -input

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import special
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
 from rushlight.dispatch.options import META, check_device, numpy_dtype
@@ -18,7 +18,16 @@ from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
 
 
-@op(ns=None, name="clone", half=None, linear=True, grads={"input": lambda g: g}, complex_half="moves", repeatable=True)
+@op(
+    ns=None,
+    name="clone",
+    half=None,
+    linear=True,
+    grads={"input": lambda g: g},
+    complex_half="moves",
+    repeatable=True,
+    batch=families.cloned,
+)
 def copy(input: Array, format: Any = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
@@ -46,6 +55,7 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
     grads={"input": lambda g: g},
     complex_half="moves",
     repeatable=True,
+    batch=families.targeted,
 )
 def cast(input: Array, dtype: Any) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
@@ -84,7 +94,7 @@ def through_complex64(array: Any, dtype: Any) -> Any:
 COMPLEX64 = np.dtype(np.complex64)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same)
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.targeted)
 def copy_into(input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.dtypes import HALVES
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
@@ -40,7 +40,7 @@ def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     return negative
 
 
-@op(ns=None, name="elu", shape=shapes.same, repeatable=True)
+@op(ns=None, name="elu", shape=shapes.same, repeatable=True, batch=families.targeted)
 def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)
@@ -70,7 +70,7 @@ def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
-@op(ns=None, name="elu_of_input", shape=shapes.same, repeatable=True)
+@op(ns=None, name="elu_of_input", shape=shapes.same, repeatable=True, batch=families.targeted)
 def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import modes, special
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
@@ -22,7 +22,15 @@ from rushlight.storage import settle
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="fill", half=None, grads={"input": lambda g: zeros_like(g)}, complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="fill",
+    half=None,
+    grads={"input": lambda g: zeros_like(g)},
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.targeted,
+)
 def fill_number(input: Array, value: Any) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""
     out = np.empty_like(input)
@@ -30,7 +38,15 @@ def fill_number(input: Array, value: Any) -> Array:
     return out
 
 
-@op(ns=None, name="fill_", half=None, grads={"input": lambda g: zeros_like(g)}, complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="fill_",
+    half=None,
+    grads={"input": lambda g: zeros_like(g)},
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.targeted,
+)
 def fill_in_place(input: Array, value: Any) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
@@ -46,6 +62,7 @@ fill_in_place.op.one_value = True
     grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)},
     complex_half="moves",
     shape=shapes.same,
+    batch=families.filled,
 )
 def fill_tensor(input: Array, value: Array) -> Array:
     """A 0-d tensor in the shape and dtype of `input`.  (*), () -> (*)"""

@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtypes import HALVES, finfo, of
-from rushlight.dispatch import randomness, shapes
+from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
@@ -38,7 +38,7 @@ def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward", masks=("gate",), shape=shapes.dense_grad)
+@op(ns=None, name="threshold_backward", masks=("gate",), shape=shapes.dense_grad, batch=families.targeted)
 def gated(grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, gate)
@@ -47,7 +47,7 @@ def gated(grad: Array, gate: Array) -> Array:
 gated.grad("grad")(lambda g, gate: gated(g, gate))
 
 
-@op(ns=None, shape=shapes.truths)
+@op(ns=None, shape=shapes.truths, batch=families.targeted)
 def outside(input: Array, low: float, high: float) -> Array:
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
     inside = np.asarray(input >= low)
@@ -55,7 +55,7 @@ def outside(input: Array, low: float, high: float) -> Array:
     return np.logical_not(inside, out=inside)
 
 
-@op(ns=None, shape=shapes.truths)
+@op(ns=None, shape=shapes.truths, batch=families.targeted)
 def between(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
     beyond = np.asarray(input <= low)
@@ -63,7 +63,7 @@ def between(input: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(ns=None, shape=shapes.dense_grad)
+@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
 def relu_backward(grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, output)
@@ -72,7 +72,7 @@ def relu_backward(grad: Array, output: Array) -> Array:
 relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 
 
-@op(ns=None, shape=shapes.dense_grad)
+@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
 def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
@@ -88,7 +88,7 @@ def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
     return factor
 
 
-@op(ns=None, shape=shapes.truths)
+@op(ns=None, shape=shapes.truths, batch=families.targeted)
 def strictly(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
     inside = np.asarray(input > low)
@@ -96,7 +96,7 @@ def strictly(input: Array, low: float, high: float) -> Array:
     return inside
 
 
-@op(ns=None, shape=shapes.truths)
+@op(ns=None, shape=shapes.truths, batch=families.targeted)
 def not_under(input: Array, level: float) -> Array:
     """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
     under = np.asarray(input < level)
@@ -146,14 +146,14 @@ def _leaky(x: Any, slope: float) -> Any:
 
 
 @op(ns=None, name="leaky_relu",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
 
 
 @op(ns=None, name="falling_leaky_relu",
-    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, shape=shapes.same, repeatable=True)  # fmt: skip
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -184,7 +184,7 @@ def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
 publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
-@op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True)
+@op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
 def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if not np.isfinite(weight).all():
@@ -234,7 +234,7 @@ def prelu(input: Any, weight: Any) -> Any:
 NAMESPACES.setdefault(F, {})["prelu"] = prelu
 
 
-@op(ns=None, grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True)
+@op(ns=None, grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True, batch=families.targeted)
 def rrelu_with_noise(input: Array, noise: Array) -> Array:
     """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
     return input * noise
@@ -285,7 +285,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 
 
 @op(ns=None, name="hardtanh",
-    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))}, shape=shapes.same, repeatable=True)  # fmt: skip
+    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
@@ -384,7 +384,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 
 @op(ns=None, name="threshold",
-    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True)  # fmt: skip
+    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def threshold_op(input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
@@ -412,7 +412,7 @@ known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 
-@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True)
+@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
@@ -432,6 +432,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
     grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))},
     shape=shapes.same,
     repeatable=True,
+    batch=families.targeted,
 )
 def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex
-from rushlight.dispatch import call
+from rushlight.dispatch import call, families
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
@@ -234,7 +234,7 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
-    refuse="bic", refusal=RuntimeError)  # fmt: skip
+    refuse="bic", refusal=RuntimeError, batch=families.targeted)  # fmt: skip
 def frexp_op(input: Array) -> Array:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
@@ -34,7 +34,7 @@ def over(g: Any, t: Any) -> Any:
 
 
 @op(
-    ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same
+    ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.targeted
 )  # without a formula: zeros depend on nothing, and have no graph
 def nothing(input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
@@ -49,6 +49,7 @@ def nothing(input: Array) -> Array:
     grads={"grad": lambda g, mask: keep(g, mask)},
     complex_half="moves",
     shape=shapes.dense_grad,
+    batch=families.targeted,
 )
 def keep(grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -43,7 +43,7 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
                          f"{len(weight)})") from None  # fmt: skip
 
 
-@op(ns=None, name="embedding", half=None, masks=("indices",))
+@op(ns=None, name="embedding", half=None, masks=("indices",), batch=families.embedding)
 def embedding_op(weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)"""
     return rows_of("embedding", weight, indices)
@@ -59,7 +59,7 @@ def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
 
-@op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",))
+@op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",), batch=families.embedding_backward)
 def embedding_backward(grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `grad` added up by index, not those of `padding_idx`.  (*, D), (*) -> (count, D)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -27,7 +27,15 @@ def place(index: Any, dim: int) -> tuple[Any, ...]:
     return (*[slice(None)] * dim, index)
 
 
-@op(ns=None, name="index_select", half=None, linear=True, masks=("index",), complex_half="moves")
+@op(
+    ns=None,
+    name="index_select",
+    half=None,
+    linear=True,
+    masks=("index",),
+    complex_half="moves",
+    batch=families.index_select,
+)
 def index_select_op(input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
     return input.take(index, dim)
@@ -41,7 +49,15 @@ def _(input: Array, index: Array, dim: int) -> list[shapes.Made]:
 index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.sized)
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    masks=("index",),
+    complex_half="widens",
+    shape=shapes.sized,
+    batch=families.index_select_adjoint,
+)
 def index_select_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -57,7 +73,16 @@ def _add_into(out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
     accumulate_at(out, place(index, dim), scaled)
 
 
-@op(ns=None, name="index_add", half=None, linear=True, masks=("index",), complex_half="widens", shape=shapes.same)
+@op(
+    ns=None,
+    name="index_add",
+    half=None,
+    linear=True,
+    masks=("index",),
+    complex_half="widens",
+    shape=shapes.same,
+    batch=families.index_add,
+)
 def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -79,7 +104,16 @@ def _copy_into(out: Any, index: Any, source: Any, dim: int) -> None:
     out[place(index, dim)] = source
 
 
-@op(ns=None, name="index_copy", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="index_copy",
+    half=None,
+    linear=True,
+    masks=("index",),
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.index_copy,
+)
 def index_copy_op(input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
@@ -92,7 +126,16 @@ index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zer
 index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-@op(ns=None, name="index_fill", half=None, linear=True, masks=("index",), complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="index_fill",
+    half=None,
+    linear=True,
+    masks=("index",),
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.index_fill,
+)
 def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
     out = input.copy()

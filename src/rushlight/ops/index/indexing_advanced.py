@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.basics import caller
 from rushlight.basics.state import special
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.registry import function, op
@@ -64,7 +64,7 @@ def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, .
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
 
-@op(ns=None, name="index", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="index", half=None, linear=True, complex_half="moves", batch=families.index)
 def index_op(input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)
@@ -90,7 +90,7 @@ def indexed_shape(shape: tuple[int, ...], slots: Slots, indices: tuple[Array, ..
 index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, indices, input_shape, slots))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized)
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized, batch=families.index_zeros)
 def index_zeros(input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -110,7 +110,15 @@ def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> Non
         accumulate_at(out, index, values)
 
 
-@op(linear_together=True, ns=None, name="index_put", half=None, complex_half="widens", shape=shapes.same)
+@op(
+    linear_together=True,
+    ns=None,
+    name="index_put",
+    half=None,
+    complex_half="widens",
+    shape=shapes.same,
+    batch=families.index_put,
+)
 def index_put_op(input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
     out = input.copy()

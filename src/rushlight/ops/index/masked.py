@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, dims, shapes
+from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving
@@ -34,7 +34,16 @@ def _fill_into(out: Any, mask: Any, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
-@op(ns=None, name="masked_fill", half=None, masks=("mask",), complex_half="moves", shape=shapes.same, repeatable=True)
+@op(
+    ns=None,
+    name="masked_fill",
+    half=None,
+    masks=("mask",),
+    complex_half="moves",
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+)
 def masked_fill_op(input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
     return _filled(input, mask, value)
@@ -53,6 +62,7 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
     complex_half="moves",
     shape=shapes.same,
     repeatable=True,
+    batch=families.masked,
 )
 def masked_fill_tensor(input: Array, mask: Array, value: Array) -> Array:
     """`input` with a 0-d `value` where `mask` is true, broadcast.  (*), (*), () -> (*)"""
@@ -69,7 +79,15 @@ def expanded(mask: Any, like: Any) -> Any:
     return mask if raw(mask).shape == raw(like).shape else broadcast(mask, raw(like).shape)
 
 
-@op(ns=None, name="masked_select", half=None, linear=True, masks=("mask",), complex_half="moves")
+@op(
+    ns=None,
+    name="masked_select",
+    half=None,
+    linear=True,
+    masks=("mask",),
+    complex_half="moves",
+    batch=families.masked_select,
+)
 def masked_select_op(input: Array, mask: Array) -> Array:
     """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
     return input[mask]
@@ -85,6 +103,7 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
     masks=("mask",),
     grads={"input": lambda g, mask: masked_select_op(g, mask)},
     complex_half="moves",
+    batch=families.masked_put,
 )
 def masked_put(input: Array, mask: Array, size: Any) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
@@ -98,7 +117,15 @@ def _scatter_into(out: Any, source: Any, mask: Any) -> None:
     out[mask] = source.reshape(-1)[:count]
 
 
-@op(ns=None, name="masked_scatter", half=None, linear=True, masks=("mask",), shape=shapes.same)
+@op(
+    ns=None,
+    name="masked_scatter",
+    half=None,
+    linear=True,
+    masks=("mask",),
+    shape=shapes.same,
+    batch=families.masked_scatter,
+)
 def masked_scatter_op(input: Array, source: Array, mask: Array) -> Array:
     """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -111,7 +138,7 @@ masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
 def first_of(input: Array, size: Any) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)

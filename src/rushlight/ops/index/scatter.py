@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape, wrap_dim
@@ -20,7 +20,7 @@ from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 
-@op(ns=None, name="gather", half=None, linear=True, masks=("index",), shape=shapes.indexed)
+@op(ns=None, name="gather", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.shifted)
 def gather_op(input: Array, index: Array, dim: int) -> Array:
     """The elements at `index` along `dim`.  (*), (*) -> shape of index"""
     return gather_along(input, index, dim)
@@ -29,7 +29,7 @@ def gather_op(input: Array, index: Array, dim: int) -> Array:
 gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, index, input_shape, dim))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized)
+@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.shifted)
 def gather_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -63,7 +63,15 @@ def _scatter_into(out: Any, index: Any, src: Any, dim: int) -> None:
     put_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(linear_together=True, ns=None, name="scatter", half=None, masks=("index",), shape=shapes.same)
+@op(
+    linear_together=True,
+    ns=None,
+    name="scatter",
+    half=None,
+    masks=("index",),
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def scatter_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()
@@ -76,7 +84,7 @@ scatter_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0
 scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
 
 
-@op(ns=None, name="scatter_value", half=None, masks=("index",), shape=shapes.same)
+@op(ns=None, name="scatter_value", half=None, masks=("index",), shape=shapes.same, batch=families.shifted)
 def scatter_value_op(input: Array, index: Array, dim: int, value: Any) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
     out = input.copy()
@@ -92,7 +100,7 @@ def _add_into(out: Any, index: Any, src: Any, dim: int) -> None:
     add_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",), shape=shapes.same)
+@op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.shifted)
 def scatter_add_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")

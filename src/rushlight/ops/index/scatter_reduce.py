@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
@@ -69,7 +69,7 @@ def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
         out[...] = out / n.astype(out.real.dtype)
 
 
-@op(ns=None, name="scatter_reduce", masks=("index",), shape=shapes.same)
+@op(ns=None, name="scatter_reduce", masks=("index",), shape=shapes.same, batch=families.shifted)
 def scatter_reduce_op(input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.registry import function, op
@@ -15,7 +15,15 @@ from rushlight.ops.shape.reshape import slice_op
 from rushlight.ops.shape.views import raw
 
 
-@op(ns=None, name="slice_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="slice_scatter",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def slice_scatter_op(input: Array, src: Array, index: Any) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
     out = input.copy()
@@ -29,7 +37,15 @@ slice_scatter_op.grad("input")(
 slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
-@op(ns=None, name="diagonal_scatter", half=None, linear=True, complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="diagonal_scatter",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def diagonal_scatter_op(input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """`input` with `src` on a diagonal.  (*), (*, N) -> (*)"""
     out = input.copy()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
@@ -17,7 +17,7 @@ from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed)
+@op(ns=None, name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.take)
 def take_op(input: Array, index: Array) -> Array:
     """The elements at flat positions.  (*), (*) -> shape of index"""
     if not input.size and index.size:
@@ -28,7 +28,7 @@ def take_op(input: Array, index: Array) -> Array:
 take_op.grad("input")(lambda g, index, input_shape: take_adjoint(g, index, input_shape))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized)
+@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.take_adjoint)
 def take_adjoint(input: Array, index: Array, size: Any) -> Array:
     """Zeros of shape `size` to which `input` is added at flat positions: the adjoint of take.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -50,7 +50,7 @@ def _put_into(out: Any, index: Any, source: Any, accumulate: bool) -> None:
         out[...] = whole
 
 
-@op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same)
+@op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
 def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")

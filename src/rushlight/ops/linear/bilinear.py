@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -16,7 +17,7 @@ from rushlight.kernels.dispatch import up
 F = "nn.functional"
 
 
-@op(ns=None, name="trilinear", refuse="bc")
+@op(ns=None, name="trilinear", refuse="bc", batch=families.trilinear)
 def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     """sum over i, j of input1[n, i] * weight[o, i, j] * input2[n, j], output by output.  -> (N, O)"""
     out = np.empty((len(input1), len(weight)), input1.dtype)

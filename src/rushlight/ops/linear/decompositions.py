@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
@@ -130,7 +130,7 @@ def guarded_solve(A: Any, B: Any) -> Any:
         return out
 
 
-@op(shown="linalg_solve_ex", ns=None)
+@op(shown="linalg_solve_ex", ns=None, batch=families.leading)
 def solve_op(A: Array, B: Array) -> Array:
     """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
     return guarded_solve(A, B)
@@ -149,7 +149,7 @@ def singular(A: Any) -> Any:
     return sign == 0
 
 
-@op(ns=None, name="singular_order")
+@op(ns=None, name="singular_order", batch=families.leading)
 def singular_op(A: Array) -> Array:
     """For each matrix 0, or which of its pivots is the first to be zero, from 1.  (*, N, N) -> (*) int32"""
     from rushlight.ops.linear.lu import first_zero_pivot
@@ -176,7 +176,7 @@ def inv(A: Any) -> Any:
     return inverse(A)
 
 
-@op(shown="linalg_inv_ex", ns=None)
+@op(shown="linalg_inv_ex", ns=None, batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
@@ -275,7 +275,7 @@ Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-as
 # Cholesky --------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_cholesky_ex", ns=None)
+@op(shown="linalg_cholesky_ex", ns=None, batch=families.leading)
 def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
@@ -318,7 +318,7 @@ def positive(A: Any) -> Any:
     return info
 
 
-@op(ns=None, name="positive_order")
+@op(ns=None, name="positive_order", batch=families.leading)
 def positive_op(A: Array) -> Array:
     """As `positive`, as an operator."""
     return positive(A)
@@ -359,7 +359,7 @@ def cholesky_torch(input: Any, upper: bool = False) -> Any:
     return cholesky(input, upper=upper)
 
 
-@op(ns=None, grads={"input": lambda g: g})
+@op(ns=None, grads={"input": lambda g: g}, batch=families.leading)
 def factor_op(input: Array, upper: bool) -> Array:
     """The triangle of a factor.  Its derivatives are those by all elements, as if the other triangle were looked at."""
     return np.triu(input) if upper else np.tril(input)
@@ -375,7 +375,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     return cholesky_inverse_op(factor_op(input, upper), upper)
 
 
-@op(ns=None)
+@op(ns=None, batch=families.leading)
 def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     """The inverse of L L^H (or U^H U), of a factor that is triangular."""
     back = inverse(mH(input) if upper else input)
@@ -407,7 +407,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 # QR --------------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_qr", ns=None, outputs=("Q", "R"))
+@op(shown="linalg_qr", ns=None, outputs=("Q", "R"), batch=families.leading)
 def qr_op(A: Array, mode: str) -> Any:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
@@ -451,7 +451,7 @@ def wide(Q: Any, left: Any, rest: Any) -> Any:
     return cat([left, mH(Q) @ rest], -1)
 
 
-@op(ns=None, shape=shapes.same)
+@op(ns=None, shape=shapes.same, batch=families.targeted)
 def no_gradient(input: Array) -> Array:
     """A copy whose gradient is refused: R alone does not determine the gradient of QR."""
     return input.copy()
@@ -473,7 +473,7 @@ def qr_torch(input: Any, some: bool = True) -> Any:
 # SVD -------------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"))
+@op(shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
 def svd_op(A: Array, full_matrices: bool) -> Any:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(np.linalg.svd(A, full_matrices))
@@ -541,7 +541,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 # Eigenvalues -----------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_eigh", ns=None, outputs=("L", "V"))
+@op(shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading)
 def eigh_op(A: Array, UPLO: str) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh
@@ -586,7 +586,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     return eigh(A, UPLO)[0]
 
 
-@op(shown="linalg_eig", ns=None, outputs=("L", "V"))
+@op(shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)
 def eig_op(A: Array) -> Any:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import costs, shapes
+from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
@@ -52,7 +52,7 @@ def widened(left: Any, right: Any) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
-@op(factors=(0, 1), ns=None, name="einsum", linear=True, counted=costs.Counted("bmm", "bmm"))
+@op(factors=(0, 1), ns=None, name="einsum", linear=True, counted=costs.Counted("bmm", "bmm"), batch=families.labelled)
 def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
@@ -20,7 +21,7 @@ from rushlight.tensor import Tensor, wrap
 NS = "fft"
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.shifted)
 def c2c_op(input: Array, dims: Any, scale: float, forward: bool) -> Array:
     """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
     y = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
@@ -30,7 +31,7 @@ def c2c_op(input: Array, dims: Any, scale: float, forward: bool) -> Array:
 c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not forward))
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.shifted)
 def r2c_op(input: Array, dims: Any, scale: float) -> Array:
     """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
     y = np.fft.rfftn(input, axes=dims)
@@ -45,7 +46,7 @@ def _(g: Any, input_shape: Any, dims: Any, scale: float) -> Any:
     return c2c_op(pad_op(g, tuple(pads), 0), dims, scale, False).real
 
 
-@op(ns=None, linear=True)
+@op(ns=None, linear=True, batch=families.shifted)
 def c2r_op(input: Array, dims: Any, scale: float, n: int) -> Array:
     """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
     if len(dims) > 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -95,7 +96,7 @@ def factor(A: Any, hermitian: bool) -> tuple[Any, Any, int]:
     return A, pivots, info
 
 
-@op(ns=None, outputs=("LD", "pivots", "info"))
+@op(ns=None, outputs=("LD", "pivots", "info"), batch=families.leading)
 def ldl_op(A: Array, hermitian: bool) -> Any:
     """Packed factors, pivots, and for each matrix 0 or the first zero pivot, counted from one."""
     LD, pivots = np.empty(A.shape, A.dtype), np.empty(A.shape[:-1], np.int32)
@@ -166,7 +167,7 @@ def unpacked(LD: Any, pivots: Any, hermitian: bool) -> tuple[Any, Any]:
     return M, D
 
 
-@op(ns=None)
+@op(ns=None, batch=families.with_pivots)
 def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
     batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])

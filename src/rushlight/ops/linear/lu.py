@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
 from rushlight.dispatch.registry import function, op
@@ -70,13 +71,13 @@ def permutation_like(pivots: Any, x: Any) -> Any:
     return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
 
 
-@op(ns=None, name="lu_permutation", half=None)
+@op(ns=None, name="lu_permutation", half=None, batch=families.leading)
 def permutation_op(input: Array, m: int) -> Array:
     """As `permutation`.  (*, K) -> (*, M, M) bool"""
     return permutation(input, m)
 
 
-@op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,))
+@op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
 def lu_op(A: Array) -> Any:
     """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
     LU, pivots = factored(A)
@@ -248,7 +249,7 @@ def lu_torch(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = Non
 # QR by reflections -----------------------------------------------------------------------------------------------
 
 
-@op(ns=None, outputs=("a", "tau"))
+@op(ns=None, outputs=("a", "tau"), batch=families.leading)
 def geqrf_op(input: Array) -> Any:
     """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
     m, n = input.shape[-2:]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends import blas
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import call, costs, rebuilt, shapes
+from rushlight.dispatch import call, costs, families, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
@@ -46,7 +46,7 @@ def strided_for_blas(x: Array) -> bool:
 
 
 @op(factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
-                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"))  # fmt: skip
+                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product)  # fmt: skip
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return backend.matmul(input, mat2)
@@ -56,7 +56,7 @@ mm_op.work(copies_for_blas)
 
 
 @op(factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
-                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"))  # fmt: skip
+                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks)  # fmt: skip
 def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return backend.matmul(input, mat2)
@@ -79,7 +79,7 @@ def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
 
 
 @op(factors=(0, 1), ns=None, name="mv", linear=True, refuse="b", grads={"input": lambda g, vec: outer_op(g, conj(vec)),
-                                             "vec": lambda g, input: mv_op(adj(input), g)})  # fmt: skip
+                                             "vec": lambda g, input: mv_op(adj(input), g)}, batch=families.product)  # fmt: skip
 def mv_op(input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     return backend.matmul(input, vec)
@@ -94,7 +94,7 @@ def _(input: Array) -> list[shapes.Made]:
 
 
 @op(factors=(0, 1), ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
-                                              "other": lambda g, input: g * conj(input)}, shape=shapes.number)  # fmt: skip
+                                              "other": lambda g, input: g * conj(input)}, shape=shapes.number, batch=families.product)  # fmt: skip
 def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
     return np.asarray(backend.matmul(input, other))
@@ -104,7 +104,7 @@ dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 
 @op(factors=(0, 1), ns=None, name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
-                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens")  # fmt: skip
+                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens", batch=families.outer)  # fmt: skip
 def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.multiply(input[:, None], vec2[None, :])
@@ -123,6 +123,7 @@ def _(input: Array, vec2: Array) -> list[shapes.Made]:
     half=None,
     linear=True,
     counted=costs.Counted("addmm", "mm", alone="mm"),
+    batch=families.linear,
 )
 def linear_op(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
@@ -321,7 +322,7 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
     return matmul_op(input, other)
 
 
-@op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"))
+@op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"), batch=families.added)
 def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     out = backend.matmul(mat1, mat2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
@@ -37,7 +38,7 @@ def cofactors(A: Any) -> Any:
     return C.astype(A.dtype)
 
 
-@op(shown="linalg_det", ns=None)
+@op(shown="linalg_det", ns=None, batch=families.leading)
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
     return np.asarray(np.linalg.det(A))
@@ -60,7 +61,7 @@ def det(A: Any) -> Any:
 function(name="det", method=True)(det)
 
 
-@op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"))
+@op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
 def slogdet_op(A: Array) -> Any:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
     return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
@@ -222,7 +223,7 @@ def threshold(S: Any, shape: Any, atol: Any, rtol: Any) -> Any:
     return np.maximum(atol, rtol * largest)
 
 
-@op(shown="linalg_pinv", ns=None)
+@op(shown="linalg_pinv", ns=None, batch=families.leading)
 def pinv_op(A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
@@ -25,7 +25,7 @@ F = "nn.functional"
 # Of probabilities -------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="binary_cross_entropy", refuse="bic", shape=shapes.loss)
+@op(ns=None, name="binary_cross_entropy", refuse="bic", shape=shapes.loss, batch=families.pairs_of_elements)
 def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
@@ -99,7 +99,7 @@ def softplus_of_minus(x: Any) -> Any:
 
 
 @op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
-    broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss)  # fmt: skip
+    broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
 def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
@@ -200,7 +200,15 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
 # Soft margin ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="soft_margin_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="soft_margin_loss",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("input", "target"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def soft_margin_op(input: Array, target: Array, reduction: str) -> Array:
     """log(1 + e^(-target * input)), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: softplus_of_minus(np.asarray(t * x)), reduction, input, target)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
@@ -45,7 +45,7 @@ def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype
     return safe, w
 
 
-@op(ns=None, name="nll_loss", half=None, masks=("target",))
+@op(ns=None, name="nll_loss", half=None, masks=("target",), batch=families.classes)
 def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
@@ -68,7 +68,7 @@ def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore
     return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
 
 
-@op(ns=None, name="nll_loss_backward", half=None, masks=("target",))
+@op(ns=None, name="nll_loss_backward", half=None, masks=("target",), batch=families.classes_backward)
 def nll_backward(grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
                  ignore_index: int) -> Array:  # fmt: skip
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
@@ -155,7 +155,7 @@ def by_class(rows: Any, shape: Any) -> Any:
     return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
-@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",))
+@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",), batch=families.classes)
 def cross_entropy_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
@@ -98,7 +98,15 @@ def both(d: Any, needs: Any) -> tuple[Any, Any]:
 # Squares and absolute values ------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="mse_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="mse_loss",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("input", "target"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def mse_op(input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
     return folded(_square, reduction, input, target)
@@ -149,7 +157,15 @@ def check_weight(name: str, weight: Any, input: Any) -> None:
                          f"{list(input.shape)}.")  # fmt: skip
 
 
-@op(ns=None, name="l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="l1_loss",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("input", "target"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def l1_op(input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
@@ -222,7 +238,15 @@ def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: An
     return both(slope * (g * (scale * share(reduction, x, t))), needs)
 
 
-@op(ns=None, name="smooth_l1_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="smooth_l1_loss",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("input", "target"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
@@ -250,7 +274,15 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     return smooth_l1_op(input, target, reduction, float(beta))
 
 
-@op(ns=None, name="huber_loss", promote="arith", refuse="bic", broadcasts=("input", "target"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="huber_loss",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("input", "target"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
@@ -283,7 +315,15 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 # Distributions ----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="kl_div", promote="float", refuse="c", broadcasts=("target", "input"), shape=shapes.loss)
+@op(
+    ns=None,
+    name="kl_div",
+    promote="float",
+    refuse="c",
+    broadcasts=("target", "input"),
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def kl_op(input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     """target * (log(target) - input), or of a target given as logarithms; reduced.  (*), (*) -> () or (*)"""
     return folded(lambda x, t: _divergence(x, t, log_target), reduction, input, target)

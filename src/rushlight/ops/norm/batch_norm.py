@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes, special
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -37,7 +37,15 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
     return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
 
 
-@op(ns=None, name="native_batch_norm", outputs=("out", "mean", "var"), differentiable=(0,), half=None, repeatable=True)
+@op(
+    ns=None,
+    name="native_batch_norm",
+    outputs=("out", "mean", "var"),
+    differentiable=(0,),
+    half=None,
+    repeatable=True,
+    batch=families.by_channels,
+)
 def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, var = backend.batch_stats(input)
@@ -71,7 +79,7 @@ def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-@op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True)
+@op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True, batch=families.by_known_channels)
 def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.dispatch import rebuilt, shapes
+from rushlight.dispatch import families, rebuilt, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import linalg
@@ -44,7 +44,7 @@ def as_rows(x: Any, k: int) -> Any:
 # Layer norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True)
+@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True, batch=families.by_rows)
 def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "layer_norm", input)
@@ -154,7 +154,7 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 # RMS norm -----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True)
+@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True, batch=families.by_rows)
 def rms_norm_op(input: Array, weight: Array | None, k: int, eps: float) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "rms_norm", input)
@@ -210,7 +210,7 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 # Group norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True)
+@op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True, batch=families.by_groups)
 def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
@@ -328,7 +328,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
     return result if out is None else write_out("normalize", out, result)
 
 
-@op(ns=None, linear=True, shape=shapes.same)
+@op(ns=None, linear=True, shape=shapes.same, batch=families.images)
 def window_sum(input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
@@ -343,7 +343,7 @@ def window_sum(input: Array, before: int, after: int) -> Array:
 window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
-@op(ns=None, name="local_response_norm", promote="float", shape=shapes.same)
+@op(ns=None, name="local_response_norm", promote="float", shape=shapes.same, batch=families.images)
 def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
     return input * _response(input, size, alpha, k) ** -beta

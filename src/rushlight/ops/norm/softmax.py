@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import randomness, shapes
+from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import named as ops
@@ -18,7 +18,7 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-@op(ns=None, name="softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_softmax",))
+@op(ns=None, name="softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_softmax",), batch=families.shifted)
 def softmax_op(input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "softmax", input)
@@ -31,7 +31,15 @@ def _(g: Any, out: Any, dim: Any) -> Any:
     return t - out * ops.sum(t, dim, True)
 
 
-@op(ns=None, name="log_softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_log_softmax",))
+@op(
+    ns=None,
+    name="log_softmax",
+    half=None,
+    shape=shapes.dense,
+    repeatable=True,
+    aten=("_log_softmax",),
+    batch=families.shifted,
+)
 def log_softmax_op(input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "log_softmax", input)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
-from rushlight.dispatch import randomness, shapes
+from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
@@ -28,7 +28,7 @@ def draw() -> int:
     return int(default_generator.numpy.bit_generator.random_raw())
 
 
-@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True)
+@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout)
 def dropout_op(input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
@@ -110,7 +110,13 @@ def native_dropout(input: Any, p: float, train: bool | None) -> Any:
     return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 
 
-@op(ns=None, grads={"input": lambda g, keep, scale: scaled(g, keep, scale)}, shape=shapes.same, repeatable=True)
+@op(
+    ns=None,
+    grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+)
 def scaled(input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
     return input * (keep * input.dtype.type(scale))
@@ -134,6 +140,7 @@ def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     grads={"input": lambda g, noise: by_channel(g, noise)},
     shape=shapes.same,
     repeatable=True,
+    batch=families.targeted,
 )
 def by_channel(input: Array, noise: Array) -> Array:
     """Each channel times its number.  (N, C, *), (N, C, 1...) -> (N, C, *)"""
@@ -216,6 +223,7 @@ ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign
     grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
     shape=shapes.same,
     repeatable=True,
+    batch=families.targeted,
 )
 def alpha_op(input: Array, keep: Array, scale: float, high: float, low: float) -> Array:
     """input * scale + high where `keep` is True, else low.  (*), broadcast (*) bool -> (*)"""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call, randomness, shapes
+from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of
@@ -22,7 +22,15 @@ from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="random_", half=None, grads={"input": lambda g: nothing(g)}, complex_half="moves", shape=shapes.same)
+@op(
+    ns=None,
+    name="random_",
+    half=None,
+    grads={"input": lambda g: nothing(g)},
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.drawn,
+)
 def drawn(input: Array, draw: Any) -> Array:
     """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)
@@ -271,7 +279,11 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
 
 
 @op(
-    ns=None, name="normal", half=None, grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)}
+    ns=None,
+    name="normal",
+    half=None,
+    grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)},
+    batch=families.parametric,
 )
 def normal_op(mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any) -> Array:
     """Normal numbers whose mean or standard deviation are tensors.  (*), (*) -> (*)"""
@@ -327,7 +339,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Any:
                            "broadcast") from error  # fmt: skip
 
 
-@op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)})
+@op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)}, batch=families.parametric)
 def poisson_op(input: Array, generator: Any) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
     return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
@@ -345,7 +357,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 
 
 @op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
-                                                "prob": lambda g, prob: nothing(prob)})  # fmt: skip
+                                                "prob": lambda g, prob: nothing(prob)}, batch=families.parametric)  # fmt: skip
 def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
     found = source(generator).binomial(count.astype(np.int64), prob.astype(np.float64))

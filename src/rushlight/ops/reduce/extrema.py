@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.outs import moving
@@ -22,7 +22,7 @@ from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, half=None, linear=True, shape=shapes.sized)
+@op(ns=None, half=None, linear=True, shape=shapes.sized, batch=families.shifted)
 def place_along(input: Array, index: Array, size: Any, dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -79,40 +79,40 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
 
 
 @op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
+    grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def max_dim(input: Array, dim: int, keepdim: bool) -> Any:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
 @op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": at_index}, shape=shapes.reduction_with_indices)  # fmt: skip
+    grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def min_dim(input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
 @op(ns=None, name="amax",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
 @op(ns=None, name="amin",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.greatest)
 def max_all(input: Array) -> Array:
     """The largest of all elements.  (*) -> ()"""
     return fold(np.maximum, input, None)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)
+@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.least)
 def min_all(input: Array) -> Array:
     """The smallest of all elements.  (*) -> ()"""
     return fold(np.minimum, input, None)
@@ -207,7 +207,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return over_dims("amin", amin_op, input, dim, keepdim)
 
 
-@op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions)
+@op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions, batch=families.shifted)
 def aminmax_op(input: Array, dim: Any, keepdim: bool) -> Any:
     """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
     return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
@@ -236,7 +236,7 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     return _aminmax(*aminmax_op(input, where, keepdim))
 
 
-@op(ns=None)
+@op(ns=None, batch=families.placed)
 def arg_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:

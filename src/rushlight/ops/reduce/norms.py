@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import linalg, named
@@ -58,7 +58,7 @@ def squares(a: Any) -> Any:
     return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
 
 
-@op(ns=None, name="linalg_vector_norm", complex_half="widens", shape=shapes.reduction)
+@op(ns=None, name="linalg_vector_norm", complex_half="widens", shape=shapes.reduction, batch=families.shifted)
 def norm_op(input: Array, p: float, dim: Any, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
     return norm_of(input, p, dim, keepdim)

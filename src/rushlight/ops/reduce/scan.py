@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.options import numpy_dtype
@@ -60,7 +60,7 @@ def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
         out[at] = part
 
 
-@op(ns=None, name="cumsum", linear=True, shape=shapes.same)
+@op(ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
 def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.add, input, dim, reverse)
@@ -69,7 +69,7 @@ def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
-@op(ns=None, name="cumprod", shape=shapes.same)
+@op(ns=None, name="cumprod", shape=shapes.same, batch=families.shifted)
 def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return accumulate(np.multiply, input, dim, reverse)
@@ -102,7 +102,7 @@ def join(a: Any, b: Any, dim: int) -> Any:
     return cat_op((a, b), dim)
 
 
-@op(ns=None, name="recurrence")
+@op(ns=None, name="recurrence", batch=families.shifted)
 def recurrence(input: Array, factor: Array, dim: int, reverse: bool) -> Array:
     """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
 
@@ -137,7 +137,7 @@ def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
 
-@op(ns=None, name="logcumsumexp", shape=shapes.same)
+@op(ns=None, name="logcumsumexp", shape=shapes.same, batch=families.shifted)
 def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
@@ -199,6 +199,7 @@ def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
     differentiable=(0,),
     grads={"input": _running_grad},
     shape=shapes.with_indices,
+    batch=families.shifted,
 )
 def cummax_op(input: Array, dim: int) -> Any:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
@@ -212,6 +213,7 @@ def cummax_op(input: Array, dim: int) -> Any:
     differentiable=(0,),
     grads={"input": _running_grad},
     shape=shapes.with_indices,
+    batch=families.shifted,
 )
 def cummin_op(input: Array, dim: int) -> Any:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""

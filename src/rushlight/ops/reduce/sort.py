@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.outs import moving
@@ -33,7 +33,7 @@ def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
 
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices)  # fmt: skip
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices, batch=families.shifted)  # fmt: skip
 def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> Any:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -43,7 +43,7 @@ def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> Any:
 
 
 @op(ns=None, name="topk", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)})  # fmt: skip
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, batch=families.shifted)  # fmt: skip
 def topk_op(input: Array, k: int, dim: int, largest: bool) -> Any:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -85,6 +85,7 @@ def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     differentiable=(0,),
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
+    batch=families.shifted,
 )
 def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
@@ -100,6 +101,7 @@ def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     differentiable=(0,),
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
+    batch=families.shifted,
 )
 def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
@@ -119,7 +121,7 @@ def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
 
 
 @op(ns=None, name="median_all",
-    grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number)  # fmt: skip
+    grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.middle)  # fmt: skip
 def median_all(input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
     flat = input.reshape(-1)
@@ -135,6 +137,7 @@ def median_all(input: Array, skip_nan: bool) -> Array:
     differentiable=(0,),
     grads={"input": at_index},
     shape=shapes.reduction_with_indices,
+    batch=families.shifted,
 )
 def mode_op(input: Array, dim: int, keepdim: bool) -> Any:
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
@@ -168,7 +171,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
 
 
-@op(ns=None, name="argsort")
+@op(ns=None, name="argsort", batch=families.shifted)
 def argsort_op(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
     return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -55,7 +55,7 @@ def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> 
         return np.asarray(total / total.dtype.type(0))
 
 
-@op(ns=None, name="var", shape=shapes.reduction)
+@op(ns=None, name="var", shape=shapes.reduction, batch=families.shifted)
 def var_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -105,7 +105,7 @@ def limits(x: Any, dtype: Any) -> Any:
     return cast(x != mean_op(x, None, True), dtype) * math.inf
 
 
-@op(ns=None, name="std", shape=shapes.reduction)
+@op(ns=None, name="std", shape=shapes.reduction, batch=families.shifted)
 def std_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
@@ -134,7 +134,7 @@ def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> A
     return by_mean if found is None else found + by_mean
 
 
-@op(ns=None, name="var_mean", outputs=("var", "mean"), shape=shapes.two_reductions)
+@op(ns=None, name="var_mean", outputs=("var", "mean"), shape=shapes.two_reductions, batch=families.shifted)
 def var_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -146,7 +146,7 @@ def _(gs: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
     return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
 
 
-@op(ns=None, name="std_mean", outputs=("result0", "mean"), shape=shapes.two_reductions)
+@op(ns=None, name="std_mean", outputs=("result0", "mean"), shape=shapes.two_reductions, batch=families.shifted)
 def std_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -230,7 +230,7 @@ def std_mean(
 # Sums of exponentials ------------------------------------------------------------------------------
 
 
-@op(ns=None, name="logsumexp", promote="float", shape=shapes.reduction)
+@op(ns=None, name="logsumexp", promote="float", shape=shapes.reduction, batch=families.shifted)
 def logsumexp_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
     if not count(input.shape, dim):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
@@ -142,13 +142,13 @@ def total(x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @op(ns=None, name="sum", half=None, linear=True,
-    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction)  # fmt: skip
+    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
-@op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction)
+@op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction, batch=families.shifted)
 def mean_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
@@ -212,7 +212,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 # Products ------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="prod", shape=shapes.reduction)
+@op(ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
@@ -259,7 +259,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 # Truth ---------------------------------------------------------------------------------------------
 
 
-@op(ns=None, half=None, complex_half="moves")
+@op(ns=None, half=None, complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
@@ -294,7 +294,7 @@ def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
-@op(ns=None, half=None, complex_half="moves")
+@op(ns=None, half=None, complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: Any) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
@@ -309,7 +309,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     return count_op(input, where if array.ndim else None)
 
 
-@op(ns=None, half=None)
+@op(ns=None, half=None, batch=families.shifted)
 def hash_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
@@ -330,7 +330,7 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 # Without NaN ---------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="nansum", half=None, shape=shapes.reduction)
+@op(ns=None, name="nansum", half=None, shape=shapes.reduction, batch=families.shifted)
 def nansum_op(input: Array, dim: Any, keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype

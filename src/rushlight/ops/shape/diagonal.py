@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format
@@ -32,7 +32,7 @@ def diagonal_of(array: Any, offset: int, dim1: int, dim2: int) -> Any:
     return view_at(array, shape, (*[array.strides[d] for d in keep], array.strides[dim1] + array.strides[dim2]), start)
 
 
-@op(ns=None, name="diagonal", view=True, half=None, linear=True)
+@op(ns=None, name="diagonal", view=True, half=None, linear=True, batch=families.shifted)
 def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
     """The diagonal of two dimensions as a new last dimension, a view.  (*) -> (*, N)"""
     return diagonal_of(input, offset, dim1, dim2)
@@ -41,7 +41,7 @@ def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
 diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_zeros(g, input_shape, offset, dim1, dim2))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized)
+@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
 def diagonal_zeros(input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
@@ -130,14 +130,30 @@ def _kept(input: Any, diagonal: int, upper: bool) -> Any:
     return out
 
 
-@op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
+@op(
+    half=None,
+    linear=True,
+    inplace=True,
+    complex_half="moves",
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.shifted,
+)
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("tril", input)
     return _kept(input, int(diagonal), False)
 
 
-@op(half=None, linear=True, inplace=True, complex_half="moves", shape=shapes.same, repeatable=True)
+@op(
+    half=None,
+    linear=True,
+    inplace=True,
+    complex_half="moves",
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.shifted,
+)
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("triu", input)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import modes, special
-from rushlight.dispatch import observed, shapes
+from rushlight.dispatch import families, observed, shapes
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.fast_views import joined
@@ -49,7 +49,7 @@ def stacked(arrays: Any, dim: int) -> Any:
 RANKS = {4: channels_last, 5: channels_last_3d}
 
 
-@op(ns=None, name="cat", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="cat", half=None, linear=True, complex_half="moves", batch=families.joined)
 def cat_op(tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
@@ -75,7 +75,7 @@ def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
     return tuple(parts)
 
 
-@op(ns=None, name="stack", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="stack", half=None, linear=True, complex_half="moves", batch=families.joined)
 def stack_op(tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     return stacked(tensors, dim)

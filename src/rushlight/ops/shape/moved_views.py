@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch import call
+from rushlight.dispatch import call, families
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, sizes, wrap_dim, wrap_dims
@@ -27,7 +27,7 @@ from rushlight.signs import CONJ
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="view_dtype", view=True, half=None)
+@op(ns=None, name="view_dtype", view=True, half=None, batch=families.targeted)
 def view_dtype_op(input: Array, dtype: Any) -> Array:
     """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
     return input.view(dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -20,7 +20,7 @@ def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]
     return source, target
 
 
-@op(shown="constant_pad_nd", ns=None, half=None, complex_half="moves")
+@op(shown="constant_pad_nd", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def pad_op(input: Array, pads: Any, value: Any) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
@@ -18,7 +18,7 @@ from rushlight.ops.shape.views import raw, transpose
 from rushlight.tensor import wrap
 
 
-@op(ns=None, name="repeat", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="repeat", half=None, linear=True, complex_half="moves", batch=families.repeated)
 def repeat_op(input: Array, repeats: Any) -> Array:
     """`input` several times along each dimension.  (*) -> (*)"""
     lead = len(repeats) - input.ndim
@@ -76,6 +76,7 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     complex_half="moves",
     shape=shapes.same,
     repeatable=True,
+    batch=families.shifted,
 )
 def flip_op(input: Array, dims: Any) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
@@ -113,7 +114,7 @@ def flipud(input: Any) -> Any:
     return flip_op(input, (0,))
 
 
-@op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same)
+@op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.shifted)
 def roll_op(input: Array, shifts: Any, dims: Any) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)

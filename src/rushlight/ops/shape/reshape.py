@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
@@ -22,7 +22,7 @@ _NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 
 @op(ns=None, name="expand", view=True, half=None, linear=True,
-    grads={"input": lambda g, input_shape: sum_to(g, input_shape)})  # fmt: skip
+    grads={"input": lambda g, input_shape: sum_to(g, input_shape)}, batch=families.expanded)  # fmt: skip
 def broadcast(input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
     flags = input.flags
@@ -42,6 +42,7 @@ def broadcast(input: Array, size: tuple[int, ...]) -> Array:
     grads={"input": lambda g, input_shape: broadcast(g, input_shape)},
     complex_half="widens",
     shape=shapes.sized,
+    batch=families.summed,
 )
 def sum_to(input: Array, size: tuple[int, ...]) -> Array:
     """`input` summed over the dimensions in which `size` was broadcast.  (*) -> size"""
@@ -87,7 +88,7 @@ tensor_functions["expand"] = broadcast
 
 
 @op(ns=None, name="view", view=True, half=None, linear=True,
-    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def reshape_op(input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
     return input.reshape(shape)
@@ -167,20 +168,20 @@ def reshape(input: Any, *shape: Any, **named: Any) -> Any:
 
 
 @op(ns=None, name="squeeze", view=True, half=None, linear=True,
-    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
 @op(ns=None, name="unsqueeze", view=True, half=None, linear=True,
-    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)})  # fmt: skip
+    grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(ns=None, name="permute", view=True, half=None, linear=True)
+@op(ns=None, name="permute", view=True, half=None, linear=True, batch=families.permuted)
 def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
@@ -195,19 +196,19 @@ def _(g: Any, dims: Any) -> Any:
 
 
 @op(ns=None, name="transpose", view=True, half=None, linear=True,
-    grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)})  # fmt: skip
+    grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)}, batch=families.shifted)  # fmt: skip
 def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
     return input.swapaxes(dim0, dim1)
 
 
-@op(ns=None, name="slice", view=True, half=None, linear=True)
+@op(ns=None, name="slice", view=True, half=None, linear=True, batch=families.shifted)
 def slice_op(input: Array, index: Any) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
-@op(ns=None, name="select", view=True, half=None, linear=True)
+@op(ns=None, name="select", view=True, half=None, linear=True, batch=families.shifted)
 def select_op(input: Array, index: Any) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]
@@ -232,6 +233,7 @@ select_op.grad("input", raw=_slice_raw)(_slice_grad)
     grads={"input": lambda g, index: slice_op(g, index)},
     complex_half="moves",
     shape=shapes.sized,
+    batch=families.shifted,
 )
 def slice_scatter_zeros(input: Array, size: tuple[int, ...], index: Any) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, wrap_dim
 from rushlight.dispatch.fast_views import at_once, made_views
@@ -16,7 +17,7 @@ from rushlight.ops.shape.views import held, raw
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="split", view=True, half=None, linear=True, outputs=None)
+@op(ns=None, name="split", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
 def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     """Consecutive pieces of `sizes` along `dim`, views.  (*) -> [(*), ...]"""
     lead, start, parts = (slice(None),) * dim, 0, []
@@ -43,7 +44,7 @@ def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
     return cat_op([np.zeros((*lead, n, *tail), dtype) if g is None else g for n, g in zip(sizes, gs, strict=True)], dim)
 
 
-@op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None)
+@op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
 def unbind_op(input: Array, dim: int, order: Any = None) -> Any:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
@@ -179,7 +180,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 Tensor.combinations = combinations  # type: ignore[assignment, method-assign]
 
 
-@op(ns=None, name="block_diag", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="block_diag", half=None, linear=True, complex_half="moves", batch=families.on_the_diagonal)
 def block_diag_op(tensors: Arrays) -> Array:
     """The matrices on the diagonal of zeros.  [(M, N), ...] -> (*, *)"""
     out = np.zeros((sum(a.shape[0] for a in tensors), sum(a.shape[1] for a in tensors)), tensors[0].dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch import shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import sizes, wrap_dim
 from rushlight.dispatch.memory_views import view_at
@@ -36,7 +36,7 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return False
 
 
-@op(ns=None, name="as_strided", view=True, half=None, linear=True)
+@op(ns=None, name="as_strided", view=True, half=None, linear=True, batch=families.strided)
 def as_strided_op(input: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """The memory of `input` with other sizes and strides; offset: from its first element; own: its strides."""
     unit = input.itemsize
@@ -48,7 +48,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.by_position)
 def as_strided_adjoint(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
 
@@ -70,7 +70,7 @@ def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves")
+@op(ns=None, half=None, linear=True, complex_half="moves", batch=families.by_position)
 def as_strided_read(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """What as_strided gives of an input that lies in memory with strides `own`, as a copy: the adjoint's adjoint."""
     at, there = positions(size, stride, offset), positions(shape, own, 0)
@@ -136,7 +136,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, method-assign]
 
 
-@op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves")
+@op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves", batch=families.by_position)
 def as_strided_scatter_op(input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
     """`input` with `src` at memory locations.  (*), size -> (*)"""
     at, there = positions(size, stride, offset), positions(input.shape, own, 0)
@@ -161,7 +161,7 @@ def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -
 # Windows -------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="unfold", view=True, half=None, linear=True)
+@op(ns=None, name="unfold", view=True, half=None, linear=True, batch=families.shifted)
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1
@@ -173,7 +173,7 @@ def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
 unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g, input_shape, dim, size, step))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped)
+@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.shifted)
 def unfold_adjoint(input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)

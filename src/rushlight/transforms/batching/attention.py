@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.transforms.batching import rule
+from rushlight.dispatch import families
 from rushlight.transforms.batching.given import Given, ranked
 from rushlight.transforms.batching.loop import looped
 
 
-@rule("scaled_dot_product_attention")
+@families.attention.batched
 def attention(c: Given) -> Any:
     """Samples are one leading dimension more. Dropout that is the same for all samples needs one at a time."""
     if c["drop"] is not None and c.level.randomness == "same":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import permute_op
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
 
@@ -25,7 +25,7 @@ def from_channels(c: Given, t: Any) -> Any:
     return permute_op(apart, (1, 0, *range(2, len(rest) + 3)))
 
 
-@rule("conv_op")
+@families.convolution.batched
 def convolution(c: Given) -> Any:
     """The convolution of images with a weight and a bias."""
     groups = c["groups"]
@@ -43,7 +43,7 @@ def convolution(c: Given) -> Any:
     return c.run((found, bias), (), OPS["add"])
 
 
-@rule("conv_input_op")
+@families.input_gradient.batched
 def input_gradient(c: Given) -> Any:
     """The adjoint of convolution in its input."""
     n, channels, *rest = c["shape"]
@@ -55,7 +55,7 @@ def input_gradient(c: Given) -> Any:
     return from_channels(c, c.run((as_channels(c, 0), folded(c, c.values[1], 1)), statics))
 
 
-@rule("conv_weight_op")
+@families.weight_gradient.batched
 def weight_gradient(c: Given) -> Any:
     """The adjoint of convolution in its weight."""
     out, *rest = c["shape"]

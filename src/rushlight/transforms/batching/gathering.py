@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.state import modes
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.dims import common_shape
 from rushlight.levels.batch import dynamic
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import wrap
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, ranked, reshaped
 
 
@@ -32,7 +32,7 @@ def slots(dim: int) -> tuple[Any, ...]:
     return (*[None] * dim, 0)
 
 
-@rule("index_select")
+@families.index_select.batched
 def index_select(c: Given) -> Any:
     """Slices at indices."""
     if c.batched[1]:
@@ -40,7 +40,7 @@ def index_select(c: Given) -> Any:
     return c.run(c.values, (c["dim"] + 1,))
 
 
-@rule("index_select_adjoint")
+@families.index_select_adjoint.batched
 def index_select_adjoint(c: Given) -> Any:
     """Zeros to which slices are added."""
     if c.batched[1]:
@@ -48,7 +48,7 @@ def index_select_adjoint(c: Given) -> Any:
     return c.run(c.values, ((c.size, *c["size"]), c["dim"] + 1))
 
 
-@rule("index_add")
+@families.index_add.batched
 def index_add(c: Given) -> Any:
     """Slices added."""
     if not c.batched[1]:
@@ -57,7 +57,7 @@ def index_add(c: Given) -> Any:
     return composed(c, "index_put", (0, source, 1), (slots(c["dim"]), True))
 
 
-@rule("index_copy")
+@families.index_copy.batched
 def index_copy(c: Given) -> Any:
     """Slices put."""
     if not c.batched[1]:
@@ -65,7 +65,7 @@ def index_copy(c: Given) -> Any:
     return composed(c, "index_put", (0, 2, 1), (slots(c["dim"]), False))
 
 
-@rule("index_fill")
+@families.index_fill.batched
 def index_fill(c: Given) -> Any:
     """Slices filled, which are named once however often an index repeats."""
     ndim, dim = len(c.shapes[0]), c["dim"]
@@ -84,27 +84,27 @@ def flat(c: Given, i: int) -> Any:
     return reshaped(c.full(i), (c.size, math.prod(c.shapes[i])))
 
 
-@rule("take")
+@families.take.batched
 def take(c: Given) -> Any:
     """Elements at flat positions."""
     return composed(c, "index", (flat(c, 0), 1), ((0,),))
 
 
-@rule("take_adjoint")
+@families.take_adjoint.batched
 def take_adjoint(c: Given) -> Any:
     """Zeros to which elements are added at flat positions."""
     size = tuple(c["size"])
     return reshaped(composed(c, "index_zeros", (0, 1), ((math.prod(size),), (0,))), (c.size, *size))
 
 
-@rule("put")
+@families.put.batched
 def put(c: Given) -> Any:
     """Elements put at flat positions."""
     source = reshaped(c.full(2), (c.size, *c.shapes[1]))
     return reshaped(composed(c, "index_put", (flat(c, 0), source, 1), ((0,), c["accumulate"])), (c.size, *c.shapes[0]))
 
 
-@rule("embedding")
+@families.embedding.batched
 def embedding(c: Given) -> Any:
     """Rows at indices: of one table, or of the tables of all samples, one below another."""
     if not c.batched[0]:
@@ -124,7 +124,7 @@ def offset(c: Given, i: int, count: int) -> Any:
     return c.run((at, wrap(starts.astype(at._array.dtype))), (), OPS["add"])
 
 
-@rule("embedding_dense_backward")
+@families.embedding_backward.batched
 def embedding_backward(c: Given) -> Any:
     """Rows added up by index."""
     grad, count, skip = c.full(0), c["count"], c["padding_idx"]
@@ -135,7 +135,7 @@ def embedding_backward(c: Given) -> Any:
     return reshaped(found, (c.size, count, found.shape[-1]))
 
 
-@rule("masked_select")
+@families.masked_select.batched
 def masked_select(c: Given) -> Any:
     """Elements where a mask is true, which must be the same for all samples."""
     if c.batched[1]:
@@ -145,7 +145,7 @@ def masked_select(c: Given) -> Any:
     return c.run((whole, broadcast(c.values[1], shape)), ((None, 0),), OPS["index"])
 
 
-@rule("masked_put")
+@families.masked_put.batched
 def masked_put(c: Given) -> Any:
     """Zeros with elements where a mask is true."""
     if c.batched[1]:
@@ -153,7 +153,7 @@ def masked_put(c: Given) -> Any:
     return c.run(c.values, ((c.size, *c["size"]), (None, 0)), OPS["index_zeros"])
 
 
-@rule("masked_scatter")
+@families.masked_scatter.batched
 def masked_scatter(c: Given) -> Any:
     """Consecutive elements of a source where a mask is true: by the number of each among those of its sample."""
     shape, count = c.shapes[0], math.prod(c.shapes[0])

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.levels.batch import dynamic
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, ranked
 from rushlight.transforms.batching.loop import looped
 
@@ -87,7 +87,7 @@ def plain(c: Given, first: int) -> Plan | None:
     return None if plan.masked and plan.batched else plan
 
 
-@rule("index")
+@families.index.batched
 def index(c: Given) -> Any:
     """The elements at indices."""
     plan = plain(c, 1)
@@ -96,7 +96,7 @@ def index(c: Given) -> Any:
     return plan.outward(c.run((c.full(0), *plan.indices()), (plan.places(),)))
 
 
-@rule("index_zeros")
+@families.index_zeros.batched
 def index_zeros(c: Given) -> Any:
     """Zeros to which elements are added at indices."""
     plan = plain(c, 1)
@@ -105,7 +105,7 @@ def index_zeros(c: Given) -> Any:
     return c.run((plan.inward(c.full(0)), *plan.indices()), ((c.size, *c["size"]), plan.places()))
 
 
-@rule("index_put")
+@families.index_put.batched
 def index_put(c: Given) -> Any:
     """Elements put, or added, at indices."""
     plan = plain(c, 2)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import broadcast, reshape_op
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, ranked, reshaped
 from rushlight.transforms.batching.loop import looped
 
 # What the dimensions of each operand, and of the result, are to a contraction.
-LABELS = {"mm": ("mk", "kn", "mn"), "mv": ("mk", "k", "m"), "dot": ("k", "k", ""), "outer": ("m", "n", "mn")}
+# Of products, by the numbers of dimensions of the operands.
+LABELS = {(2, 2): ("mk", "kn", "mn"), (2, 1): ("mk", "k", "m"), (1, 1): ("k", "k", "")}
 
 
 def contraction(c: Given, i: int, j: int, la: Any, lb: Any, lo: Any) -> Any:
@@ -23,26 +24,26 @@ def contraction(c: Given, i: int, j: int, la: Any, lb: Any, lo: Any) -> Any:
     return c.run((c.values[i], c.values[j]), (la, lb, (samples, *lo)), OPS["einsum"])
 
 
-@rule("mm mv dot")
+@families.product.batched
 def product(c: Given) -> Any:
     """The products that a contraction can stand for."""
-    return contraction(c, 0, 1, *LABELS[c.op.name])
+    return contraction(c, 0, 1, *LABELS[len(c.shapes[0]), len(c.shapes[1])])
 
 
-@rule("outer")
+@families.outer.batched
 def outer(c: Given) -> Any:
     """All products of the elements of two vectors."""
     a, b = c.full(0), c.full(1)
     return c.run((reshape_op(a, (*a.shape, 1)), reshape_op(b, (c.size, 1, b.shape[1]))), (), OPS["mul"])
 
 
-@rule("einsum")
+@families.labelled.batched
 def labelled(c: Given) -> Any:
     """A contraction with one label more."""
     return contraction(c, 0, 1, c["la"], c["lb"], c["lo"])
 
 
-@rule("bmm")
+@families.stacks.batched
 def stacks(c: Given) -> Any:
     """Products of stacks of matrices, which broadcast; a stack times one matrix is one product."""
     a, b = c.shapes
@@ -54,7 +55,7 @@ def stacks(c: Given) -> Any:
                   for x, s, batched in zip(c.values, c.shapes, c.batched, strict=True)])  # fmt: skip
 
 
-@rule("linear")
+@families.linear.batched
 def linear(c: Given) -> Any:
     """input weight^T + bias."""
     if not c.batched[1] and not c.batched[2]:
@@ -70,7 +71,7 @@ def linear(c: Given) -> Any:
     return c.run((found, bias), (), OPS["add"])
 
 
-@rule("addmm")
+@families.added.batched
 def added(c: Given) -> Any:
     """beta input + alpha mat1 mat2."""
     a, b = c.shapes[1:]
@@ -93,7 +94,7 @@ def added(c: Given) -> Any:
     )
 
 
-@rule("trilinear")
+@families.trilinear.batched
 def trilinear(c: Given) -> Any:
     """input1^T weight input2 by rows: two contractions."""
     middle = contraction(c, 0, 2, "ni", "oij", "noj") if c.batched[0] or c.batched[2] else None
@@ -107,22 +108,21 @@ def trilinear(c: Given) -> Any:
     return c.run((middle, c.values[1]), (la, lb, (samples, *"no")), OPS["einsum"])
 
 
-@rule("cholesky_op eig_op eigh_op inverse qr_op solve_op svd_op det_op pinv_op slogdet_op "
-      "singular_order positive_order factor_op cholesky_inverse_op lu_op lu_permutation geqrf_op ldl_op")  # fmt: skip
+@families.leading.batched
 def leading(c: Given) -> Any:
     """Operators on the last two dimensions, over any before them, which of several matrices broadcast."""
     rank = max(map(len, c.shapes))
     return c.run([ranked(c.full(i), s, rank) for i, s in enumerate(c.shapes)])
 
 
-@rule("ldl_solve_op")
+@families.with_pivots.batched
 def with_pivots(c: Given) -> Any:
     """A factorisation, its pivots, which have a dimension less, and a right side: leading dimensions broadcast."""
     rank = max(len(c.shapes[0]), len(c.shapes[2]))
     return c.run([ranked(c.full(i), s, rank - (i == 1)) for i, s in enumerate(c.shapes)])
 
 
-@rule("block_diag")
+@families.on_the_diagonal.batched
 def on_the_diagonal(c: Given) -> Any:
     """Matrices on a diagonal: each padded to the width of all, one below another."""
     width, left, rows = sum(s[1] for s in c.shapes), 0, []
@@ -133,7 +133,7 @@ def on_the_diagonal(c: Given) -> Any:
     return c.run(rows, (1,), OPS["cat"])
 
 
-@rule("cdist")
+@families.distances.batched
 def distances(c: Given) -> Any:
     """Distances of rows, over leading dimensions that broadcast."""
     rank = max(map(len, c.shapes))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import wrap
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, reshaped
 from rushlight.transforms.batching.loop import looped
 from rushlight.transforms.batching.pointwise import aligned, promoted
@@ -24,8 +24,7 @@ def reduced(c: Given, loss: Any, reduction: str) -> Any:
     return loss if reduction == "none" else c.run((loss,), (dims, False), OPS[reduction]) if dims else loss
 
 
-@rule("mse_loss l1_loss huber_loss smooth_l1_loss kl_div soft_margin_loss binary_cross_entropy "
-      "binary_cross_entropy_with_logits")  # fmt: skip
+@families.pairs_of_elements.batched
 def elementwise(c: Given) -> Any:
     """Losses of pairs of elements."""
     values = promoted(c, aligned(c))
@@ -52,7 +51,7 @@ def totals(c: Given, target: Any, weight: Any, dtype: Any) -> Any:
     return found * cast(counted, found._array.dtype)
 
 
-@rule("cross_entropy nll_loss")
+@families.classes.batched
 def classes(c: Given) -> Any:
     """Losses of rows with targets among classes."""
     if c.batched[2]:
@@ -75,7 +74,7 @@ def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Any) -> A
     return cast(c.run((weights,), ((1,), False), OPS["sum"]), like._array.dtype)
 
 
-@rule("nll_loss_backward")
+@families.classes_backward.batched
 def classes_backward(c: Given) -> Any:
     """The adjoint of nll_loss."""
     if c.batched[2]:

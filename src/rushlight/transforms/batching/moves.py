@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, each, ranked, reshaped
 from rushlight.transforms.batching.pointwise import aligned
 
@@ -43,12 +43,7 @@ def line(value: Any) -> Any:
     return (1,) if value is None or isinstance(value, (tuple, list)) else 1
 
 
-@rule("sum mean nansum prod var std var_mean std_mean aminmax logsumexp linalg_vector_norm amax amin max min truth_op count_op hash_op "
-      "cummax cummin cumsum cumprod logcumsumexp recurrence softmax log_softmax glu "
-      "sort argsort topk kthvalue median mode flip roll c2c_op c2r_op r2c_op resample_op resample_bytes resample_adjoint_op "
-      "transpose view squeeze unsqueeze select slice slice_scatter slice_scatter_zeros split unbind unfold "
-      "unfold_adjoint diagonal diagonal_zeros diagonal_scatter tril triu pad_op place_along "
-      "gather gather_adjoint scatter scatter_add scatter_value scatter_reduce")  # fmt: skip
+@families.shifted.batched
 def shifted(c: Given) -> Any:
     """The rule of operators whose static arguments say by their names how they speak of dimensions."""
     several = len(c.values) > 1
@@ -71,21 +66,21 @@ def on_scalars(c: Given, values: list[Any]) -> Any:
     return each(found, lambda t: reshaped(t, (c.size,)) if flat and tuple(t.shape) == (c.size, 1) else t)
 
 
-@rule("permute")
+@families.permuted.batched
 def permuted(c: Given) -> Any:
     """The dimensions of each sample in another order."""
     ndim = len(c.shapes[0])
     return c.run(c.values, ((0, *(d % ndim + 1 for d in c["dims"])),))
 
 
-@rule("expand")
+@families.expanded.batched
 def expanded(c: Given) -> Any:
     """Each sample broadcast."""
     size = tuple(c["size"])
     return c.run([ranked(c.values[0], c.shapes[0], len(size))], ((c.size, *size),))
 
 
-@rule("sum_to")
+@families.summed.batched
 def summed(c: Given) -> Any:
     """Each sample summed to a size."""
     size = tuple(c["size"])
@@ -93,14 +88,14 @@ def summed(c: Given) -> Any:
     return reshaped(c.run(c.values, ((c.size, *[1] * pad, *size),)), (c.size, *size))
 
 
-@rule("repeat")
+@families.repeated.batched
 def repeated(c: Given) -> Any:
     """Each sample several times along its dimensions."""
     repeats = tuple(c["repeats"])
     return c.run([ranked(c.values[0], c.shapes[0], len(repeats))], ((1, *repeats),))
 
 
-@rule("arg_op")
+@families.placed.batched
 def placed(c: Given) -> Any:
     """Where an extremum is; without `dim`, in the flat sample."""
     shape = c.shapes[0]
@@ -118,37 +113,41 @@ def flattened(c: Given) -> Any:
     return reshaped(c.values[0], (c.size, count))
 
 
-@rule("max_all min_all")
-def extremum(c: Given) -> Any:
-    """The extremum of all elements of each sample."""
-    return c.run([flattened(c)], ((1,), False), OPS["amax" if c.op.name == "max_all" else "amin"])
+@families.greatest.batched
+def greatest(c: Given) -> Any:
+    """The greatest of all elements of each sample."""
+    return c.run([flattened(c)], ((1,), False), OPS["amax"])
 
 
-@rule("median_all")
+@families.least.batched
+def least(c: Given) -> Any:
+    """The least of all elements of each sample."""
+    return c.run([flattened(c)], ((1,), False), OPS["amin"])
+
+
+@families.middle.batched
 def middle(c: Given) -> Any:
     """The median of all elements of each sample."""
     return c.run([flattened(c)], (1, False, c["skip_nan"]), OPS["median"])[0]
 
 
-@rule("cosine_similarity")
+@families.along_both.batched
 def along_both(c: Given) -> Any:
     """Along a dimension of two inputs broadcast together."""
     values = aligned(c, True)
     return c.run(values, moved(c, len(values[0].shape) - 1))
 
 
-@rule("cat stack")
+@families.joined.batched
 def joined(c: Given) -> Any:
     """Samples joined along a dimension; empty vectors, which join with anything, are left out as PyTorch does."""
     dim = c["dim"]
-    if c.op.name == "stack":
-        return c.run(c.every(), (further(dim, 0),))
     rank = max(len(s) for s in c.shapes)
     values = [c.full(i) for i, s in enumerate(c.shapes) if len(s) == rank or s != (0,)]
     return c.run(values, (further(dim, 0),))
 
 
-@rule("first_of")
+@families.padded.batched
 def padded(c: Given) -> Any:
     """Zeros that begin with the elements of each sample."""
     size, count = tuple(c["size"]), c.shapes[0][0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.convolution import as_channels, from_channels
 from rushlight.transforms.batching.given import Given, each, ranked, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
@@ -29,7 +29,7 @@ def plain(c: Given) -> bool:
     return not any(c.batched[1:])
 
 
-@rule("native_layer_norm fused_rms_norm")
+@families.by_rows.batched
 def by_rows(c: Given) -> Any:
     """Normalisation over the last dimensions."""
     rest = len(c.values) - 1
@@ -39,7 +39,7 @@ def by_rows(c: Given) -> Any:
     return scaled(c, found, len(c.shapes[0]) - c["k"])
 
 
-@rule("native_group_norm")
+@families.by_groups.batched
 def by_groups(c: Given) -> Any:
     """Normalisation over groups of channels."""
     rest = c.values[1:] if plain(c) else (None, None)
@@ -52,7 +52,7 @@ def channels(c: Given, i: int) -> Any:
     return None if c.values[i] is None else folded(c, c.full(i), i)
 
 
-@rule("native_batch_norm")
+@families.by_channels.batched
 def by_channels(c: Given) -> Any:
     """Normalisation by channel with statistics of the images of one sample."""
     found = c.run((as_channels(c, 0), *(channels(c, i) for i in range(1, len(c.values)))))
@@ -60,7 +60,7 @@ def by_channels(c: Given) -> Any:
     return [from_channels(c, out), *(unfolded(c, t) for t in numbers)]
 
 
-@rule("native_batch_norm_eval")
+@families.by_known_channels.batched
 def by_known_channels(c: Given) -> Any:
     """Normalisation by channel with statistics that are given."""
     if plain(c):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given, ranked
 
 
@@ -49,10 +49,7 @@ def placeholder(x: Any, shape: Any) -> Any:
     return np.empty((1,) * len(shape), array.dtype) if hasattr(array, "dtype") and shape is not None else array
 
 
-@rule("gelu softplus elu elu_of_input between outside strictly not_under hardshrink hardtanh leaky_relu falling_leaky_relu softshrink "
-      "threshold _to_copy nothing frexp fill fill_ view_dtype real_part imag_part view_as_real conj neg_view alias "
-      "scaled alpha_dropout feature_dropout masked_fill copy_into keep relu_backward "
-      "leaky_relu_backward threshold_backward rrelu_with_noise prelu_kernel no_gradient window_positions")  # fmt: skip
+@families.targeted.batched
 def targeted(c: Given) -> Any:
     """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
     if len(c.values) == 1:
@@ -62,14 +59,14 @@ def targeted(c: Given) -> Any:
     return c.run(promoted(c, values))
 
 
-@rule("fill_tensor")
+@families.filled.batched
 def filled(c: Given) -> Any:
     """A number for each sample, as far as its shape goes."""
     shape, kind = c.shapes[0], c.values[0]._array.dtype
     return broadcast(ranked(cast(c.full(1), kind), (), len(shape)), (c.size, *shape))
 
 
-@rule("masked_fill_tensor")
+@families.masked.batched
 def masked(c: Given) -> Any:
     """A number, for all samples or one for each, where a mask is true."""
     x, mask, value = aligned(c)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import wrap
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given
 from rushlight.transforms.batching.pointwise import pointwise
 
 
-@rule("normal poisson binomial log_standard_gamma")
+@families.parametric.batched
 def parametric(c: Given) -> Any:
     """Draws whose parameters are tensors."""
     if c.level.randomness == "same":
@@ -25,7 +25,7 @@ def parametric(c: Given) -> Any:
     return pointwise(c)
 
 
-@rule("random_")
+@families.drawn.batched
 def drawn(c: Given) -> Any:
     """Draws in the shape of the input: for all samples, or for one and the same in all."""
     if c.level.randomness == "different":
@@ -34,7 +34,7 @@ def drawn(c: Given) -> Any:
     return broadcast(one, (c.size, *c.shapes[0]))
 
 
-@rule("native_dropout")
+@families.dropout.batched
 def dropout(c: Given) -> Any:
     """Dropout by a seed."""
     if c.level.randomness == "different" or c.op.out_count != 1:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch import families
 from rushlight.dispatch.formats import channels_last_order, contiguous_format, preserve_format
 from rushlight.dispatch.options import strides_of
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.ops.shape.strided import as_strided
-from rushlight.transforms.batching import rule
 from rushlight.transforms.batching.given import Given
 
 
-@rule("as_strided")
+@families.strided.batched
 def strided(c: Given) -> Any:
     """A view by strides of each sample, where it lies in the memory of all."""
     x = c.values[0]
@@ -32,7 +32,7 @@ def reach(size: Any, stride: Any) -> int:
     return sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n)
 
 
-@rule("as_strided_read as_strided_scatter as_strided_adjoint")
+@families.by_position.batched
 def by_position(c: Given) -> Any:
     """Copies by positions in memory: samples lie far enough apart."""
     shape = tuple(c["shape"]) if c.has("shape") else c.shapes[0]
@@ -43,13 +43,13 @@ def by_position(c: Given) -> Any:
     return c.run(c.every(), c.changed(**changes))
 
 
-@rule("view_as_complex")
+@families.complex_view.batched
 def complex_view(c: Given) -> Any:
     """Pairs in the last dimension, which must be neighbours in memory."""
     return c.run(c.values)
 
 
-@rule("clone")
+@families.cloned.batched
 def cloned(c: Given) -> Any:
     """A copy of each sample in a memory format."""
     format = c["format"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.transforms.batching import rule
+from rushlight.dispatch import families
 from rushlight.transforms.batching.given import Given, each, reshaped
 
 
@@ -20,8 +20,7 @@ def unfolded(c: Given, t: Any) -> Any:
     return reshaped(t, (c.size, shape[0] // max(c.size, 1), *shape[1:]))
 
 
-@rule("max_pool_op pool_gather_op pool_scatter_op window_spread_op window_sum_op im2col_op col2im_op window_sum "
-      "local_response_norm adaptive_indices_op fractional_indices_op")  # fmt: skip
+@families.images.batched
 def images(c: Given) -> Any:
     """Every input and result begins with the dimension of images."""
     values = [folded(c, x, i) for i, x in enumerate(c.every())]
