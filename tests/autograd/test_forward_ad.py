@@ -245,6 +245,27 @@ def test_plain_tensors_become_dual_where_duals_are_written(level: Any) -> None:
     assert tangent(buffer.as_strided((2,), (3,), 1)) == [7.0, 5.0]
 
 
+@pytest.mark.parametrize("reach", [
+    lambda d: d[0].as_strided((2, 2), (3, 1)), lambda d: d[1].as_strided((2, 2), (3, 1), 0),
+    lambda d: d.t()[1].as_strided((2, 2), (3, 1), 0),
+])  # fmt: skip
+def test_strides_reach_the_tangents_of_memory_beyond_the_view(level: Any, reach: Any) -> None:
+    d = dual([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 10.0, 20.0], [30.0, 40.0, 50.0]])
+    piece = reach(d)
+    assert tangent(piece) == [[0.0, 10.0], [30.0, 40.0]]
+    piece.mul_(2)
+    assert tangent(d) == [[0.0, 20.0, 20.0], [60.0, 80.0, 50.0]]
+
+
+def test_strides_over_real_parts_reach_the_tangents_of_imaginary_ones(level: Any) -> None:
+    numbers = torch.tensor([1 + 1j, 2, 3], dtype=torch.complex128)
+    d = fwd.make_dual(numbers, torch.full_like(numbers, 1 + 2j))
+    pair = d.real.as_strided((2,), (1,))
+    assert tangent(pair) == [1.0, 2.0]
+    pair.mul_(torch.tensor([3.0, 4.0]))
+    assert tangent(d) == [3 + 8j, 1 + 2j, 1 + 2j]
+
+
 def test_memory_in_another_order(level: Any) -> None:
     base = torch.zeros(3, 2, dtype=torch.float64).t()
     base[0] = dual([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])

@@ -69,6 +69,21 @@ def test_data_of_another_shape_after_forward_is_no_operand_of_backward(create_gr
     assert x.grad is not None and x.grad.tolist() == [[3], [3]]
 
 
+def test_data_of_another_shape_before_forward_is_an_operand_as_any_other() -> None:
+    x, w = torch.ones(2, 3, requires_grad=True), torch.full((2, 2), 3.0, requires_grad=True)
+    x.data = torch.full((2, 2), 2.0)
+    v = x.view(4)
+    for used in (x * w, x / w, x @ w, x**2, x.sin() * w, torch.where(w > 0, x, w) * x, (v * v).view(2, 2), x.clone().mul_(x)):
+        x.grad = None
+        used.sum().backward()
+        assert x.grad is not None and x.grad.shape == (2, 2)
+    y = torch.ones(3)
+    y.data = torch.ones(2)
+    y.mul_(x[0])  # a change in place of it, which is saved
+    (y * y).sum().backward()
+    (torch.nn.functional.linear(x, w) * x).sum().backward()
+
+
 def test_data_that_was_away_between_forward_and_backward_is_what_was_saved() -> None:
     x = torch.ones(2, 3, requires_grad=True)
     loss, whole = (x * x + x).sum(), x.data

@@ -134,6 +134,24 @@ def test_a_gradient_that_the_smaller_base_has_no_room_for_is_refused(row, now) -
         whole.sum().backward()
 
 
+def test_a_recorded_change_of_a_part_of_what_overlaps_itself_is_refused() -> None:
+    factor = torch.tensor(2.0, requires_grad=True)
+    for size, stride in (((2, 2), (1, 1)), ((2, 2), (0, 1)), ((3, 2), (2, 1))):
+        whole = torch.ones(6)
+        whole.as_strided_(size, stride)
+        if stride == (2, 1):  # no two elements at one place
+            whole[0].mul_(factor)
+            assert torch.autograd.grad(whole.sum(), factor)[0].item() == 2
+            continue
+        with pytest.raises(RuntimeError, match="several of whose elements lie on one place in memory"):
+            whole[0].mul_(factor)
+        assert whole.tolist() == [[1, 1], [1, 1]]
+    crossed = torch.arange(8.0)
+    crossed.as_strided_((3, 2), (2, 3))
+    crossed[0].mul_(factor)  # 0, 3; 2, 5; 4, 7: crossed, but apart
+    assert torch.autograd.grad(crossed.sum(), factor)[0].item() == 3
+
+
 @pytest.mark.parametrize("retains", [True, False])
 def test_the_gradient_of_a_piece_can_be_asked_for_after_its_history_is_lost(retains: bool) -> None:
     piece = torch.ones(2, 2, requires_grad=True).clone().unbind()[0]

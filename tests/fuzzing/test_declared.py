@@ -103,3 +103,17 @@ def test_the_triangle_that_is_not_looked_at_makes_a_tangent_in_pytorch_alone(upp
     found = -torch.linalg.solve(half(there), torch.ones(2, 1, dtype=torch.float64))
     assert declared("t2[1]", found + 1, found, *program)
     assert not declared("t2[1]", found + 1, found + 2, *program)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_view_is_made_of_is_declared_where_a_change_of_its_shape_alone_makes_the_difference():
+    pytest.importorskip("torch")
+    begin = (
+        "v1 = (torch.arange(4.0).reshape(2, 2) * (1 + 1j)).requires_grad_()",
+        "v2 = v1 * 1",
+        "v3 = v2.conj()",
+        "v2.t_()",
+    )
+    there, here = np.zeros((2, 2)), np.ones((2, 2))
+    assert declared("v1.grad", there, here, *begin, "(v3 * v3).sum().abs().backward()")
+    assert not declared("v1.grad", there, here, *begin, "(v3 * len(torch.__name__)).sum().abs().backward()")

@@ -8,9 +8,9 @@ import numpy as np
 
 from .comparing import Difference
 from .declared_graphs import GRAPHS
-from .declared_operators import OPERATORS
+from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree_without, apart, executed, otherwise
+from .operands import agree, agree_without, apart, executed, otherwise
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -186,6 +186,25 @@ def changed_unseen(difference: Difference) -> bool:
     )
 
 
+def made_of_the_new_shape(difference: Difference) -> bool:
+    """Whether the shape of what a view shows other numbers of was changed in place afterwards, without which the sides agree."""
+    change = r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\("
+    return (
+        difference.what in ("value", "grad")
+        and re.search(r"(\.(conj|real|imag|mH|H)\b|view_as_|adjoint)(?s:.*)" + change, text(difference)) is not None
+        and agree_without(difference, change)
+    )
+
+
+def freed_by_zeros(difference: Difference) -> bool:
+    """Whether a backward through a second derivative that is a graph of zeros in PyTorch has freed the first graph there."""
+    return (
+        refused_by(difference, "backward through the graph a second time", by="reference")
+        and re.search(rf"({IN_PIECES}|abs|sign)(?s:.*)create_graph=True", text(difference)) is not None
+        and agree(difference, lambda line: line.replace(".backward()", ".backward(retain_graph=True)"))
+    )
+
+
 def called(name: str, names: dict[str, str]) -> str:
     """What a tensor was called first."""
     while name in names:
@@ -230,6 +249,10 @@ DECLARED: tuple[Declared, ...] = (
             refused_by(d, "you can only change requires_grad flags of leaf") and "requires_grad_(False)" in statement(d)
         ),
     ),
+    Declared(
+        "a recorded change in place of a part of a tensor that overlaps itself",
+        lambda d: refused_by(d, "several of whose elements lie on one place in memory"),
+    ),
     Declared("which part of a complex number is infinite", not_a_number),
     Declared("indices beyond a dimension beside others", half_written),
     Declared("in-place operations whose operands share part of their memory", copied_from_itself),
@@ -252,6 +275,8 @@ DECLARED: tuple[Declared, ...] = (
         ),
     ),
     Declared("a saved tensor that is changed by `.data`", changed_unseen),
+    Declared("the shape of what was viewed, changed in place afterwards", made_of_the_new_shape),
+    Declared("gradient of what is linear in pieces", freed_by_zeros),
     Declared(
         "the product of two conjugated vectors",
         lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),

@@ -184,17 +184,22 @@ def has(library: Any, difference: Difference, rewrite: Rewrite, wanted: Any) -> 
     return isinstance(wanted, np.ndarray) and close(wanted, value, difference.tolerance or 1e-9)
 
 
-def agree_without(difference: Difference, pattern: str) -> bool:
-    """Whether PyTorch and rushlight come to the same there when the statements in which the pattern is found are left out."""
+def agree(difference: Difference, rewrite: Rewrite) -> bool:
+    """Whether PyTorch and rushlight come to the same there with the statements rewritten; one that becomes empty is left out."""
     import torch
 
     import rushlight
 
     from .program import Side
 
-    rest = [text for text in difference.statements if re.search(pattern, text) is None]
+    rest = [text for text in map(rewrite, difference.statements) if text]
     found = hold(rest, Side("torch", torch), Side("rushlight", rushlight))
     return not any(other.where == difference.where or other.step is not None for other in found)
+
+
+def agree_without(difference: Difference, pattern: str) -> bool:
+    """Whether PyTorch and rushlight come to the same there when the statements in which the pattern is found are left out."""
+    return agree(difference, lambda text: "" if re.search(pattern, text) else text)
 
 
 def has_empty(difference: Difference) -> bool:

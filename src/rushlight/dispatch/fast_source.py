@@ -167,7 +167,7 @@ def node_source(op: Any, scope: dict[str, Any], mask: int, number: bool = False)
         saved[i] = "Constant(other)" if i and number else op.tensors[i]
     versions = ["0"] * count
     for name in tensors:
-        versions[op.tensors.index(name)] = f"{name}._version"
+        versions[op.tensors.index(name)] = f"0 if {name}._storage is None else {name}._storage.version"
     untouched = " and ".join(f"{name}._storage is None" for name in tensors)
     edges = EDGES[mask] if count == 1 or mask == 2 else BOTH if mask == 3 else "(input if ex is LEAF else ex, None)"
     shapes = "(x.shape,)" if count == 1 else "(x.shape, shape_of(other))"

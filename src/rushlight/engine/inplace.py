@@ -15,7 +15,7 @@ from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
-from rushlight.engine.views import chain_of, follow_retained, refusal, replay
+from rushlight.engine.views import chain_of, follow_retained, refusal, repeats, replay
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -37,6 +37,12 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
     if view is not None:
         if view.kind:
             raise RuntimeError(refusal(tensor, "is being"))
+        if repeats(view.base._held):
+            raise RuntimeError(
+                "a view of a tensor several of whose elements lie on one place in memory is being used in an in-place operation "
+                f"that is recorded: shape {list(view.base.shape)}, strides {list(view.base.stride())}. What the others get of "
+                "its gradient is not known: clone() that tensor before"
+            )
         if needs and (view.base._edge is None or view.base._edge is LEAF):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):

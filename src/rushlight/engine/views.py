@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import Setting
 from rushlight.engine.conform import tensor_functions
@@ -75,6 +77,21 @@ def extent(array: Any) -> tuple[int, int]:
     start, steps = bytes_before(array), [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
     low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     return start + low, start + high + array.itemsize * (array.size > 0)
+
+
+def repeats(array: Any) -> bool:
+    """Whether several elements of an array are one place in memory."""
+    if array.__class__ is not np.ndarray or array.flags.forc or array.size == 0:
+        return False
+    reach = 0
+    for step, n in sorted((abs(s), n) for n, s in zip(array.shape, array.strides, strict=True) if n > 1):
+        if step == 0:
+            return True
+        if step <= reach:  # they may be: count
+            places = sum(np.ix_(*(np.arange(n) * s for n, s in zip(array.shape, array.strides, strict=True))))
+            return bool(np.unique(places).size < array.size)
+        reach += step * (n - 1)
+    return False
 
 
 def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:

@@ -86,7 +86,7 @@ class DualLevel(Level):
         outs = (result,) if op.out_count == 1 else tuple(result)
         if op.view:
             attach_views(outs, flat[0], values[0])
-        if not op.formulas:
+        if not op.formulas or (op.name == "as_strided" and self.strided(outs[0])):
             return result
         derivative = Derivative(self, op, values, self.tangents(flat), statics, outs)
         for out, t in zip(outs, derivative.tangents(), strict=True):
@@ -97,6 +97,18 @@ class DualLevel(Level):
             if node is not None:
                 self.note(node)
         return result
+
+    def strided(self, view: Tensor) -> bool:
+        """Give a view by strides what it sees of its base's tangent: its memory may be beyond what it was made of.
+
+        Whether there is such a base.
+        """
+        base = base_of(view)
+        tangent = None if base is view else self.tangent_of(base)
+        if tangent is None or type(base._held) is BatchedArray:
+            return False
+        self.give(view, viewed(base, view, tangent))
+        return True
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op` on the values, and replace the target's tangent."""

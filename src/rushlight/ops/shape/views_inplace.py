@@ -32,7 +32,7 @@ def become(tensor: Tensor, made: Any) -> Tensor:
         if modes.grad:
             tensor._edge = result._edge
             if info is not None:
-                tensor._view.version = tensor._version + 1
+                tensor._view.version = storage_of(tensor).version + 1
     inplace.written(tensor, "a view in place")
     return tensor
 
