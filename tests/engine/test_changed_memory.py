@@ -73,7 +73,16 @@ def test_data_of_another_shape_before_forward_is_an_operand_as_any_other() -> No
     x, w = torch.ones(2, 3, requires_grad=True), torch.full((2, 2), 3.0, requires_grad=True)
     x.data = torch.full((2, 2), 2.0)
     v = x.view(4)
-    for used in (x * w, x / w, x @ w, x**2, x.sin() * w, torch.where(w > 0, x, w) * x, (v * v).view(2, 2), x.clone().mul_(x)):
+    for used in (
+        x * w,
+        x / w,
+        x @ w,
+        x**2,
+        x.sin() * w,
+        torch.where(w > 0, x, w) * x,
+        (v * v).view(2, 2),
+        x.clone().mul_(x),
+    ):
         x.grad = None
         used.sum().backward()
         assert x.grad is not None and x.grad.shape == (2, 2)

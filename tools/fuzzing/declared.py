@@ -51,9 +51,16 @@ def stem(name: object) -> str:
 def node_name(difference: Difference) -> bool:
     """Whether a node has another name, one of the same operator, or is a view where it is one of several."""
     names = {stem(difference.reference), stem(difference.subject)}
-    if refused_by(difference, "Can't detach views in-place", by="reference"):
-        return "torch.nn.Linear(" in text(difference)
     return difference.what == "grad_fn" and any(names <= group for group in ONE_OPERATOR)
+
+
+def detached_result(difference: Difference) -> bool:
+    """Whether the result of a layer or product, a view of something inside in PyTorch alone, is detached in place."""
+    target = re.search(r"(\w+)\.detach_\(", statement(difference))
+    if target is None or not refused_by(difference, "Can't detach views in-place", by="reference"):
+        return False
+    product = re.search(rf"(?m)^\s*{target[1]} = (\w+ @ |\w+\.(mv|matmul)\()", text(difference)) is not None
+    return product or "torch.nn.Linear(" in text(difference)
 
 
 def view_name(difference: Difference) -> bool:
@@ -301,6 +308,7 @@ DECLARED: tuple[Declared, ...] = (
     ),
     Declared("names in the graph of views that are changed afterwards", view_name),
     Declared("names in the graph", node_name),
+    Declared("`detach_()` of the result of a layer", detached_result),
     Declared("`x.mul_(x)` and the like with gradient", with_itself),
     Declared("`.grad` of what retains it, after `transpose_`", still_retained),
     Declared(

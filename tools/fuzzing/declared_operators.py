@@ -382,7 +382,14 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `ldexp` by its first", at("ldexp", beyond_float32, "gt")),
     Declared(
         "forward mode of `logcumsumexp`",
-        lambda d: d.where[0] == "t" and (nearly(1e-2, "logcumsumexp", d) or beyond("logcumsumexp", d)),
+        lambda d: (
+            d.where[0] == "t"
+            and (
+                nearly(1e-2, "logcumsumexp", d)
+                or beyond("logcumsumexp", d)
+                or (of("logcumsumexp")(d) and some("logcumsumexp", lambda x: np.abs(x) > 1e3, d))
+            )
+        ),
     ),
     Declared("gradient of `logcumsumexp` at -inf", of_some("logcumsumexp", lambda x: np.real(x) == -np.inf)),
     Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
@@ -440,6 +447,7 @@ OPERATORS: tuple[Declared, ...] = (
             and (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
+                or of("nextafter", ("dtype",))(d)
                 or (of("ldexp", ("dtype",))(d) and d.reference == "torch.float64" and pointlike("ldexp", d))
                 or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )
@@ -497,8 +505,9 @@ OPERATORS: tuple[Declared, ...] = (
         "second derivatives of `binary_cross_entropy`",
         at("binary_cross_entropy", lambda x, *others: (x == 0) | (x == 1), "g"),
     ),
+    Declared("second derivatives of `angle`", at("angle", lambda x: x == 0, "g")),
     Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
-    Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "g")),
+    Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "gt")),
     Declared("forward mode of `triangular_solve`", other_triangle),
     Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
     Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
