@@ -265,6 +265,29 @@ def test_linearize_runs_the_function_once_and_can_be_differentiated():
     assert slope(vector()).tolist() == [6, 12, 18]
 
 
+def test_a_view_that_a_custom_function_marked_is_a_constant():
+    class Marked(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x[...]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return None
+
+    for x in (vector(), vector().requires_grad_()):
+        assert func.vjp(Marked.apply, x)[1](torch.ones(3))[0].tolist() == [0, 0, 0]
+        assert func.linearize(Marked.apply, x)[1](torch.ones(3)).tolist() == [0, 0, 0]
+        assert not func.jacrev(Marked.apply)(x).any() and not func.jacfwd(Marked.apply)(x).any()
+        assert func.grad(lambda a: (Marked.apply(a) * a).sum())(x).tolist() == x.tolist()
+
+
 def test_the_pullback_can_be_called_again_and_differentiated():
     _, pullback = func.vjp(lambda a: a**3, vector())
     assert [pullback(torch.ones(3))[0].tolist() for _ in range(2)] == [[3, 12, 27]] * 2

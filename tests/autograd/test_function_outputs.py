@@ -25,6 +25,18 @@ def doubled(ctx: Any, x: Any) -> Any:
     return x.mul_(2), x.sum()
 
 
+def test_a_dirty_view_of_bools_may_be_one_of_several_outputs() -> None:
+    def flipped(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.logical_not_(), y * 2
+
+    bools, w = torch.tensor([True, False]), torch.ones(2, requires_grad=True)
+    out, twice = function(flipped, lambda ctx, g, h: (None, h * 2)).apply(bools[...], w)
+    assert out.tolist() == bools.tolist() == [False, True] and not out.requires_grad
+    twice.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 2]
+
+
 def test_a_dirty_view_must_be_the_only_output() -> None:
     a = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="cannot return more than one Tensor"):

@@ -32,3 +32,11 @@ def test_what_jumps_is_not():
     assert left(leaf, jumps, factor=1 + 1e-8)
     kink = "y = (x - x.flip(0).flip(0) * 1.0).abs().sqrt().sum() + 1"
     assert left(leaf, kink, factor=1.5)
+
+
+def test_numbers_are_judged_as_arrays_are():
+    from tools.fuzzing.comparing import hold
+    from tools.fuzzing.kinds.base import with_torch
+
+    program = ["x = torch.tensor([True])", "y = [x.sin().item() * 2]"]  # in float32, where both sides are off
+    assert not hold(program, *with_torch())

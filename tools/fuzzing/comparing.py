@@ -83,7 +83,8 @@ def compare(where: str, a: Plain, b: Plain, what: str = "value", dtype: str = "t
         for index, (one, other) in enumerate(zip(a, b)):
             yield from compare(f"{where}[{index}]", one, other, what)
     elif not same(a, b):
-        yield Difference(where, what, a, b)
+        numbers = isinstance(a, float | complex) and isinstance(b, float | complex)
+        yield Difference(where, what, a, b, tolerance=1e-9 if numbers else 0.0)
 
 
 def tensors(where: str, a: Seen, b: Seen) -> Iterator[Difference]:
@@ -206,7 +207,7 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
             judges = judges or {
                 judge.__name__: judge(statements, reference) for judge in (truth, shaken, shaken_leaves)
             }
-            sides, tolerance = (difference.reference, difference.subject), difference.tolerance
+            sides, tolerance = list(map(np.asarray, (difference.reference, difference.subject))), difference.tolerance
             right, moved, slightly = (judges[name].get(difference.where) for name in judges)
             if right is not None and as_good(right, *sides, max(tolerance, rounding(statements))):
                 continue

@@ -104,7 +104,7 @@ def follows_its_base(difference: Difference) -> bool:
     if not refused_by(difference, "a leaf Variable that requires grad is being used", by="reference"):
         return False
     target = re.search(r"(\w+)(?:\[.*?\])?(?:\.\w+_\(| [-+*/]?= )", statement(difference).split("\n")[-1])
-    made = target and re.search(rf"(?m)^\s*{target[1]} = v\d+[.\[]", text(difference))
+    made = target and re.search(rf"(?m)^\s*{target[1]} = (v\d+[.\[]|torch\.tensor\(.*\)\.view\()", text(difference))
     return bool(made) and f"{target[1]}.requires_grad" not in text(difference)  # type: ignore[index]
 
 

@@ -86,11 +86,23 @@ def hooks_around_a_new_shape(difference: Difference) -> bool:
     return difference.where.startswith("log") and re.search(between, text(difference)) is not None
 
 
+DOES_NOT_REQUIRE_GRAD = "does not require grad", "One of the differentiated Tensors does not require grad"
+
+
 def unmarked_samples(difference: Difference) -> bool:
     """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
     made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn")
     return made and "vmap(" in text(difference) and (told or refused_by(difference, "does not require grad"))
+
+
+def marked_inside(difference: Difference) -> bool:
+    """Whether a custom function's mark on an output that is a view is lost to what is around a transformation."""
+    made = re.search(r"torch\.func\.\w+\(", text(difference)) and "mark_non_differentiable" in text(difference)
+    told = difference.what in ("requires_grad", "is_leaf") or (
+        difference.what == "grad_fn" and difference.subject is None
+    )
+    return bool(made) and (told or refused_by(difference, *DOES_NOT_REQUIRE_GRAD))
 
 
 def softmax_of_one(difference: Difference) -> bool:
@@ -162,6 +174,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("a tensor hook where a gradient is None", without_gradients),
     Declared("views made in inference mode of what requires grad", view_beside_inference),
     Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),
+    Declared("`mark_non_differentiable` of a view of an input, inside `torch.func`", marked_inside),
     Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
     Declared(
         "whether the tangent that a custom function's `jvp` returns is copied",

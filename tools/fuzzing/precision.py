@@ -99,15 +99,15 @@ def widened(text: str) -> str:
 
 
 def arrays_of(execution: Execution) -> Iterator[tuple[str, Array]]:
-    """Every array that is observed, by the expression that comparing names it with."""
+    """Every array and number that is observed, by the expression that comparing names it with."""
     for name, value in observe(execution).items():
         yield from arrays_in(name, value)
 
 
 def arrays_in(where: str, value: Plain) -> Iterator[tuple[str, Array]]:
-    """The arrays in one observation."""
-    if isinstance(value, np.ndarray):
-        yield where, value
+    """The arrays and numbers in one observation."""
+    if isinstance(value, np.ndarray | float | complex):
+        yield where, np.asarray(value)
     elif isinstance(value, Seen):
         yield from arrays_in(where, value.facts.get("value"))
         yield from arrays_in(f"{where}.grad", value.facts.get("grad"))

@@ -87,8 +87,9 @@ def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any], recorded: b
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
                                "inputs that are modified inplace must all be outputs of the Function.")  # fmt: skip
         dirty.append(t)
-    tracked = [t for t in dirty if recorded and not any(t is x for x in ctx.non_differentiable)]
-    if len(outputs) > 1 and any(t._view is not None for t in tracked):
+    views = [t for t in dirty if t._view is not None and t._held.dtype.kind not in "biu"]
+    tracked = [t for t in views if not any(t is x for x in ctx.non_differentiable)]
+    if recorded and tracked and len(outputs) > 1:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
             "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "

@@ -12,7 +12,7 @@ from rushlight.autograd.run import initial, roots_of, target_keys
 from rushlight.basics import tree
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import modes
-from rushlight.engine.node import edge_of
+from rushlight.engine.node import Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
 from rushlight.tensor import Tensor, wrap
@@ -76,7 +76,7 @@ def zeros_like(x: Tensor) -> Tensor:
 
 def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool, transform: Transform) -> list[Tensor]:
     """Gradients of the outputs that require grad; zeros for inputs that none of them depends on."""
-    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad and not (
+    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if recorded(o) and not (
         v is None and is_complex(o._held.dtype) and not reaches(edge_of(o), inputs))]  # fmt: skip
     if not pairs:
         return [zeros_like(x) for x in inputs]
@@ -92,6 +92,11 @@ def grads(outputs: list[Tensor], inputs: list[Tensor], vectors: Any, keep: bool,
         modes.transform = former
     return [zeros_like(x) if key not in found else found[key] if on_tensors else wrap(found[key])
             for key, x in zip(keys, inputs, strict=True)]  # fmt: skip
+
+
+def recorded(output: Tensor) -> bool:
+    """Whether an output has a place in the graph: a view that a custom function marked requires grad, and has none."""
+    return output.requires_grad and not (output._edge is None and edge_of(output).__class__ is Severed)
 
 
 def reaches(edge: Any, inputs: list[Tensor]) -> bool:
