@@ -470,3 +470,18 @@ def test_second_slopes_of_products_with_logarithms_are_divided_before_they_are_s
     (slope,) = torch.autograd.grad(fn(x, y), x, torch.full((10, 3), 150.0, dtype=torch.float16), create_graph=True)
     (found,) = torch.autograd.grad(slope, y, torch.full((10, 1), 150.0, dtype=torch.float16))
     assert found.isfinite().all()  # the sum of the products alone is beyond float16
+
+
+def test_angles_of_running_sums_are_about_the_last_of_equal_size():
+    found = torch.logcumsumexp(torch.tensor([0, 4j], dtype=torch.complex128), 0)[1]
+    assert found.imag.item() == pytest.approx(4 + np.angle(1 + np.exp(-4j)))
+    assert torch.logcumsumexp(torch.tensor([4j, 0], dtype=torch.complex128), 0)[1].imag.item() == pytest.approx(
+        found.imag.item() - 2 * np.pi
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_sums_of_two_integers_are_exact_under_a_trapezoid(dtype):
+    y = torch.tensor([-(2**31), 2**31 - 1, 2 - 2**31], dtype=dtype)
+    assert torch.trapezoid(y).item() == 0
+    assert torch.cumulative_trapezoid(y).tolist() == [-0.5, 0]

@@ -31,6 +31,7 @@ NAN_FOLLOWED = (
 OF_NONE = (
     r"logsumexp|\w+_loss|binary_cross_entropy\w*|kl_div|var_mean|std_mean|var|std"  # see the tangents of no elements
 )
+OF_NUMBERS = "ldexp|addcdiv|addcmul"  # which PyTorch multiplies by Python's numbers
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
 NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
              "only supported for float32 and float64", "expected both inputs to be float32",
@@ -195,11 +196,12 @@ def zero_slope(difference: Difference) -> bool:
     )
     if unused and ".backward(" in statement(difference):  # which makes nothing that has a name
         return re.search(IN_PIECES, text(difference)) is not None
+    rounding = 5e-2 if "float16" in text(difference) else 1e-4
     arrays = [array for value in difference.made for _, array in arrays_in("", value)]
     return (
         unused
         and bool(difference.made)
-        and all(np.allclose(array[np.isfinite(array)], 0, atol=1e-4) for array in arrays)
+        and all(np.allclose(array[np.isfinite(array)], 0, atol=rounding) for array in arrays)
     )
 
 
@@ -272,6 +274,16 @@ def integers_that_require_grad(difference: Difference) -> bool:
     return changed and (told or refused or refused_by(difference, "Autograd not support dtype", by="reference"))
 
 
+def cast_first(difference: Difference) -> bool:
+    """Whether PyTorch's gradient of a product in another dtype is rushlight's once its operand is cast before."""
+    cast = re.compile(r"torch\.(cumprod|prod)\((\w+), (.*?)(?:, )?dtype=(torch\.\w+)\)")
+    return (
+        difference.where[0] in "gt"
+        and of("cumprod|prod")(difference)
+        and reference_otherwise(difference, lambda line: cast.sub(r"torch.\1(\2.to(\4), \3)", line))
+    )
+
+
 class Triangle(ast.NodeTransformer):
     """Calls of triangular_solve with the half of the matrix that they look at, and zeros elsewhere."""
 
@@ -328,6 +340,11 @@ OPERATORS: tuple[Declared, ...] = (
         "forward mode of `fmax`, `fmin` and `clamp` where both are equal",
         at("fmax|fmin|clamp|clamp_min|clamp_max|clip", any_equal, "t"),
     ),
+    Declared(
+        "forward mode of `fmax`, `fmin` and `clamp` where both are equal",
+        at("clamp|clamp_min|clamp_max|clip", lambda *operands: any_equal(*operands) | any_nan(*operands), "t"),
+    ),
+    Declared("gradient of `cumprod` in a dtype", cast_first),
     Declared("gradient of `hardsigmoid`", partial(nearly, 1e-7, "[Hh]ardsigmoid")),
     Declared(
         "gradient of `digamma` at its poles",
@@ -394,7 +411,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `logcumsumexp` at -inf", of_some("logcumsumexp", lambda x: np.real(x) == -np.inf)),
     Declared("forward mode of `cumprod` at infinity", of_some("cumprod", unbounded, "t")),
     Declared("running statistics where", lambda d: d.where.startswith("a") and refuses("instance_norm", d)),
-    Declared("gradient of `polar` by negative", at("polar", lambda size, angle: size <= 0, "gt")),
+    Declared("gradient of `polar` by negative", at("polar", lambda size, angle: ~(size > 0) | np.isinf(size), "gt")),
     Declared(
         "gradient of `polar` by negative",
         lambda d: (
@@ -448,7 +465,7 @@ OPERATORS: tuple[Declared, ...] = (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
                 or of("nextafter", ("dtype",))(d)
-                or (of("ldexp", ("dtype",))(d) and d.reference == "torch.float64" and pointlike("ldexp", d))
+                or (of(OF_NUMBERS, ("dtype",))(d) and d.reference == "torch.float64" and pointlike(OF_NUMBERS, d))
                 or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )
         ),
@@ -518,7 +535,10 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `ldexp` by its first", of_some("ldexp", beyond_float32)),
     Declared(
         "dtypes that an operator does not compute with",
-        lambda d: refused_by(d, "complex dtype, got torch.bool") and "tensordot(" in statement(d),
+        lambda d: (
+            refused_by(d, "complex dtype, got torch.bool")
+            and re.search(r"tensordot\(|inner\(", statement(d)) is not None
+        ),
     ),
     Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
     Declared(

@@ -62,12 +62,13 @@ def areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
     if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
         raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
     dim = wrap_dim(dim, raw(y).ndim)
-    n, y = raw(y).shape[dim], wide(y)
+    n = raw(y).shape[dim]
+    y = cast(y, np.dtype(np.int64)) if raw(y).dtype.kind in "iu" else wide(y)  # of integers, sums of two are exact
     if x is not None and raw(x).ndim == 0:
         raise RuntimeError(f"{name}(): the places x must have at least one dimension")
     if n == 0:
         return None
-    pairs = slice_of(y, dim, 1, n) + slice_of(y, dim, 0, n - 1)
+    pairs = wide(slice_of(y, dim, 1, n) + slice_of(y, dim, 0, n - 1))
     return pairs * (dx if x is None else widths(name, y, x, dim))
 
 

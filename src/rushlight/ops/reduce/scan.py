@@ -146,7 +146,7 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
     out[np.isnan(out)] = complex(np.nan, np.nan)
     rows = np.moveaxis(out, dim, 0) if input.ndim else out.reshape(1)
     for k in range(1, len(rows)):
-        rows[k] = complex_logaddexp(rows[k - 1], rows[k])
+        rows[k] = complex_logaddexp(rows[k], rows[k - 1])  # the angle is about that of the last of equal size
     return out
 
 
