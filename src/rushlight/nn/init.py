@@ -225,8 +225,8 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        drawn = ops.empty((max(rows, columns), min(rows, columns)), dtype=tensor.dtype, device=tensor.device)
-        q, r = linalg("qr")(drawn.normal_(0, 1, generator=generator))
+        drawn = ops.empty((rows, columns), dtype=tensor.dtype, device=tensor.device).normal_(0, 1, generator=generator)
+        q, r = linalg("qr")(drawn if rows >= columns else drawn.t())
         q = q * r.diagonal().sign()  # makes the distribution uniform
         tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
     return tensor
