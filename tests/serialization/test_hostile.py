@@ -173,8 +173,18 @@ def test_attributes_of_tensors_do_not_reach_the_engine():
 
 
 def test_unsupported_tensors_are_named():
-    with pytest.raises(pickle.UnpicklingError, match="a sparse tensor is not supported"):
-        torch.load(file_of(b"ctorch._utils\n_rebuild_sparse_tensor\n."))
+    with pytest.raises(pickle.UnpicklingError, match="a nested tensor is not supported"):
+        torch.load(file_of(b"ctorch._utils\n_rebuild_nested_tensor\n."))
+
+
+def test_places_of_sparse_tensors_are_checked():
+    good = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
+    good._sizes = (1,)  # as who wants to read beside the memory would write it
+    file = io.BytesIO()
+    torch.save(good, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="found index 1"):
+        torch.load(file)
 
 
 class Point:

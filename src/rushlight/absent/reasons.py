@@ -62,7 +62,7 @@ NAMES = {
         (r"cond|while_loop|sym_\w+|export|vmap_\w+|compiler|Tag|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
     ),
-    "torch.optim": ((r"SparseAdam", "gradients are dense here: use Adam"), (r"swap_in\w+", _FUNCTIONAL)),
+    "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
     "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", _SCRIPT)),
     "torch.serialization": ((r"\w+", "torch.save and torch.load take their settings as arguments, and tensors are on the CPU"),),
     "torch.nn.attention": ((r"\w*flash_attention\w*", _DEVICE),),

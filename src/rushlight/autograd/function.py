@@ -15,7 +15,9 @@ from rushlight.basics.state import Setting, modes, special
 from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
+from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
@@ -199,7 +201,9 @@ class FunctionNode(Node):
     def run(self, g: Any, wanted: int) -> Any:
         grads = [None if x is None else wrap(x) for x in (g if self.count != 1 else [g])]
         results = self.call_backward(grads, False, wanted)
-        return [None if r is None else r._array for r in results]
+        if Rows.sparse:
+            results = [r if r is None or not r.is_sparse else tensor_functions["rows"](r) for r in results]
+        return [r._array if isinstance(r, Tensor) else r for r in results]
 
     def run_tensors(self, g: Any, wanted: int) -> Any:
         return self.call_backward(list(g) if self.count != 1 else [g], True, wanted)

@@ -238,7 +238,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     run.record = create_graph
     found = run.execute(roots)
     results = [found.get(key) for key in keys]
-    results = [r if r is None or on_tensors else wrap(r) for r in results]
+    results = [r if r is None or isinstance(r, Tensor) else wrap(r) for r in results]
     if any(g is not None and g._edge is not None for g in given):
         results = [as_given(r, key, roots) for r, key in zip(results, keys, strict=True)]
     return tuple(finished(r, x, i, allow_unused, materialize_grads, create_graph)

@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.basics.handles import Hooks
 from rushlight.basics.state import modes
 from rushlight.engine.conform import Holders, tensor_functions
+from rushlight.engine.rows import Rows
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -159,6 +160,9 @@ def add_in_place(leaf: Tensor, g: Any) -> None:
     with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
         grad = leaf._grad
         assert grad is not None
+        if grad.__class__ is not Tensor and is_sparse(grad):
+            leaf._grad = tensor_functions["sparse_total"](grad, wrap(g))
+            return
         refuse_inference(grad)
         if dependents:
             settle(grad._held)
@@ -214,6 +218,10 @@ def add(leaf: Tensor, g: Tensor) -> None:
     """Add the tensor `g` to `leaf.grad` out of place, and run the hooks that wait for that."""
     while True:
         former = leaf._grad
+        if is_sparse(g) or is_sparse(former):
+            with LOCKS[id(leaf) >> 6 & 63]:
+                leaf._grad = tensor_functions["sparse_total"](leaf._grad, g)
+            break
         if former is not None:
             total = tensor_functions["add"](former, g)
         else:
@@ -225,6 +233,11 @@ def add(leaf: Tensor, g: Tensor) -> None:
                 break
     if leaf._post_hooks:
         accumulated(leaf)
+
+
+def is_sparse(t: Any) -> bool:
+    """Whether a gradient, or None, is a sparse tensor."""
+    return Rows.sparse and t is not None and bool(t.is_sparse)
 
 
 def laid_out(g: Tensor, like: Any) -> Tensor:

@@ -9,13 +9,15 @@ import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.state import modes
+from rushlight.engine.rows import Rows
 from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.storage import Reshaped
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
-tensor_functions: dict[str, Any] = {}  # sum_to_size, cast, add, resize: set by ops, which is on a higher floor
+# sum_to_size, cast, add, resize, sparse, sparse_total: set by ops, which is on a higher floor
+tensor_functions: dict[str, Any] = {}
 
 
 def reduce_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
@@ -75,11 +77,21 @@ class Part:
         whole[self.index] = self.region
         return whole
 
+    def into(self, whole: Any) -> Any:
+        """Add it to an array of its shape in place."""
+        whole[self.index] += self.region
+        return whole
+
 
 def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: bool = True) -> Any:
-    """`g` summed over broadcast dimensions to `shape` and cast to `dtype`; a `Part` remains one unless it is the first."""
+    """`g` summed over broadcast dimensions to `shape` and cast to `dtype`.
+
+    A `Part` remains one unless it is the first, and `Rows` where they come to a leaf.
+    """
     if g.__class__ is not ndarray:
         if g.__class__ is Part and not first and g.shape == shape and g.dtype == dtype:
+            return g
+        if g.__class__ is Rows and isinstance(edge, Tensor) and g.shape == shape and g.dtype == dtype:
             return g
         g = np.asarray(g)
     if g.shape != shape:
@@ -119,14 +131,13 @@ class Holders:
 def add_arrays(total: Any, g: Any) -> Any:
     """total + g, in place where only the run holds `total`."""
     if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
-        if g.__class__ is Part:
-            total[g.index] += g.region
-            return total
+        if g.__class__ is not ndarray:
+            return g.into(total)
         if total.nbytes > LARGE:
             return add_large(total, g, total)
         total += g
         return total
-    return np.asarray(total + np.asarray(g))
+    return total.plus(g) if total.__class__ is Rows else np.asarray(total + np.asarray(g))
 
 
 def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:

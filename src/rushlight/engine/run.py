@@ -21,6 +21,7 @@ from rushlight.engine.deep import DEEP, in_thread
 from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.reach import Records, count_between, count_contributions, target_of
+from rushlight.engine.rows import Rows
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -341,13 +342,16 @@ class Run:
             if leaf._hooks:
                 missed(leaf)
             return
+        tensors = self.create
+        if g.__class__ is Rows:
+            g, tensors = tensor_functions["sparse"](g), True
         if self.targets is not None and not self.into_grad:
             if leaf._hooks:
-                g = hooked(leaf, g if self.create else wrap(g))
-                g = g if self.create else g._array
+                g = hooked(leaf, g if tensors else wrap(g))
+                g = g if tensors else g._array
             self.captured[leaf, 0] = g
             return
-        if self.create:
+        if tensors:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)

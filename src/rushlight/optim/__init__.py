@@ -22,6 +22,7 @@ from rushlight.optim.radam import RAdam
 from rushlight.optim.rmsprop import RMSprop
 from rushlight.optim.rprop import Rprop
 from rushlight.optim.sgd import SGD
+from rushlight.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -40,6 +41,7 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "in_backward",
     "lr_scheduler",
     "swa_utils",
@@ -52,6 +54,4 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "SparseAdam":
-        raise AttributeError("SparseAdam needs sparse gradients, which rushlight does not have: use Adam")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -90,6 +90,17 @@ class Adagrad(Stepper):
         names = ("lr", "lr_decay", "weight_decay", "eps", "maximize")
         return {"step": advance(state), **{name: group[name] for name in names}}
 
+    def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
+        if number(group["weight_decay"]) != 0:
+            raise RuntimeError("Adagrad: weight_decay option is not compatible with sparse gradients: expected 0, got "
+                               f"{group['weight_decay']}; give the embedding sparse=False")  # fmt: skip
+        state, at = self.state[p], tuple(grad.indices())
+        step, total = advance(state), state["sum"]
+        values = -grad.values() if group["maximize"] else grad.values()
+        total.index_put_(at, values * values, accumulate=True)
+        rate = number(group["lr"]) / (1 + (step - 1) * number(group["lr_decay"]))
+        p.index_put_(at, -rate * values / (total[at].sqrt() + group["eps"]), accumulate=True)
+
     def _options(self, group: dict[str, Any]) -> Any:
         names = ("lr", "lr_decay", "eps", "weight_decay", "maximize")
         return tuple(number(group[name]) for name in names)

@@ -381,8 +381,11 @@ def _check_param(param: Any, differentiable: Any) -> None:
 
 
 def _zero_grad(p: Tensor) -> None:
-    grad = p.grad
+    grad: Any = p.grad
     assert grad is not None
+    if grad.is_sparse:
+        p.grad = grad.zeros_like()
+        return
     if grad.grad_fn is not None or grad.requires_grad:  # leave the graph that computed it as it is
         p.grad = grad = wrap(grad._array.copy())
     settle(grad._held)

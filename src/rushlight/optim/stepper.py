@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.engine.modes import enable_grad, set_grad_enabled
+from rushlight.engine.modes import enable_grad, no_grad, set_grad_enabled
+from rushlight.engine.rows import Rows
 from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.memory import as_real, zeros_like
 from rushlight.optim.optimizer import Optimizer
@@ -46,17 +47,42 @@ class Stepper(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for group in self.param_groups:
+        for group in self._for_rows(self.param_groups) if Rows.sparse else self.param_groups:
             self._settled(group)
             self._step_group(group)
         return loss
+
+    def _for_rows(self, groups: Any) -> list[Any]:
+        """Step the parameters with sparse gradients; the groups with those that are left."""
+        left = []
+        for group in groups:
+            params = [p for p in group["params"] if p._grad is not None and p._grad.is_sparse]
+            if params:
+                for p in params:
+                    with no_grad():
+                        self._step_rows(p, p._grad.coalesce(), group)
+                group = {**group, "params": [p for p in group["params"] if all(p is not q for q in params)]}
+            left.append(group)
+        return left
+
+    def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
+        """Change one parameter by a sparse gradient, each place once.  Raises RuntimeError where that is not defined."""
+        name = {"AdamW": "Adam"}.get(type(self).__name__, type(self).__name__)
+        more = (
+            ", please consider SparseAdam instead"
+            if name == "Adam"
+            else ": give the embedding sparse=False, or use SGD"
+        )
+        raise RuntimeError(f"{name} does not support sparse gradients{more}")
 
     def step_param(self, param: Tensor, group: dict[str, Any]) -> None:
         """Change one parameter, of a group, by its gradient, as `step` does."""
         step = type(self).step
         if getattr(step, "__wrapped__", step) is Stepper.step:
             settle(param._array)
-            self._step_group({**group, "params": (param,)})
+            one = {**group, "params": (param,)}
+            for each in self._for_rows([one]) if Rows.sparse else (one,):
+                self._step_group(each)
         else:
             super().step_param(param, group)
 

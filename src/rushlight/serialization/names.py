@@ -40,7 +40,6 @@ _NAMES = {
 UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = {dtype: StorageType("torch", name, dtype) for name, dtype in _NAMES.items()}
 UNSUPPORTED = {
-    "_rebuild_sparse_tensor": "a sparse tensor",
     "_rebuild_nested_tensor": "a nested tensor",
     "_rebuild_qtensor": "a quantized tensor",
     "_rebuild_meta_tensor_no_storage": "a tensor of the meta device, which has no elements",
@@ -60,11 +59,12 @@ def _bytearray(data: Any = b"", *encoding: Any) -> bytearray:
 
 
 def _layout(name: Any) -> Any:
-    from rushlight.tensor import strided
+    from rushlight.tensor import sparse_coo, sparse_csr, strided
 
-    if name != "torch.strided":
-        raise TypeError(f"tensors of layout {name} are not supported")
-    return strided
+    for kind in (strided, sparse_coo, sparse_csr):
+        if name == repr(kind):
+            return kind
+    raise TypeError(f"tensors of layout {name} are not supported")
 
 
 FACTORIES = (list, dict, int, float, str, tuple, bool)  # may be named, but not called

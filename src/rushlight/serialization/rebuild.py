@@ -106,6 +106,20 @@ def _rebuild_tensor_v3(
     return t.requires_grad_() if requires_grad else t
 
 
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+
+    try:
+        if str(layout) == "torch.sparse_coo":
+            indices, values, size, *coalesced = data
+            made = sparse_coo_tensor(indices, values, _ints(size))
+            return made.coalesce() if coalesced == [True] else made  # type: ignore[no-any-return]
+        starts, columns, values, size = data
+        return sparse_csr_tensor(starts, columns, values, _ints(size))  # type: ignore[no-any-return]
+    except RuntimeError as error:  # parts that do not fit
+        raise ValueError(str(error)) from error
+
+
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Tensor:
     from rushlight.nn.parameter import Parameter
 
@@ -145,6 +159,7 @@ FUNCTIONS: Any = (
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_sparse_tensor,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
 )

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
+from rushlight.engine.rows import Rows
 from rushlight.nn.base.state import StateDict
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization.archive import ArchiveWriter, folder_name
@@ -21,7 +22,7 @@ from rushlight.serialization.atomic import replacing
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
 from rushlight.storage import Storage, memory, owner_of, root_of
-from rushlight.tensor import Tensor, layout
+from rushlight.tensor import Tensor, layout, strided
 
 
 class Name:
@@ -86,6 +87,7 @@ _TENSOR_OF_DTYPE = Name("torch._utils", "_rebuild_tensor_v3")
 _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
 _WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
+_SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
 _LAYOUT = Name("torch.serialization", "_get_layout")
 _TENSOR_TYPE, _SIZE, _DEVICE = Name("torch", "Tensor"), Name("torch", "Size"), Name("torch", "device")
 _PICKLER: Any = pickle._Pickler  # the one in Python: only it can name what it cannot import
@@ -135,7 +137,16 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             raise pickle.PicklingError("a bare storage cannot be saved: save a tensor on it")
         return NotImplemented
 
+    def _reduce_sparse(self, t: Any) -> Any:
+        """A sparse tensor: its layout and parts.  As in PyTorch, without whether it requires grad."""
+        places = t._indices_of if t.is_sparse_csr else (t._indices_of,)
+        size, values = Size(t._sizes), t._values_of.detach()
+        self._keep.extend((size, values))
+        return _SPARSE, (t.layout, (*places, values, size) if t.is_sparse_csr else (*places, values, size, t._sorted))
+
     def _reduce_tensor(self, t: Tensor) -> Any:
+        if Rows.sparse and t.layout is not strided:
+            return self._reduce_sparse(t)
         function, args = self._plain(t)
         state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
         kind = getattr(t.__class__, "stands_for", t.__class__)

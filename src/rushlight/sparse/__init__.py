@@ -8,10 +8,22 @@ from rushlight import absent
 from rushlight.dispatch.named import named
 from rushlight.sparse import tensor as _tensor
 from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+from rushlight.sparse.normalize import log_softmax, sampled_addmm, softmax
 from rushlight.sparse.tensor import Sparse
 from rushlight.tensor import Tensor
 
-__all__ = ["Sparse", "addmm", "mm", "sparse_coo_tensor", "sparse_csr_tensor", "spdiags", "sum"]
+__all__ = [
+    "Sparse",
+    "addmm",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "sparse_coo_tensor",
+    "sparse_csr_tensor",
+    "spdiags",
+    "sum",
+]
 
 
 def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
@@ -57,7 +69,7 @@ absent.names(
     globals(),
     "only products, sums and what keeps zeros is computed with sparse tensors here: to_dense() makes an ordinary one",
     "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
-    "as_sparse_gradcheck log_softmax sampled_addmm softmax solve to_sparse_semi_structured",
+    "as_sparse_gradcheck solve to_sparse_semi_structured",
 )
 absent.names(
     globals(), "torch.sparse_coo_tensor makes sparse tensors of any dtype",

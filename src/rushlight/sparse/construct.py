@@ -25,7 +25,7 @@ def _parts(name: str, indices: Any, values: Any, dtype: Any, device: Any) -> tup
     return places.long(), found
 
 
-def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
                       pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
                       is_coalesced: bool | None = None, out: Any = None) -> Any:  # fmt: skip
     """A sparse tensor in the layout COO: the value at each place; those of one place are added.
@@ -39,7 +39,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
             [4., 0., 0.]])
     """
     if values is None:
-        size = tuple(indices)
+        size = tuple(indices if size is None else size)
         indices, values = torch.zeros(len(size), 0, dtype=dtypes.int64), torch.zeros(0)
     places, found = _parts("sparse_coo_tensor", indices, values, dtype, device)
     if places.dim() != 2 or places.shape[1] != (found.shape[0] if found.dim() else 1):

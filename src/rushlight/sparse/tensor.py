@@ -10,14 +10,18 @@ with them.  What is not written here for sparse tensors is refused by name.
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.size import Size
+from rushlight.basics.state import modes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
+from rushlight.engine.rows import Rows
+from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.sparse.product import product
 from rushlight.tensor import Tensor, sparse_coo, sparse_csr
 
@@ -26,8 +30,12 @@ __all__ = ["Sparse", "from_dense", "made"]
 # Functions of one tensor that leave zero what is zero: they are applied to the values.
 ZERO_STAYS = frozenset(
     "abs asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
-    "trunc".split()
+    "trunc isnan isinf isneginf isposinf nan_to_num".split()
 )
+# Functions of `places`, by their names in PyTorch.
+ELSEWHERE = {"cat": "cat", "concat": "cat", "concatenate": "cat", "stack": "stack", "sparse_mask": "masked"} | {
+    name: name for name in ("index_select", "narrow_copy", "permute", "select", "unsqueeze")
+}
 _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
           "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool}  # fmt: skip
 
@@ -56,7 +64,22 @@ class Sparse(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The method of that name of this class; of functions without one, NotImplementedError."""
-        name = getattr(func, "__name__", str(func)).strip("_")
+        own, kwargs = _name_of(func), kwargs or {}
+        if own == "__set__" and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
+            with DisableTorchFunctionSubclass():
+                return func(*args)
+        if own.endswith("_") and not own.endswith("__"):
+            if not isinstance(args[0], Sparse):
+                return _into_dense(own.strip("_"), *args, **kwargs)
+            result = cls._answered(own.strip("_"), args, kwargs)
+            return result if result is args[0] else args[0]._become(result)
+        return cls._answered(own.strip("_"), args, kwargs)
+
+    @classmethod
+    def _answered(cls, name: str, args: Any, kwargs: Any) -> Any:
+        """What the function of a name gives for arguments of which some are sparse."""
+        if name in ELSEWHERE:
+            return getattr(importlib.import_module("rushlight.sparse.places"), ELSEWHERE[name])(*args, **kwargs)
         name = {"matmul": "mm", "spmm": "mm", "rmatmul": "rmm", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
             name, name
         )
@@ -64,17 +87,15 @@ class Sparse(Tensor):
         if name == "mm" and not isinstance(first, Sparse):
             return args[1].t().mm(first.t()).t()
         if name in ("add", "mul") and not isinstance(first, Sparse):
-            return getattr(args[1], name)(first, **(kwargs or {}))
+            return getattr(args[1], name)(first, **kwargs)
         if name in ("addmm", "sparse_addmm"):
-            return addmm(*args, **(kwargs or {}))
+            return addmm(*args, **kwargs)
         method = vars(cls).get(name) or vars(Sparse).get(name)
-        if method is None or not isinstance(first, Sparse):
-            if name in ZERO_STAYS and isinstance(first, Sparse):
-                return first._on_values(name)
-            raise NotImplementedError(
-                f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one"
-            )
-        return method(*args, **(kwargs or {}))
+        if method is not None and isinstance(first, Sparse):
+            return method(*args, **kwargs)
+        if name in ZERO_STAYS and isinstance(first, Sparse):
+            return first._on_values(name)
+        raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
 
     # What it is --------------------------------------------------------------------------------------------------------
 
@@ -219,6 +240,19 @@ class Sparse(Tensor):
         """The same places with other values."""
         return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
 
+    def _become(self, other: Any) -> Any:
+        """Take the places and values of another sparse tensor of this shape: every change in place is one like this.
+
+        Raises RuntimeError for what is not sparse or has another shape, and for a leaf that requires grad.
+        """
+        if not isinstance(other, Sparse) or other._sizes != self._sizes or other._csr is not self._csr:
+            raise RuntimeError(f"a sparse tensor of shape {list(self._sizes)} cannot become, in place, what is not of its layout and "
+                               f"shape: got {type(other).__name__} of shape {list(other.shape)}")  # fmt: skip
+        if self.requires_grad and self.is_leaf and modes.grad:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        self._indices_of, self._values_of, self._sorted = other._indices_of, other._values_of, other._sorted
+        return self
+
     def _on_values(self, name: str) -> Any:
         return self.coalesce()._with(getattr(torch, name)(self.coalesce()._values_of))
 
@@ -288,6 +322,41 @@ class Sparse(Tensor):
         """Outside of the graph."""
         return self._with(self._values_of.detach())
 
+    def detach_(self) -> Any:
+        """Leaves the graph."""
+        self._values_of = self._values_of.detach()
+        return self
+
+    @property  # type: ignore[misc]
+    def data(self) -> Any:
+        """The same outside of the graph."""
+        return self.detach()
+
+    @property
+    def _version(self) -> int:
+        return 0  # places and values are replaced, never written over
+
+    def zero_(self) -> Any:
+        """Has no elements from now on."""
+        return self._become(self.zeros_like())
+
+    def zeros_like(self, **options: Any) -> Any:
+        """One of this shape without elements."""
+        values = torch.zeros((0, *self._values_of.shape[1:]), dtype=options.get("dtype") or self.dtype)
+        if self._csr:
+            return made((self._indices_of[0] * 0, self._indices_of[1][:0]), values, self._sizes, True, True)
+        return made(self._indices_of[:, :0], values, self._sizes, True, False)
+
+    def any(self) -> Any:
+        """Whether some element is not zero."""
+        return self._values_of.any()
+
+    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        """The root of the sum of all squares, or another norm of all elements: p, a number."""
+        if dim is not None or keepdim or p == "nuc":
+            self._refuse("norm over dimensions")
+        return torch.norm(self.coalesce()._values_of, 2 if p in (None, "fro") else p, dtype=dtype)
+
     def clone(self, *, memory_format: Any = None) -> Any:
         """With values of its own."""
         return self._with(self._values_of.clone())
@@ -309,7 +378,7 @@ class Sparse(Tensor):
     def mul(self, other: Any) -> Any:
         """Times a number, or element by element."""
         if isinstance(other, Sparse):
-            self._refuse("mul of two sparse tensors")
+            return importlib.import_module("rushlight.sparse.places").product_of_elements(self, other)
         if isinstance(other, Tensor) and other.dim():
             coo = self.coalesce() if not self._csr else self.to_sparse_coo()
             there = other.broadcast_to(self._sizes)[tuple(coo._indices_of)]
@@ -413,8 +482,20 @@ class Sparse(Tensor):
 
     T = property(t)
 
-    def __getitem__(self, index: Any) -> NoReturn:
-        self._refuse("indexing")
+    def __getitem__(self, index: Any) -> Any:
+        return importlib.import_module("rushlight.sparse.places").at(self, index)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._become(self.add(other))
+
+    def __isub__(self, other: Any) -> Any:
+        return self._become(self.sub(other))
+
+    def __imul__(self, other: Any) -> Any:
+        return self._become(self.mul(other))
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._become(self.div(other))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return made(
@@ -434,9 +515,26 @@ class Sparse(Tensor):
             if self._csr
             else {"indices": self._indices_of}
         )
-        parts = [f"{name}={value!r}" for name, value in (*places.items(), ("values", self._values_of))]
+        parts = [
+            f"{name}={_shown(value, len(name) + 8)}" for name, value in (*places.items(), ("values", self._values_of))
+        ]
+        kind = "" if self.dtype in _QUIET else f", dtype={self.dtype}"
         layout = "torch.sparse_csr" if self._csr else "torch.sparse_coo"
-        return "tensor(" + ",\n       ".join([*parts, f"size={self._sizes}, nnz={self._nnz()}, layout={layout})"])
+        rest = f"size={tuple(self._sizes)}, nnz={self._nnz()}{kind}"
+        if self._csr:
+            return "tensor(" + ",\n       ".join([*parts[:-1], f"{parts[-1]}, {rest}", f"layout={layout})"])
+        return "tensor(" + ",\n       ".join([*parts, f"{rest}, layout={layout})"])
+
+
+_QUIET = (dtypes.float32, dtypes.int64, dtypes.bool)
+
+
+def _shown(part: Any, indent: int) -> str:
+    """Places or values as they are printed within a sparse tensor, without what is said of the whole."""
+    part = part.detach()
+    if not part.numel():
+        return f"tensor([], size={tuple(part.shape)})"
+    return repr(part).replace("\n", "\n" + " " * indent).replace(f", dtype={part.dtype}", "")
 
 
 def _shorthand(name: str, dtype: Any) -> Any:
@@ -451,6 +549,21 @@ for _name, _dtype in _KINDS.items():
     setattr(Sparse, _name, _shorthand(_name, _dtype))
 
 
+def _name_of(func: Any) -> str:
+    """The name of what `__torch_function__` is asked for; of an attribute that is read, the attribute's."""
+    name = str(getattr(func, "__name__", func))
+    return getattr(getattr(func.__self__, "fget", None), "__name__", name) if name == "__get__" else name
+
+
+def _into_dense(name: str, dense: Any, *args: Any, **kwargs: Any) -> Any:
+    """A dense tensor changed in place by a sparse one: it is added or subtracted."""
+    if name not in ("add", "sub", "iadd", "isub") or not isinstance(args[0], Sparse):
+        raise NotImplementedError(f"{name}_: not implemented for sparse tensors here; to_dense() makes an ordinary one")
+    alpha = kwargs.get("alpha", args[1] if len(args) > 1 else 1)
+    add_to = importlib.import_module("rushlight.sparse.gradients").add_to
+    return add_to(dense, args[0], alpha if "add" in name else -alpha)
+
+
 def flat_places(indices: Any, sizes: tuple[int, ...]) -> Any:
     """The number of each place, counted row by row.  int64 (dimensions, N) -> (N)"""
     flat = indices.new_zeros(indices.shape[1])
@@ -461,6 +574,7 @@ def flat_places(indices: Any, sizes: tuple[int, ...]) -> Any:
 
 def made(indices: Any, values: Any, sizes: tuple[int, ...], is_sorted: bool, csr: bool) -> Any:
     """A sparse tensor of these parts, which are not looked at."""
+    Rows.sparse = True
     probe = np.broadcast_to(np.zeros((), values._held.dtype), tuple(sizes)).view(_Elsewhere)
     t = Tensor._make_subclass(Sparse, torch.empty(0))  # type: ignore[attr-defined]
     t._array = probe  # whoever asks it for values is refused

@@ -65,6 +65,7 @@ class Embedding(_Table):
         padding_idx: the number whose vector gets no gradient, and is zero at first.
         max_norm: vectors looked up are first rescaled in place to at most this `norm_type`-norm.
         scale_grad_by_freq: divide a vector's gradient by how often it was looked up.
+        sparse: give `weight` a sparse gradient, of the vectors looked up alone: for SparseAdam, SGD and Adagrad.
 
     Raises AssertionError for a `padding_idx` out of range.
 

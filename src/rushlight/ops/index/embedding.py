@@ -11,6 +11,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
+from rushlight.engine.rows import Rows
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import unsqueeze_op
@@ -44,8 +45,11 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
 
 
 @op(ns=None, name="embedding", half=None, masks=("indices",), batch=families.embedding)
-def embedding_op(weight: Array, indices: Array, padding_idx: int, by_freq: bool) -> Array:
-    """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)"""
+def embedding_op(weight: Array, indices: Array, padding_idx: int, by_freq: bool, sparse: bool = False) -> Array:
+    """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)
+
+    sparse: whether the gradient of a leaf is to be a sparse tensor, which it is where no graph of it is asked for.
+    """
     return rows_of("embedding", weight, indices)
 
 
@@ -55,8 +59,19 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
 
 
 @embedding_op.grad("weight")
-def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any) -> Any:
+def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any, sparse: Any) -> Any:
+    if sparse and g.__class__ is np.ndarray:
+        return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
+
+
+def used_rows(rows: Any, indices: Any, shape: Any, padding_idx: int = -1) -> Rows:
+    """Rows of a gradient with the places that they are of, but for those of `padding_idx`.  (N, D), (*) of N numbers"""
+    places = indices.reshape(-1).astype(np.int64)
+    if padding_idx >= 0:
+        kept = places != padding_idx
+        rows, places = rows[kept], places[kept]
+    return Rows(shape, places[None], rows)
 
 
 @op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",), batch=families.embedding_backward)
@@ -91,18 +106,20 @@ def _(g: Any, indices: Any, padding_idx: Any, by_freq: Any) -> Any:
     return rows * factor[..., None].astype((g._array if isinstance(g, Tensor) else g).dtype)
 
 
-def refuse_sparse(name: str, sparse: bool) -> None:
-    """Raise RuntimeError for sparse=True."""
-    if sparse:
-        raise RuntimeError(f"{name}(): sparse=True is not supported: gradients are dense here. Use sparse=False.")
+def check_sparse(name: str, sparse: bool, by_freq: bool, mode: str = "") -> None:
+    """Raise RuntimeError or ValueError for sparse=True with what a sparse gradient cannot be divided by or found from."""
+    if sparse and by_freq:
+        raise RuntimeError(f"{name}: scale_grad_by_freq not supported with sparse gradients: give sparse=False")
+    if sparse and mode == "max":
+        raise ValueError(f"{name}: max mode does not support sparse weights: give sparse=False")
 
 
 def torch_embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
                     sparse: bool = False) -> Any:  # fmt: skip
     """The rows of `weight` (V, D) at `indices` (*): (*, D).  As torch.nn.functional.embedding, weight first."""
-    refuse_sparse("embedding", sparse)
+    check_sparse("embedding", sparse, scale_grad_by_freq)
     check_table("embedding", weight, indices)
-    return embedding_op(weight, indices, padding_idx, bool(scale_grad_by_freq))
+    return embedding_op(weight, indices, padding_idx, bool(scale_grad_by_freq), bool(sparse))
 
 
 NAMESPACES[""]["embedding"] = torch_embedding
@@ -126,19 +143,20 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
 
     padding_idx: a row that gets no gradient. max_norm: rows used are first scaled, in place, to a norm (of order
     norm_type) of at most this. scale_grad_by_freq: divide a row's gradient by how often it was used.
-    Raises IndexError for indices out of range, and RuntimeError for sparse=True.
+    sparse: the gradient of `weight` is a sparse tensor, in the layout COO, of the rows that were used.
+    Raises IndexError for indices out of range, and RuntimeError for sparse=True with scale_grad_by_freq.
 
     >>> import rushlight as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
     tensor([[2.],
             [1.]])
     """
-    refuse_sparse("embedding", sparse)
+    check_sparse("embedding", sparse, scale_grad_by_freq)
     check_table("embedding", weight, input)
     padding = wrapped_padding("embedding", padding_idx, weight._array.shape[0])
     if max_norm is not None:
         embedding_renorm_(weight.detach() if isinstance(weight, Tensor) else weight, input, max_norm, norm_type)
-    return embedding_op(weight, input, padding, bool(scale_grad_by_freq))
+    return embedding_op(weight, input, padding, bool(scale_grad_by_freq), bool(sparse))
 
 
 @function()

@@ -14,12 +14,13 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.index.embedding import (
+    check_sparse,
     check_table,
     embedding_backward,
     embedding_op,
     embedding_renorm_,
-    refuse_sparse,
     rows_of,
+    used_rows,
     wrapped_padding,
 )
 from rushlight.tensor import Tensor, wrap
@@ -28,7 +29,8 @@ F = "nn.functional"
 
 
 @op(ns=None, name="embedding_bag", masks=("indices", "bag"))
-def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool) -> Array:
+def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool,
+           sparse: bool = False) -> Array:  # fmt: skip
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
     rows = rows_of("embedding_bag", weight, indices)
     if scale is not None:
@@ -42,10 +44,12 @@ def _(weight: Array, bags: int) -> list[shapes.Made]:
 
 
 @bag_op.grad("weight")
-def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: Any) -> Any:
+def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: Any, sparse: Any) -> Any:
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
         rows = rows * ops.unsqueeze(scale, -1) if isinstance(rows, Tensor) else rows * scale[:, None]
+    if sparse and rows.__class__ is np.ndarray:
+        return used_rows(rows, indices, weight_shape)
     return embedding_backward(rows, indices, weight_shape[0], -1, by_freq)
 
 
@@ -168,8 +172,9 @@ def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
                            f"{scale.dtype}")  # fmt: skip
 
 
-def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any) -> Any:
+def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any, sparse: bool = False) -> Any:
     """The bags of `weight` in one of the modes."""
+    check_sparse("embedding_bag", sparse, by_freq, mode)
     indices, bag = wrap(bags.indices), wrap(bags.bag)
     if mode == "max":
         if by_freq:
@@ -183,7 +188,7 @@ def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any) -> An
             scale = ops.index_select(scale, 0, wrap(bags.keep))
         elif scale.shape[0] != len(bags.bag):
             scale = scale[: len(bags.bag)]
-    return bag_op(weight, scale, indices, bag, bags.count, by_freq)
+    return bag_op(weight, scale, indices, bag, bags.count, by_freq, sparse)
 
 
 @function(ns=F)
@@ -203,7 +208,6 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
         caller.warn("embedding_bag: got (weight, input), the order of long ago; expected (input, weight), where `input` "
                     "are the indices")  # fmt: skip
         input, weight = weight, input
-    refuse_sparse("embedding_bag", sparse)
     check_table("embedding_bag", weight, input)
     check_offsets(input, offsets, include_last_offset)
     check_scale(per_sample_weights, input, weight, mode)
@@ -211,19 +215,18 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
     if max_norm is not None:
         embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     bags = Bags(input._array, None if offsets is None else offsets._array, include_last_offset, padding, mode)
-    return reduced(weight, bags, mode, bool(scale_grad_by_freq), per_sample_weights)
+    return reduced(weight, bags, mode, bool(scale_grad_by_freq), per_sample_weights, bool(sparse))
 
 
 def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
                         sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
                         padding_idx: int | None = None) -> Any:  # fmt: skip
     """(result, bag of each index, size of each bag, offsets); mode 0 sum, 1 mean, 2 max."""
-    refuse_sparse("embedding_bag", sparse)
     check_table("embedding_bag", weight, indices)
     padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
     way = ("sum", "mean", "max")[mode]
     bags = Bags(indices._array, offsets._array, include_last_offset, padding, way)
-    result = reduced(weight, bags, way, bool(scale_grad_by_freq), per_sample_weights)
+    result = reduced(weight, bags, way, bool(scale_grad_by_freq), per_sample_weights, bool(sparse))
     sizes = np.bincount(bags.bag, minlength=bags.count)
     return result, wrap(bags.bag), wrap(sizes), offsets
 

@@ -244,6 +244,12 @@ def mm(input: Any, mat2: Any) -> Any:
     return mm_op(input, mat2)
 
 
+@function(out=True)
+def spmm(input: Any, mat2: Any) -> Any:
+    """As `mm`, of which one matrix is a sparse one.  (M, K), (K, N) -> (M, N)"""
+    return mm(input, mat2)
+
+
 @function(method=True, out=True)
 def bmm(input: Any, mat2: Any) -> Any:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from rushlight.engine.conform import tensor_functions
 from rushlight.tensor import Tensor
 
 SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is first asked for
+PLACES, GRADIENTS = "rushlight.sparse.places", "rushlight.sparse.gradients"
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
@@ -39,5 +41,17 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
     return importlib.import_module(SPARSE).from_dense(self, sparse_dim)
 
 
-for _method in (to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
+def sparse_mask(self: Tensor, mask: Any) -> Any:
+    """The elements at the places of a sparse tensor of the same shape, in the layout COO."""
+    return importlib.import_module(PLACES).masked(self, mask)
+
+
+def _later(module: str, name: str) -> Any:
+    """A function of a module that is imported when it is first called."""
+    return lambda *args: getattr(importlib.import_module(module), name)(*args)
+
+
+tensor_functions.update({name: _later(GRADIENTS, f) for name, f in
+                         (("sparse", "tensor_of"), ("sparse_total", "total"), ("rows", "rows_of"))})  # fmt: skip
+for _method in (sparse_mask, to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
     setattr(Tensor, _method.__name__, _method)

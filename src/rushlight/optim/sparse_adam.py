@@ -1,0 +1,88 @@
+"""Adam for gradients of few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.dispatch import functions as ops
+from rushlight.engine.modes import enable_grad, no_grad
+from rushlight.optim.optimizer import Optimizer, ParamsT
+from rushlight.optim.stepper import check, check_betas, check_lr, number, zeros
+from rushlight.tensor import Tensor
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(Optimizer):
+    """Adam whose moments change only where the gradient, a sparse tensor, has elements; the rest of a parameter stays as it is.
+
+    Args:
+        params: dense tensors, named tensors, or groups of them.
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the moments is kept at a step.
+        eps: added to the denominator; above 0.
+        maximize: step along the gradient instead of against it.
+
+    State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse parameters, and, when it
+    steps, RuntimeError for dense gradients.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(number(lr) > 0.0, "Invalid learning rate: {}", lr)
+        check(eps > 0.0, "Invalid epsilon value: {}", eps)
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        sparse = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]
+        if sparse:
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient.
+
+        closure: evaluates the model again and returns the loss, which `step` returns.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, p.grad, group)
+        return loss
+
+    def _update(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
+        if not grad.is_sparse:
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        state = self.state[p]
+        if not state:
+            state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
+        state["step"] += 1
+        grad = grad.coalesce()
+        at, values = tuple(grad.indices()), grad.values()
+        if not values.numel():
+            return
+        values = -values if group["maximize"] else values
+        beta1, beta2 = (number(beta) for beta in group["betas"])
+        mean: Any = self._moved(state["exp_avg"], at, values, beta1)
+        square: Any = self._moved(state["exp_avg_sq"], at, values * values, beta2)
+        corrected = (1 - beta2 ** state["step"]) ** 0.5 / (1 - beta1 ** state["step"])
+        ops.index_put_(p, at, -number(group["lr"]) * corrected * mean / (square.sqrt() + group["eps"]), accumulate=True)
+
+    @staticmethod
+    def _moved(moment: Any, at: Any, values: Any, beta: float) -> Any:
+        """The elements of a moment at some places, moved towards `values`; they are written there."""
+        former = moment[at]
+        found = former + (values - former) * (1 - beta)
+        moment.index_put_(at, found)
+        return found

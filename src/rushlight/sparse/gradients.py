@@ -1,0 +1,51 @@
+"""Sparse gradients: what becomes of them at a leaf, and what is added to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch.named import named as torch
+from rushlight.engine.modes import no_grad
+from rushlight.engine.rows import Rows
+from rushlight.sparse.tensor import made
+from rushlight.tensor import wrap
+
+__all__ = ["add_to", "rows_of", "tensor_of", "total"]
+
+
+def tensor_of(rows: Rows) -> Any:
+    """The sparse tensor of the rows that a backward found."""
+    values = rows.values if rows.values.flags.owndata else np.array(rows.values)
+    return made(wrap(rows.indices), wrap(values), rows.shape, False, False)
+
+
+def rows_of(sparse: Any) -> Rows:
+    """What runs through the graph for a sparse tensor that a custom function returned."""
+    coo = sparse.to_sparse_coo()
+    return Rows(coo._sizes, coo._indices_of.numpy(), coo._values_of.detach().numpy())
+
+
+def total(former: Any, g: Any) -> Any:
+    """The accumulated gradient after another one arrives, one of the two sparse.
+
+    The former one is changed in place, unless it is sparse and the new one is not.
+    """
+    if former is None:
+        return g
+    if not g.is_sparse:
+        return former.to_dense() + g
+    if not former.is_sparse:
+        return add_to(former, g)
+    with no_grad():
+        places = torch.cat([former._indices_of, g._indices_of], 1)
+        return former._become(made(places, torch.cat([former._values_of, g._values_of]), former._sizes, False, False))
+
+
+def add_to(dense: Any, sparse: Any, alpha: Any = 1) -> Any:
+    """Add a sparse tensor to a dense one in place, alpha times."""
+    coo = sparse.to_sparse_coo()
+    if dense.shape != coo.shape:
+        raise RuntimeError(f"add: expected 'other' of the shape of 'self', {list(dense.shape)}, got {list(coo.shape)}")
+    return dense.index_put_(tuple(coo._indices_of), coo._values_of * alpha, accumulate=True)
