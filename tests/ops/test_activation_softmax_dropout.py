@@ -181,8 +181,6 @@ def test_embedding_refusals() -> None:
     w = torch.tensor(TABLE)
     with pytest.raises(IndexError, match=r"index out of range in self: got index 7, expected indices in \[0, 5\)"):
         F.embedding(torch.tensor([7]), w)
-    with pytest.raises(RuntimeError, match="sparse=True is not supported"):
-        F.embedding(torch.tensor([1]), w, sparse=True)
     with pytest.raises(
         RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.float"
     ):
