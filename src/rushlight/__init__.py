@@ -21,6 +21,7 @@ _blas.prepare()  # before NumPy loads its BLAS
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.")
 
 from rushlight import autograd, ops  # noqa: E402
+from rushlight.absent import finder as _finder  # noqa: E402
 from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
 from rushlight.basics.devices import device  # noqa: E402
 from rushlight.basics.dtypes import ALIASES as _DTYPE_ALIASES  # noqa: E402
@@ -133,6 +134,9 @@ if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
             raise AttributeError(f"module 'rushlight' has no attribute {name!r}{(said and f': {said}') or ''}")
         globals()[name] = found
         return found
+
+
+_finder.install()
 
 
 def __dir__() -> list[str]:

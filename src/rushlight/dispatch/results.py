@@ -29,6 +29,30 @@ class Named(tuple[Any, ...]):
         return make, (type(self).__name__, tuple(self))
 
 
+# Types that are made when they are first asked for, with their fields.
+_LATER = {
+    "geqrf": "a tau", "linalg_cholesky_ex": "L info", "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors",
+    "linalg_inv_ex": "inverse info", "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info",
+    "linalg_lstsq": "solution residuals rank singular_values", "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots",
+    "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R", "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info",
+    "linalg_svd": "U S Vh", "lu_unpack": "P L U", "qr": "Q R", "slogdet": "sign logabsdet", "svd": "U S V",
+    "triangular_solve": "solution cloned_coefficient",
+}  # fmt: skip
+
+
+def _later(name: str) -> Any:
+    """A type that nobody asked for yet.  `NAME_out`, of results written to tensors that are given, has the fields of NAME."""
+    known = name.removesuffix("_out")
+    if known in _LATER:
+        return named(name, *_LATER[known].split())
+    if known != name and isinstance(vars(return_types).get(known), type):
+        return named(name, *getattr(return_types, known)._fields)
+    raise AttributeError(f"module 'torch.return_types' has no attribute {name!r}")
+
+
+return_types.__getattr__ = _later  # type: ignore[method-assign]
+
+
 def named(name: str, *fields: str) -> type[Named]:
     """The type `torch.return_types.NAME` with these fields."""
     space: dict[str, Any] = {

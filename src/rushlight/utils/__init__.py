@@ -14,6 +14,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"rushlight.compat.rooms.{name}")
+    if name == "swap_tensors":
+        from rushlight.utils.swapping import swap_tensors
+
+        return swap_tensors
     if name in _MODULES:
         import importlib
 

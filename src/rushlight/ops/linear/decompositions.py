@@ -15,7 +15,7 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
-from rushlight.dispatch.results import named
+from rushlight.dispatch.results import named, return_types
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.shape.reshape import permute_op
@@ -71,7 +71,7 @@ def lower(x: Any, k: int = 0) -> Any:
 
 @functools.cache
 def _type(name: str, fields: tuple[str, ...]) -> Any:
-    return named(name, *fields)
+    return vars(return_types).get(name) or named(name, *fields)
 
 
 def pack(name: str, fields: tuple[str, ...], values: Any) -> Any:

@@ -1,0 +1,27 @@
+"""The types of results with names are there before the first result."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+
+
+def test_types_are_those_of_the_results() -> None:
+    assert torch.return_types.linalg_qr is type(torch.linalg.qr(torch.eye(2)))
+    assert torch.return_types.linalg_slogdet is type(torch.linalg.slogdet(torch.eye(2)))
+    assert torch.return_types.svd_out._fields == ("U", "S", "V") and torch.return_types.sort_out._fields == (
+        "values",
+        "indices",
+    )
+    with pytest.raises(AttributeError, match=r"torch.return_types.* no attribute 'nonsense'"):
+        torch.return_types.nonsense
+
+
+def test_pickles_load_in_a_new_process() -> None:
+    pickled = pickle.dumps(torch.linalg.qr(torch.eye(2)))
+    code = f"import pickle; r = pickle.loads({pickled!r}); print(type(r).__name__, r.R.tolist())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("linalg_qr"), done.stderr
