@@ -223,11 +223,13 @@ class Tensor(TensorMethods):
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether gradients are accumulated in `.grad` of this leaf, in place.
 
-        A view that was not recorded, of what requires grad, becomes a leaf of its own. Raises RuntimeError for tensors that
-        are not leaves or not of a floating-point or complex dtype.
+        A view that was not recorded, of what requires grad, or does by now, becomes a leaf of its own. Raises RuntimeError
+        for tensors that are not leaves or not of a floating-point or complex dtype.
         """
         if requires_grad:
-            if self.requires_grad and not self._unrecorded():
+            if self._view is not None:
+                Tensor._refresh(self)
+            if self._edge is not None:
                 return self
             if self._held.dtype.kind in "biu":
                 raise RuntimeError(

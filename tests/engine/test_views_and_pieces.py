@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import rushlight as torch
@@ -163,3 +166,26 @@ def test_the_gradient_of_a_piece_can_be_asked_for_after_its_history_is_lost(reta
     assert piece.grad is None
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view"):
         _ = piece.grad_fn
+
+
+def test_a_view_becomes_a_leaf_when_its_base_requires_grad_by_now() -> None:
+    base = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    view = base.diagonal()
+    base.requires_grad_()
+    assert view.requires_grad_() is view
+    total = (view * 2).sum()
+    assert torch.autograd.grad(total, [view], retain_graph=True)[0].tolist() == [2, 2]
+    total.backward()
+    assert view.grad.tolist() == [2, 2] and base.grad is None
+
+
+@pytest.mark.parametrize("pieces", [lambda x: x.unsafe_chunk(2), lambda x: x.unsafe_split(2),
+                                    lambda x: x.unsafe_split_with_sizes([2, 2])])  # fmt: skip
+def test_pieces_of_inference_tensors_are_inference_tensors(pieces: Callable[[torch.Tensor], Any]) -> None:
+    w = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        x = torch.ones(4)
+    piece = pieces(x)[0]
+    assert piece.is_inference()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        piece * w

@@ -242,10 +242,11 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
 
 
 def apart(parts: Any) -> Any:
-    """Pieces that share memory with what they were made of, and count changes each for itself."""
+    """Pieces that share memory with what they were made of, and count changes each for itself; inference tensors count none."""
     for part in parts:
         if isinstance(part, Tensor):
-            part._view = part._storage = None
+            part._view = None
+            part._storage = part._storage if part._inference else None
     return parts
 
 
