@@ -300,7 +300,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`view_as_complex` of an odd offset", lambda d: refused_by(d, "storage_offset divisible", by="reference")),
     Declared(
         "gradient of a leaf whose shape was changed in place",
-        lambda d: refused_by(d, "invalid gradient for a leaf: got shape"),
+        lambda d: refused_by(d, "invalid gradient for a leaf: got shape", "for a leaf: `.data` gave it the shape"),
     ),
     Declared(
         "strides of a transposed or expanded tensor without elements",
