@@ -451,3 +451,14 @@ def test_names_that_change_nothing_here():
     torch.set_anomaly_enabled(True)
     assert torch.is_anomaly_enabled()
     torch.set_anomaly_enabled(False)
+
+
+def test_tensors_that_require_no_grad_are_passed_over_where_any_gradient_is_awaited():
+    a, b, seen = torch.ones(2), torch.ones(2, requires_grad=True), []
+    handle = graph.register_multi_grad_hook([a, b], lambda g: seen.append(g.tolist()), mode="any")
+    (a * b).sum().backward()
+    handle.remove()
+    graph.register_multi_grad_hook([a], print, mode="any").remove()
+    assert seen == [[1, 1]]
+    with pytest.raises(AssertionError, match="tensor 1 requires no grad"):
+        graph.register_multi_grad_hook([b, a], print)

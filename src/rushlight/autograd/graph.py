@@ -111,11 +111,18 @@ def register_multi_grad_hook(tensors: Any, fn: Any, *, mode: str = "all") -> Rem
     """Call `fn` once per backward: with the list of gradients of `tensors` (None for those not reached) when all that
     will arrive have, or, in mode "any", with the first that arrives.
 
-    Raises ValueError for another mode.
+    Raises ValueError for another mode; AssertionError, in mode "all", for a tensor that requires no grad: in mode "any" it
+    is passed over.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    tensors = tuple(tensors)
+    tensors = tuple(t for t in tensors if mode == "all" or t.requires_grad)
+    for i, t in enumerate(tensors):
+        if not t.requires_grad:
+            raise AssertionError(
+                f"register_multi_grad_hook(): tensor {i} requires no grad, so that no gradient of it arrives: leave it out, "
+                'or use mode="any"'
+            )
     watch = _All(tensors, fn) if mode == "all" else _Any(fn)
     return MultiHandle(tuple(t.register_hook(watch.at(i)) for i, t in enumerate(tensors)))
 
