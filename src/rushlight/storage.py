@@ -202,7 +202,7 @@ class Reshaped(Counted):
 
 
 def reshape(tensor: Any, former: tuple[Storage, tuple[int, ...]], since: int) -> None:
-    """Note that `.data` gave a tensor another shape.  former: its storage and shape before; since: see `Reshaped`."""
+    """Note that `.data` gave a tensor another shape, or other memory after it had.  former: its storage and shape before; since: see `Reshaped`."""
     storage, shape = former
     shapes = storage.shapes if isinstance(storage, Reshaped) else [shape]
     now = tensor._held.shape
@@ -211,6 +211,8 @@ def reshape(tensor: Any, former: tuple[Storage, tuple[int, ...]], since: int) ->
         return
     if now not in shapes:
         shapes.append(now)
+    if isinstance(storage, Reshaped) and now == shape:
+        since = storage.since
     tensor._storage = Reshaped(tensor._held, counter_of(storage), shapes, since)
 
 

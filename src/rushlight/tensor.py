@@ -16,7 +16,7 @@ from rushlight.basics.makers import maker
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes, special
 from rushlight.signs import turn
-from rushlight.storage import Storage, bump, move, offset_of, storage_of
+from rushlight.storage import Reshaped, Storage, bump, move, offset_of, storage_of
 
 if TYPE_CHECKING:
     from rushlight.stubs.methods import TensorMethods
@@ -323,8 +323,8 @@ class Tensor(TensorMethods):
         if self._view is not None:
             Tensor._refresh(self)
             self._view = None
-        alike = self._held.shape == value._held.shape or self._inference or value._inference
-        former = None if alike else (storage_of(self), self._held.shape)
+        alike = self._held.shape == value._held.shape and not isinstance(self._storage, Reshaped)
+        former = None if alike or self._inference or value._inference else (storage_of(self), self._held.shape)
         move(self, value._held, value._inference)
         turn(self, value._bits)
         if former is not None:

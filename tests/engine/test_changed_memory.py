@@ -93,6 +93,21 @@ def test_data_of_another_shape_before_forward_is_an_operand_as_any_other() -> No
     (torch.nn.functional.linear(x, w) * x).sum().backward()
 
 
+def test_data_of_the_shape_that_other_data_gave_is_what_was_saved_with_it() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    first = (x * x).sum()
+    x.data = torch.ones(2, 2)
+    second = (x * x + x).sum()
+    x.data = torch.full((2, 2), 3.0)
+    second.backward()
+    assert x.grad is not None and x.grad.tolist() == [[7, 7], [7, 7]]
+    with pytest.raises(RuntimeError, match=r"which `\.data` gave it"):
+        first.backward()
+    x.data, x.grad = torch.full((2, 3), 4.0), None
+    first.backward()
+    assert x.grad is not None and x.grad.tolist() == [[8, 8, 8], [8, 8, 8]]
+
+
 def test_data_that_was_away_between_forward_and_backward_is_what_was_saved() -> None:
     x = torch.ones(2, 3, requires_grad=True)
     loss, whole = (x * x + x).sum(), x.data
