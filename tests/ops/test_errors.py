@@ -79,3 +79,26 @@ def test_what_a_tensor_contains() -> None:
 def test_arrays_alone_are_taken_by_formulas() -> None:
     assert F.linear(N, N).tolist() == [[2, 2], [2, 2]]
     assert torch.cat([N, N]).shape == (4, 2)
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda t: torch.inner(1.0, t), r"inner\(\): argument 'input' \(position 1\) must be Tensor, not float"),
+    (lambda t: torch.inner([1.0], t), r"inner\(\): argument 'input' \(position 1\) must be Tensor, not list"),
+    (lambda t: torch.cdist(t, 1.0), r"cdist\(\): argument 'x2' \(position 2\) must be Tensor, not float"),
+    (lambda t: torch.kron(t, other=2), r"kron\(\): argument 'other' \(position 2\) must be Tensor, not int"),
+    (lambda t: torch.squeeze(1.0), r"squeeze\(\): argument 'input' \(position 1\) must be Tensor, not float"),
+    (lambda t: torch.broadcast_tensors(t, 1.0), r"broadcast_tensors\(\): argument 'element 1' \(position 2\) must be Tensor, not"),
+    (lambda t: torch.diff(None), r"diff\(\): argument 'input' \(position 1\) must be Tensor, not NoneType"),
+    (lambda t: torch.can_cast(t, torch.int8), r"can_cast\(\): argument 'from_' \(position 1\) must be torch.dtype, not Tensor"),
+])  # fmt: skip
+def test_an_operand_of_a_composed_function_that_is_no_tensor_is_named(call, said):
+    with pytest.raises(TypeError, match=said):
+        call(torch.ones(2, 2))
+
+
+def test_an_error_of_the_users_own_in_a_hook_stays_what_it_is():
+    with (
+        pytest.raises(AttributeError, match="nothing"),
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t.nothing, lambda t: t),
+    ):
+        torch.inner(torch.ones(2, requires_grad=True), torch.ones(2))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .comparing import Difference
+from .comparing import TOLERANCES, Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import apart, empty, has_empty, only_at, pointlike, reference_otherwise, refuses, some
+from .operands import apart, empty, executed, has_empty, only_at, pointlike, reference_otherwise, refuses, some
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -284,6 +284,16 @@ def cast_first(difference: Difference) -> bool:
     )
 
 
+def in_a_wider_one(difference: Difference) -> bool:
+    """Whether `out=` of another dtype than the result's has numbers of the precision of the result."""
+    place = re.fullmatch(r"[oq]\d+", difference.where)
+    names = executed(difference)[0] if place else {}
+    result, given = next((names[name] for name in sorted(names) if name[0] == "r"), None), names.get(difference.where)
+    if given is None or not hasattr(result, "dtype") or result.dtype == given.dtype:
+        return False
+    return nearly(TOLERANCES.get(str(result.dtype).removeprefix("torch."), 0.0), r"\w+", difference)
+
+
 class Triangle(ast.NodeTransformer):
     """Calls of triangular_solve with the half of the matrix that they look at, and zeros elsewhere."""
 
@@ -327,10 +337,7 @@ OPERATORS: tuple[Declared, ...] = (
             and some("searchsorted|bucketize", lambda x: (x < 0) | (x > 255), d)
         ),
     ),
-    Declared(
-        "`out=` of a reduction in a dtype",
-        lambda d: d.where[0] in "oq" and nearly(4e-2 if "float16" in text(d) else 1e-5, r"\w+", d),
-    ),
+    Declared("`out=` of a reduction in a dtype", in_a_wider_one),
     Declared("`embedding(sparse=True)`", lambda d: refused_by(d, "sparse=True is not supported")),
     Declared(
         "`masked_fill_`, `index_put_` of expanded tensors",

@@ -12,7 +12,8 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.overrides.protocol import plain, plainly
-from rushlight.overrides.public import Public, described
+from rushlight.overrides.public import Public, described, unfit
+from rushlight.tensor import Tensor
 
 # Parameters that are no tensors, whatever their annotation says.
 STATIC = frozenset(
@@ -49,10 +50,28 @@ class Composed(Public):
 
     def given(self, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call the operator, the arguments being those of the signature: what is as by default was hardly given."""
+        try:
+            return self.noticed(*self.explicit(values, named))
+        except AttributeError as error:
+            self.misfit(error, values, named)
+            raise
+
+    def misfit(self, error: AttributeError, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Raise TypeError in place of an error that says what an operand, which is no tensor, does not have."""
+        names = self.shape.positional or [f"element {i}" for i in range(len(values))]
+        for i, (name, x) in enumerate([*zip(names, values, strict=False), *named.items()]):
+            if x is error.obj and not isinstance(x, Tensor) and (x is not None or i < self.shape.required):
+                raise unfit(x)(
+                    f"{self.name.removeprefix('torch.')}(): argument '{name}' (position {i + 1}) must be Tensor, not "
+                    f"{type(x).__name__}"
+                ) from None
+
+    def explicit(self, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments without those that are as by default."""
         shape = self.shape
         while values and len(values) > shape.required and values[-1] is shape.default(len(values) - 1):
             values = values[:-1]
-        return self.noticed(values, {name: x for name, x in named.items() if x is not shape.only.get(name)})
+        return values, {name: x for name, x in named.items() if x is not shape.only.get(name)}
 
 
 @functools.cache
@@ -113,13 +132,21 @@ class Signature:
 LOOK = """
 def call({parameters}):
     if {plain}{looked}:
-        return direct({arguments})
+        try:
+            return direct({arguments})
+        except AttributeError as error:
+            public.misfit(error, ({values}), {{{named}}})
+            raise
     return public.given(({values}), {{{named}}})
 """
 ANYTHING = """
 def call(*args, **kwargs):
     if plainly(*args) and (not kwargs or plainly(*kwargs.values())):
-        return inner(*args, **kwargs)
+        try:
+            return inner(*args, **kwargs)
+        except AttributeError as error:
+            public.misfit(error, args, kwargs)
+            raise
     return public.noticed(args, kwargs)
 """
 

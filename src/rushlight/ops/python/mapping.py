@@ -28,6 +28,10 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
 @function()
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether arithmetic results of dtype `from_` may be stored in a tensor of dtype `to`."""
+    for position, (name, given) in enumerate((("from_", from_), ("to", to))):
+        if not isinstance(given, dtypes.dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {position + 1}) must be torch.dtype, not "
+                            f"{type(given).__name__}")  # fmt: skip
     return bool(dtypes.can_cast(from_, to))
 
 
