@@ -32,13 +32,31 @@ def truth(statements: list[str], reference: Side) -> dict[str, Array]:
         library.set_default_dtype(default)
 
 
-def shaken(statements: list[str], reference: Side) -> dict[str, Array]:
-    """Arrays that the program leaves when the numbers that its prelude makes are other by a part in 10^13; none without."""
-    prelude = re.sub(r"(\* \d\.\d)\b", r"\g<1>000000000001", reference.prelude)
+MOVED = """
+def moved(module):
+    with torch.no_grad():
+        for p in module.parameters():
+            p.mul_(1 + PART * torch.cos(torch.arange(p.numel(), dtype=p.dtype)).view(p.shape))
+    return module"""
+
+
+def shaken(statements: list[str], reference: Side, part: float = 1e-13) -> dict[str, Array]:
+    """Arrays that the program leaves when the numbers that its prelude makes are other by about that part; none without.
+
+    Those of modules are made in float32, which has no such part, and are moved afterwards.
+    """
+    prelude = re.sub(r"(?<=\* )\d\.\d\b", lambda number: repr(float(number[0]) * (1 + part)), reference.prelude)
     if prelude == reference.prelude:
         return {}
+    after = [re.sub(r"filled\(.*\)\.double\(\)", r"moved(\g<0>)", text) for text in statements]
     with reference.around():
-        return dict(arrays_of(run(statements, replace(reference, prelude=prelude))))
+        made = replace(reference, prelude=prelude + MOVED.replace("PART", repr(part)))
+        return dict(arrays_of(run(after, made)))
+
+
+def shaken_back(statements: list[str], reference: Side) -> dict[str, Array]:
+    """As `shaken`, to the other side: what is 0 but for its rounding has another sign on one of them."""
+    return shaken(statements, reference, -1e-13)
 
 
 # Where the least change may make a large one.
