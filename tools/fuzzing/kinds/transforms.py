@@ -38,7 +38,7 @@ BODIES = (
     "x.clone().zero_() + y * x",
     "torch.nn.functional.relu(x - 2) * y",
     "x.flip(0) if x.dim() else x",
-    "x.var()",
+    "x.var() if x.numel() > 1 else x * 2",  # derivatives of NaN are 0 or NaN, by how PyTorch batches them
     "x.amax()",
     "x.sort(dim=-1, stable=True)[0] if x.dim() else x",
     "torch.zeros_like(x).copy_(x * 2)",
