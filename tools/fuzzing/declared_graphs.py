@@ -176,6 +176,10 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("views made in inference mode of what requires grad", view_beside_inference),
     Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),
     Declared("`mark_non_differentiable` of a view of an input, inside `torch.func`", marked_inside),
+    Declared(
+        "a hook on a view that a custom function returned, whose memory was changed since",
+        lambda d: refused_by(d, "This view was created inside a custom Function") and "hook(" in statement(d),
+    ),
     Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
     Declared(
         "whether the tangent that a custom function's `jvp` returns is copied",
