@@ -30,6 +30,11 @@ PACKAGES = {
     "tensorboard_writer": "tensorboard", "timm_step": "timm", "torch_geometric_graphs": "torch-geometric",
     "torchdiffeq_ode": "torchdiffeq", "torchmetrics_values": "torchmetrics", "torchsde_path": "torchsde",
     "transformers_trainer": "transformers", "zuko_flow": "zuko",
+    "entmax_attention": "entmax", "lpips_distance": "lpips", "metric_learning_losses": "pytorch-metric-learning",
+    "msssim_loss": "pytorch-msssim", "open_clip_contrast": "open-clip-torch", "schedulefree_steps": "schedulefree",
+    "segmentation_models_unet": "segmentation-models-pytorch", "stable_baselines_ppo": "stable-baselines3",
+    "torch_ema_average": "torch-ema", "torchinfo_summary": "torchinfo", "vit_pytorch_models": "vit-pytorch",
+    "x_transformers_model": "x-transformers",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.
@@ -117,7 +122,9 @@ def environment_of(folder: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "-e", ROOT], check=True)
         subprocess.run([folder / "bin" / "rushlight", "install-as-torch"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "tabulate", *PACKAGES.values()], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", "tabulate", "lion-pytorch", *PACKAGES.values()], check=True
+        )
     return python
 
 

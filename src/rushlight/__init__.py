@@ -22,6 +22,7 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.
 
 from rushlight import autograd, ops  # noqa: E402
 from rushlight.absent import finder as _finder  # noqa: E402
+from rushlight.absent.reasons import TYPES as _TYPES  # noqa: E402
 from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
 from rushlight.basics.devices import device  # noqa: E402
 from rushlight.basics.dtypes import ALIASES as _DTYPE_ALIASES  # noqa: E402
@@ -58,6 +59,7 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_jit_internal", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "quasirandom", "xpu")}  # fmt: skip
+_LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
                     "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
@@ -76,6 +78,7 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"),
                             "rushlight.compat.placeholders")  # fmt: skip
+_FUNCTIONS |= {f"{kind}Type": "rushlight.compat.placeholders" for kind in _TYPES.split()}
 _FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule"), "rushlight.jit")
 _FUNCTIONS |= dict.fromkeys(
     ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["why"]
+__all__ = ["SCRIPT", "TYPES", "why"]
 
 _COMPILER = "nothing is compiled here, so programs are neither captured nor lowered"
-_SCRIPT = "TorchScript compiles, and here is nothing to compile to: torch.jit.script returns what it is given"
+SCRIPT = "TorchScript compiles, and here is nothing to compile to: torch.jit.script returns what it is given"
 _QUANTIZED = "rushlight has no quantized tensors: float16 and bfloat16 halve the bytes of float32, and rushlight.stores compresses"
 _PROCESSES = (
     "of what is distributed there are collectives and DistributedDataParallel; nothing else is split over processes"
@@ -31,30 +31,30 @@ _TRACES = (
 MODULES = {
     "torch.accelerator": _DEVICE, "torch.ao": _QUANTIZED, "torch.backends": _DEVICE, "torch.compiler": _COMPILER, "torch.cpu": _DEVICE,
     "torch.cuda": _DEVICE, "torch.distributed": _PROCESSES, "torch.export": _COMPILER, "torch.fx": _TRACES,
-    "torch.fx.experimental": _COMPILER, "torch.jit": _SCRIPT, "torch.masked": _MASKED, "torch.monitor": _INNER,
+    "torch.fx.experimental": _COMPILER, "torch.jit": SCRIPT, "torch.masked": _MASKED, "torch.monitor": _INNER,
     "torch.mps": _DEVICE, "torch.mtia": _DEVICE, "torch.multiprocessing": _PROCESSES, "torch.nativert": _COMPILER,
     "torch.nn.attention.experimental": _COMPILER, "torch.nn.backends": _INNER, "torch.nn.cpp": _CODE, "torch.nn.intrinsic": _QUANTIZED,
     "torch.nn.parallel": _PROCESSES, "torch.nn.qat": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,
     "torch.numa": _PROCESSES, "torch.onnx": _ONNX, "torch.package": _PACKAGES, "torch.quantization": _QUANTIZED, "torch.testing": _INNER,
     "torch.utils.backcompat": _INNER, "torch.utils.backend_registration": _DEVICE, "torch.utils.benchmark": _INNER,
-    "torch.utils.bundled_inputs": _SCRIPT, "torch.utils.cpp_backtrace": _CODE, "torch.utils.cpp_extension": _CODE,
+    "torch.utils.bundled_inputs": SCRIPT, "torch.utils.cpp_backtrace": _CODE, "torch.utils.cpp_extension": _CODE,
     "torch.utils.data": _PIPES, "torch.utils.debug_log": _INNER, "torch.utils.file_baton": _CODE, "torch.utils.hipify": _CODE,
-    "torch.utils.jit": _SCRIPT, "torch.utils.mkldnn": _DEVICE, "torch.utils.mobile_optimizer": _SCRIPT, "torch.utils.model_dump": _SCRIPT,
+    "torch.utils.jit": SCRIPT, "torch.utils.mkldnn": _DEVICE, "torch.utils.mobile_optimizer": SCRIPT, "torch.utils.model_dump": SCRIPT,
     "torch.utils.throughput_benchmark": _INNER, "torch.utils.viz": _DEVICE, "torch.xpu": _DEVICE,
 }  # fmt: skip
 
 # Names of a module, as patterns.
-_TYPES = ("Any Await Bool Class Complex DeviceObj Dict Enum Float Future Inferred Int Interface List None Number Optional PyObject "
+TYPES = ("Any Await Bool Class Complex DeviceObj Dict Enum Float Future Inferred Int Interface List None Number Optional PyObject "
           "RRef StreamObj String SymBool SymInt Tensor Tuple Union")  # fmt: skip
 NAMES = {
     "torch": (
-        (rf"({'|'.join(_TYPES.split())})?Type", _SCRIPT),
+        (rf"({'|'.join(TYPES.split())})?Type", SCRIPT),
         (r"(Lite)?Script\w+|Graph\w*|Code|Block|Node|Use|Value|Argument\w*|Alias\w*|Call\w*|Capsule|CompilationUnit|Complete\w+|Concrete\w+|"
          r"DeepCopyMemoTable|\w+StorageContext|ErrorReport|Execution\w+|FileCheck|FunctionSchema|Gradient|IODescriptor|JITException|"
          r"LockingLogger|NoopLogger|OperatorInfo|StaticModule|TracingState|BufferDict|ModuleDict|ParameterDict|AggregationType|AVG|SUM|"
          r"Benchmark\w+|ThroughputBenchmark|FatalError|import_ir_module\w*|parse_(ir|schema|type_comment)|merge_type_from_type_comment|"
          r"unify_type_list|fork|wait|\w*ir_module\w*|get_num_\w+|set_num_\w+|\w*[lL]ogger|init_num_threads|autocast_(in|de)crement_nesting",
-         _SCRIPT),
+         SCRIPT),
         (r"\w*quantize\w*|q_\w+|qscheme|fbgemm_\w+|\w*_quant\w*|q(u?int)\w+|per_\w+_affine\w*|choose_qparams_\w+|int_repr|dequantize|[qu]?int[1-7]|"
          r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*|fused_moving_avg_obs_fake_quant", _QUANTIZED),
         (r"(cudnn|miopen|mkldnn|mps|vulkan|xpu)_\w+|is_vulkan_available|batch_norm_(backward|elemt|gather|stats|update)\w*|\w*cudnn\w*", _DEVICE),
@@ -63,7 +63,7 @@ NAMES = {
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
     ),
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
-    "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", _SCRIPT)),
+    "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),
     "torch.serialization": ((r"\w+", "torch.save and torch.load take their settings as arguments, and tensors are on the CPU"),),
     "torch.nn.attention": ((r"\w*flash_attention\w*", _DEVICE),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight import absent
+from rushlight.absent.reasons import SCRIPT, TYPES
+
 __all__ = ["CUDAGraph", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"]
 
 
@@ -62,3 +65,6 @@ class PyTorchFileWriter(_Absent):
     """Writes the parts of a file of `torch.save`."""
 
     why = "torch.save writes such files"
+
+
+absent.put(globals(), absent.classes("torch", SCRIPT, " ".join(f"{kind}Type" for kind in TYPES.split())))

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.overrides import names
-from rushlight.overrides.composed import OPERANDS, Composed, looking
+from rushlight.overrides.composed import OPERANDS, Composed, Einsum, looking
 from rushlight.overrides.public import OWNER, Iteration, Public, add, described, twin_of
 from rushlight.tensor import Tensor
 
@@ -98,4 +98,5 @@ def function(fn: Any, name: str, ns: str) -> Any:
         if declared(fn):
             fn.__globals__.setdefault("public", public)
         return add(public)
-    return composed(Composed(fn, looking(fn, *where), full, python=python))
+    kind = Einsum if full == "torch.einsum" else Composed
+    return composed(kind(fn, looking(fn, *where), full, python=python))

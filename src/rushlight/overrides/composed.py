@@ -74,6 +74,18 @@ class Composed(Public):
         return values, {name: x for name, x in named.items() if x is not shape.only.get(name)}
 
 
+class Einsum(Composed):
+    """`einsum`, whose overrides get operands one by one, also where it was given a sequence of them."""
+
+    __slots__ = ()
+
+    def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any]) -> Any:
+        """What overrides it."""
+        if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple)):
+            args = (args[0], *args[1])
+        return super().ask(args, kwargs, found)
+
+
 @functools.cache
 def _compiled(source: str) -> Any:
     return compile(source, "<composed>", "exec")

@@ -30,3 +30,6 @@ __all__ = [
     "safe_globals",
     "save",
 ]
+
+DEFAULT_PROTOCOL = 2  # of pickle, as files have it unless another is asked for
+STORAGE_KEY_SEPARATOR = ","

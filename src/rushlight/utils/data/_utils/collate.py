@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from rushlight.tensor import Tensor, wrap
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
 _TEXT = "SaUO"  # kinds of NumPy arrays that cannot become tensors
+np_str_obj_array_pattern = re.compile(f"[{_TEXT}]")  # of their dtype's text: a name that other packages import
 
 
 def default_convert(data: Any) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from rushlight.utils.data._utils import transfer
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
@@ -47,6 +49,12 @@ _local = _Local()
 def get_worker_info() -> WorkerInfo | None:
     """What the worker that this runs in knows of itself; None outside of workers."""
     return _local.info
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four numbers of 32 bits that seed NumPy in a worker.  Source: NumPy's SeedSequence, of the two numbers."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(x) for x in np.random.SeedSequence(words).generate_state(4)]
 
 
 class Job:

@@ -7,6 +7,7 @@ import enum
 from typing import Any
 
 from rushlight import absent
+from rushlight._C import _functorch as _functorch
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import modes
 from rushlight.nn.base.convert import _parse_to
@@ -147,20 +148,6 @@ for _name in ("_debug_set_autodiff_subgraph_inlining", "_jit_can_fuse_on_cpu", "
 absent.names(
     globals(), "TorchScript compiles, and here is nothing to compile to", "Graph Node ScriptFunction ScriptMethod Value"
 )
-
-
-class _functorch:
-    """Questions about the transformations of `torch.func`."""
-
-    @staticmethod
-    def is_legacy_batchedtensor(tensor: Any) -> bool:
-        """Whether a tensor is one of an older vmap: no."""
-        return False
-
-    @staticmethod
-    def is_batchedtensor(tensor: Any) -> bool:
-        """Whether a tensor is mapped over by vmap."""
-        return bool(getattr(tensor._array, "interpreted", False))
 
 
 _TensorMeta = type(Tensor)
