@@ -67,4 +67,9 @@ class PyTorchFileWriter(_Absent):
     why = "torch.save writes such files"
 
 
-absent.put(globals(), absent.classes("torch", SCRIPT, " ".join(f"{kind}Type" for kind in TYPES.split())))
+def __getattr__(name: str) -> Any:
+    """A type of TorchScript's, made when it is first asked for."""
+    if name.endswith("Type") and name.removesuffix("Type") in TYPES.split():
+        absent.put(globals(), absent.classes("torch", SCRIPT, name))
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
