@@ -88,6 +88,7 @@ def test_arrays_alone_are_taken_by_formulas() -> None:
     (lambda t: torch.kron(t, other=2), r"kron\(\): argument 'other' \(position 2\) must be Tensor, not int"),
     (lambda t: torch.squeeze(1.0), r"squeeze\(\): argument 'input' \(position 1\) must be Tensor, not float"),
     (lambda t: torch.broadcast_tensors(t, 1.0), r"broadcast_tensors\(\): argument 'element 1' \(position 2\) must be Tensor, not"),
+    (lambda t: t.take(0.75), r"take\(\): argument 'index' \(position 2\) must be Tensor, not float"),
     (lambda t: torch.diff(None), r"diff\(\): argument 'input' \(position 1\) must be Tensor, not NoneType"),
     (lambda t: torch.can_cast(t, torch.int8), r"can_cast\(\): argument 'from_' \(position 1\) must be torch.dtype, not Tensor"),
 ])  # fmt: skip

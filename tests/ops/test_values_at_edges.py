@@ -485,3 +485,13 @@ def test_sums_of_two_integers_are_exact_under_a_trapezoid(dtype):
     y = torch.tensor([-(2**31), 2**31 - 1, 2 - 2**31], dtype=dtype)
     assert torch.trapezoid(y).item() == 0
     assert torch.cumulative_trapezoid(y).tolist() == [-0.5, 0]
+
+
+@pytest.mark.parametrize(("padding", "z", "slope"), [
+    ("reflection", 2.5, 0), ("reflection", 2.4, -0.375), ("border", 0.5, 0), ("border", 0.4, 0.375), ("border", -0.5, 0),
+])  # fmt: skip
+def test_a_grid_point_on_the_border_itself_has_no_slope(padding, z, slope):
+    volume = torch.tensor([0.125, 0.5], dtype=torch.float64).reshape(1, 1, 2, 1, 1)
+    point = torch.tensor([0.0, 0.0, z], dtype=torch.float64).reshape(1, 1, 1, 1, 3).requires_grad_()
+    F.grid_sample(volume, point, padding_mode=padding, align_corners=False).sum().backward()
+    assert point.grad[..., 2].item() == pytest.approx(slope)

@@ -14,7 +14,18 @@ import numpy as np
 from .comparing import TOLERANCES, Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import apart, empty, executed, has_empty, only_at, pointlike, reference_otherwise, refuses, some
+from .operands import (
+    apart,
+    empty,
+    executed,
+    has_empty,
+    only_at,
+    pointlike,
+    reference_otherwise,
+    refuses,
+    some,
+    tensors_in,
+)
 from .precision import arrays_in
 
 NUMBERS = ("value", "grad")
@@ -294,6 +305,17 @@ def in_a_wider_one(difference: Difference) -> bool:
     return nearly(TOLERANCES.get(str(result.dtype).removeprefix("torch."), 0.0), r"\w+", difference)
 
 
+def of_the_input(difference: Difference) -> bool:
+    """Whether a tangent has the dtype of an operand in PyTorch, and here that of the result that it is the tangent of."""
+    names, _ = executed(difference)
+    try:
+        result = eval(difference.where.removesuffix("[1]") + "[0]", names)
+    except Exception:
+        return False
+    dtypes = {str(tensor.dtype) for name, value in names.items() if name[0] in "ab" for tensor in tensors_in(value)}
+    return difference.what == "dtype" and str(result.dtype) == difference.subject and difference.reference in dtypes
+
+
 class Triangle(ast.NodeTransformer):
     """Calls of triangular_solve with the half of the matrix that they look at, and zeros elsewhere."""
 
@@ -355,7 +377,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `hardsigmoid`", partial(nearly, 1e-7, "[Hh]ardsigmoid")),
     Declared(
         "gradient of `digamma` at its poles",
-        at("digamma|psi|polygamma", pole),
+        at("digamma|psi|polygamma", lambda *operands: pole(*operands) | np.isposinf(operands[-1])),
     ),
     Declared("`special.*` functions without a derivative", lambda d: refused_by(d, "the derivative of special.")),
     Declared("`special.bessel_j0`", partial(nearly, 1e-6, r"special\.(bessel_[jy][01]|airy_ai)")),
@@ -401,6 +423,14 @@ OPERATORS: tuple[Declared, ...] = (
     Declared(
         "second derivative and tangent of `atan2`",
         at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "gt"),
+    ),
+    Declared(
+        "gradients of `atan2` of integers",
+        lambda d: (
+            d.where[0] in "gt"
+            and of("atan2|arctan2")(d)
+            and reference_otherwise(d, lambda line: re.sub(r"dtype=torch\.u?int\d+", "dtype=torch.float32", line))
+        ),
     ),
     Declared("second derivatives of norms at 0", partial(beyond, "norm")),
     Declared("gradient of `ldexp` by its first", at("ldexp", beyond_float32, "gt")),
@@ -471,7 +501,7 @@ OPERATORS: tuple[Declared, ...] = (
             and (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
-                or of("nextafter", ("dtype",))(d)
+                or of_the_input(d)
                 or (of(OF_NUMBERS, ("dtype",))(d) and d.reference == "torch.float64" and pointlike(OF_NUMBERS, d))
                 or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.registry import function
+from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.masked import masked_fill
 from rushlight.ops.shape.reshape import broadcast, reshape_op
@@ -45,7 +46,9 @@ def placed(x: Any, size: int, padding: str, align: bool) -> Any:
         x = reflect(x, size, align)
     if padding == "zeros":
         return x
-    x = x.clamp(0, size - 1)
+    bounded = x.clamp(0, size - 1).detach()
+    inner = (x._array > 0) & (x._array < size - 1)  # on the border itself the slope is taken to be 0
+    x = choose(wrap(inner), x, bounded)
     return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
 
 

@@ -11,6 +11,7 @@ from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.index.raw_indices import add_rows, wrapped
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.ops.shape.views import raw
@@ -73,6 +74,7 @@ put_op.grad("source")(lambda g, index, source_shape: reshape_op(take_op(g, index
 @moving("take", same_dtype=True)
 def take(input: Any, index: Any) -> Any:
     """The elements at flat positions, negative ones from the end.  (*), (*) int64 -> shape of index"""
+    require_tensors("take", input=input, index=index)
     if raw(index).dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtypes.of(raw(index).dtype)}")
     return take_op(input, index)
