@@ -25,6 +25,9 @@ print(kernels.native_status()['state'])
 """
 
 
+QUICKLY = {"RUSHLIGHT_CXXFLAGS": "-O0"}  # a few seconds instead of twenty, where it is about files and not about speed
+
+
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": ROOT, **environment}
     return subprocess.run(
@@ -65,7 +68,7 @@ def test_a_compiler_that_fails_is_asked_once(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_processes_that_start_together_share_one_library(tmp_path: Path) -> None:
-    env = {**os.environ, "PYTHONPATH": ROOT, "RUSHLIGHT_CACHE": str(tmp_path)}
+    env = {**os.environ, "PYTHONPATH": ROOT, "RUSHLIGHT_CACHE": str(tmp_path), **QUICKLY}
     running = [
         subprocess.Popen([sys.executable, "-c", FIRST_USE], env=env, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -76,10 +79,10 @@ def test_processes_that_start_together_share_one_library(tmp_path: Path) -> None
 
 @needs_compiler
 def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
-    assert python(FIRST_USE, RUSHLIGHT_CACHE=str(tmp_path)).stdout.strip() == "loaded"
+    assert python(FIRST_USE, RUSHLIGHT_CACHE=str(tmp_path), **QUICKLY).stdout.strip() == "loaded"
     library = next(tmp_path.glob("*.so"))
     library.write_bytes(b"\x7fELF cut short")
-    assert python(FIRST_USE, RUSHLIGHT_CACHE=str(tmp_path)).stdout.strip() == "loaded"
+    assert python(FIRST_USE, RUSHLIGHT_CACHE=str(tmp_path), **QUICKLY).stdout.strip() == "loaded"
     assert library.stat().st_size > 10_000
 
 
@@ -87,7 +90,7 @@ def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    env = {"RUSHLIGHT_CACHE": str(blocked), "XDG_CACHE_HOME": str(blocked), "TMPDIR": str(tmp_path)}
+    env = {"RUSHLIGHT_CACHE": str(blocked), "XDG_CACHE_HOME": str(blocked), "TMPDIR": str(tmp_path), **QUICKLY}
     assert python(FIRST_USE, **env).stdout.strip() == "loaded"
     folder = next(tmp_path.glob("rushlight-*"))
     assert folder.stat().st_mode & 0o077 == 0
