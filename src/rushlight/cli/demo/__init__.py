@@ -14,18 +14,22 @@ from rushlight.cli.demo.ways import WAYS, run
 
 __all__ = ["main"]
 
-EPILOG = """The three ways differ in nothing but the optimizer:
-  Adam                 torch.optim.Adam(model.parameters())
-  Adam, foreach=False  the same with foreach=False
-  Adam in backward     each parameter stepped as soon as its gradient is complete: optim.in_backward
+EPILOG = """The three ways are one script but for a line:
+  Adam                    torch.optim.Adam(model.parameters())
+  Adam in backward        each parameter stepped as soon as its gradient is complete: optim.in_backward(optimizer)
+  Adam, budget of 100 MB  with memory.budget(100_000_000): what is not needed at the moment waits on disk
 Each runs in a process of its own. Its memory is the resident memory above what the process held after its
 imports and the data; the peak is the operating system's own (VmHWM).
+"""
+PROMISE = """Training one vision transformer (9.5 million parameters) on 1,797 handwritten digits in three ways, {passes} each.
+Eight passes take about two minutes on two cores.
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the demo; exit status 0 if every run trained and the losses agree."""
     options = _parser().parse_args(argv)
+    print(PROMISE.format(passes="a pass" if options.epochs == 1 else f"{options.epochs} passes"), flush=True)
     results = []
     for way in WAYS:
         with Progress(WAYS[way]) as progress:

@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["draw"]
 
 WIDTH, HEIGHT = 860, 520
-LEFT, RIGHT, TOP, BOTTOM, GAP = 70, 190, 48, 52, 18
-COLOURS = {"adam": "#c2410c", "loop": "#2563eb", "fused": "#15803d"}
+LEFT, RIGHT, TOP, BOTTOM, GAP = 70, 200, 48, 52, 18
+COLOURS = {"adam": "#c2410c", "fused": "#15803d", "budget": "#2563eb"}
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #334155 }
 .title { font-size: 17px; font-weight: 600; fill: #0f172a } .name { font-weight: 600 }

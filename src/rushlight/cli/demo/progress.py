@@ -19,7 +19,7 @@ class Progress:
             try:
                 from tqdm import tqdm
 
-                self.bar = tqdm(desc=f"{self.name:<20}", unit="step", leave=True)
+                self.bar = tqdm(desc=f"{self.name:<24}", unit="step", leave=True)
             except ImportError:
                 pass
         return self
@@ -36,4 +36,4 @@ class Progress:
             self.bar.update(step - self.bar.n)
         elif step * 10 // steps > self.tenth:
             self.tenth = step * 10 // steps
-            print(f"{self.name:<20} {10 * self.tenth:>3} %   loss {loss:.3f}", file=sys.stderr, flush=True)
+            print(f"{self.name:<24} {10 * self.tenth:>3} %   loss {loss:.3f}", file=sys.stderr, flush=True)

@@ -45,7 +45,7 @@ def megabytes(size: float) -> str:
 
 def _verdict(results: list[dict[str, Any]]) -> str:
     by_way = {result["way"]: result for result in results}
-    plain, fused = by_way["adam"], by_way["fused"]
+    plain, fused, bound = by_way["adam"], by_way["fused"], by_way["budget"]
     saved = plain["peak"] - fused["peak"]
     columns = zip(*(result["losses"] for result in results))
     apart = max(max(column) - min(column) for column in columns)
@@ -55,5 +55,6 @@ def _verdict(results: list[dict[str, Any]]) -> str:
     return (
         f"Adam in backward peaks {megabytes(saved)} lower ({100 * saved / plain['peak']:.0f} %); the gradients that it "
         f"never holds together are {megabytes(plain['gradients'])}.\n{counted}"
+        f"{bound['name']}: {megabytes(plain['peak'] - bound['peak'])} lower ({100 * (1 - bound['peak'] / plain['peak']):.0f} %).\n"
         f"The losses of all {len(plain['losses'])} steps agree to {apart:.1e}."
     )

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ HELD_OUT = 360
 BATCH = 32
 RATE = 3e-4
 WARM_UP = 0.1  # of all steps
+BUDGET = 100_000_000  # bytes: half of what plain training takes
 
 Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
 
@@ -49,8 +51,10 @@ def model_for_digits() -> VisionTransformer:
 class Plain:
     """An optimizer over all parameters, stepped after backward; the next step drops the gradients, as most loops do."""
 
-    def __init__(self, model: VisionTransformer, **options: Any) -> None:
-        self.parts = [optim.Adam(model.parameters(), lr=RATE, **options)]
+    within: Callable[[], AbstractContextManager[Any]] = staticmethod(nullcontext)  # what the training runs in
+
+    def __init__(self, model: VisionTransformer) -> None:
+        self.parts = [optim.Adam(model.parameters(), lr=RATE)]
 
     def before(self) -> None:
         """What the loop does first in a step."""
@@ -61,6 +65,12 @@ class Plain:
         self.parts[0].step()
 
 
+class Budgeted(Plain):
+    """The same below BUDGET bytes of arrays: what is not needed at the moment waits on disk."""
+
+    within = staticmethod(lambda: memory.budget(BUDGET))
+
+
 class InBackward(Plain):
     """The same, each parameter stepped as soon as its gradient is complete."""
 
@@ -69,11 +79,7 @@ class InBackward(Plain):
         optim.in_backward(self.parts[0])
 
 
-WAYS: dict[str, Callable[[VisionTransformer], Plain | InBackward]] = {
-    "adam": Plain,
-    "loop": lambda model: Plain(model, foreach=False),
-    "fused": InBackward,
-}
+WAYS: dict[str, type[Plain]] = {"adam": Plain, "fused": InBackward, "budget": Budgeted}
 
 
 class Run:
@@ -92,7 +98,7 @@ class Run:
         if self.counted:
             memory.reset_peak()
         self.memory = ResidentMemory()
-        with self.memory:
+        with self.memory, WAYS[way].within():
             manual_seed(seed)
             self.model = model_for_digits()
             self.optimizer = WAYS[way](self.model)

@@ -16,8 +16,8 @@ EXACT = {"RUSHLIGHT_KEEP_FREED": "0", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLO
 
 WAYS = {
     "adam": "Adam",
-    "loop": "Adam, foreach=False",
     "fused": "Adam in backward",
+    "budget": "Adam, budget of 100 MB",
 }
 
 
