@@ -25,18 +25,19 @@ SAVING = (
     f"{PRELUDE}\nimport contextlib, copy, gc, io\nfused = True\nactive = []"
     + """
 from rushlight.dispatch import rebuilt
-from rushlight.memory.budgets import pager, pages
+from rushlight.memory.budgets import pages
+from rushlight.memory.counting import holders
 @contextlib.contextmanager
 def on(make):
-    former = pages.SMALL, rebuilt.LARGE, pager.collected
+    former = pages.SMALL, rebuilt.LARGE, holders.collected
     pages.SMALL = rebuilt.LARGE = 1
-    pager.collected = gc.get_objects
+    holders.collected = gc.get_objects
     try:
         with make() as inside:
             active.append(inside)
             yield
     finally:
-        pages.SMALL, rebuilt.LARGE, pager.collected = former
+        pages.SMALL, rebuilt.LARGE, holders.collected = former
         active.clear()
 def squeeze():
     for budget in active:

@@ -22,7 +22,7 @@ from rushlight.memory.budgets import pages
 from rushlight.memory.budgets.paged import KINDS as PAGEABLE
 from rushlight.memory.budgets.paged import PAGED, adopt, complete, in_memory, release
 from rushlight.memory.budgets.pages import Kept, Page, SavedPage, View, whole
-from rushlight.memory.counting.holders import collected
+from rushlight.memory.counting.holders import collected_of
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import arrive, leave, root_of, storage_of
@@ -329,8 +329,8 @@ class Pager:
 
     def scan(self) -> None:
         """Adopt all parameters, gradients and state of optimizers that there are."""
-        for x in collected():
-            kind = type(x)  # asking foreign objects with isinstance may run their code
+        for x in collected_of(Optimizer, Tensor):
+            kind = type(x)
             if issubclass(kind, Optimizer):
                 self.adopt_state(x, again=True)
             elif issubclass(kind, Tensor) and complete(x) and (kind in PARAMETERS or x._edge is LEAF):
