@@ -13,8 +13,8 @@ SECONDS := 60
 
 help:
 	@echo "make demo      train a vision transformer on real digits in three ways and measure its memory"
-	@echo "make test      the tests, warnings as errors, with coverage of the core"
-	@echo "make test-all  the same with the slow tests"
+	@echo "make test      the tests, warnings as errors"
+	@echo "make test-all  the same with the slow tests, with coverage of the core (which takes twice the time)"
 	@echo "make sweep     every kernel against its reference and PyTorch, over layouts, dtypes, sizes and threads"
 	@echo "make sanitize  a part of it with kernels built with -fsanitize=address,undefined"
 	@echo "make lint      ruff and mypy --strict"
@@ -35,7 +35,7 @@ demo: $(VENV)/.ready-progress
 	@$(BIN)/rushlight demo
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n auto -m "not slow" $(CORE) $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n auto $(CORE) $(ARGS)
