@@ -588,3 +588,18 @@ def test_a_folder_in_memory_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.warns(StoreWarning, match=rf"stores.disk: {tmp_path} lies in memory \(tmpfs at .*saves none") as found:
         stores.disk(tmp_path)
     assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("store", [lambda: stores.disk(min_bytes=0), stores.cpu, lambda: stores.compress("lossless"),
+                                   stores.recompute])  # fmt: skip
+def test_every_node_that_saved_what_was_changed_and_forgotten_is_refused(store):
+    k, w, v = (torch.linspace(1, 2, 20_000).requires_grad_() for _ in range(3))
+    with store():
+        h = k * 3
+        first, second = (w * h).sum(), (v * h).sum()
+    h.zero_()
+    del h
+    for loss in (second, first):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    assert w.grad is None and v.grad is None

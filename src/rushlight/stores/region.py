@@ -182,11 +182,14 @@ class Watch:
         storage = self.storage()
         self.held = None if storage is None else counter_of(storage)
 
-    def check(self, shape: Any) -> None:
-        """Raise RuntimeError if the memory was changed since, as where nothing packs tensors."""
+    def check(self, shape: Any, first: Any = None) -> None:
+        """Raise RuntimeError if the memory was changed since, as where nothing packs tensors.
+
+        first: the watch of who saved the same memory first, which alone is told that it is about to change.
+        """
         storage = self.storage()
         if storage is None:
-            storage = self.held
+            storage = self.held if self.held is not None or first is None else first.held
         if storage is not None and storage.version != self.version:
             saver = Saver(self.where)
             stale(saver, f"{saver.where[1]!r}", shape, storage.version, self.version, storage)
@@ -205,7 +208,7 @@ class Handle:
     def tensor(self) -> Any:
         """The tensor again."""
         if self.watch is not None:
-            self.watch.check(self.layout.shape)
+            self.watch.check(self.layout.shape, self.region.watch)
         if self.order is None:
             return wrap(viewed(self.region.array(), self.layout))
         self.order.wanted(self.number)
