@@ -48,6 +48,7 @@ OWN: dict[tuple[str, str], str] = {
     **{(name, "dtype"): "dtype | str | None" for name in "to type".split()},
     **{(name, "other"): "Tensor" for name in
        "cross dist dot expand_as inner kron matmul mm bmm reshape_as tensordot type_as vdot vecdot view_as".split()},
+    ("movedim", "source"): INTS, ("moveaxis", "source"): INTS,
     ("where", "condition"): "Tensor", ("where", "other"): NUMBER,
     ("scalar_tensor", "s"): "complex", ("bernoulli", "p"): "float | None", ("bernoulli_", "p"): "float | Tensor",
     ("backward", "inputs"): SEVERAL + " | None", ("unflatten", "dim"): "int", ("view", "dtype"): "dtype | None",

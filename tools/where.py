@@ -109,9 +109,14 @@ def functions(trees: Iterable[ast.Module]) -> Iterator[FunctionNode]:
         yield from (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
-def is_any(note: ast.expr | None) -> bool:
-    """Whether an annotation is `Any` alone, under whatever name."""
-    return note is not None and ast.unparse(note) in ("Any", "typing.Any", "Array", "Arrays")
+def names_of_any(trees: Iterable[ast.Module]) -> set[str]:
+    """`Any`, and what modules call it: `Name = Any`."""
+    found = {"Any", "typing.Any"}
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("Any", "typing.Any"):
+                found |= {ast.unparse(target) for target in node.targets}
+    return found
 
 
 def shares(trees: dict[str, ast.Module], rooms: tuple[str, ...] = ()) -> list[Share]:
@@ -123,6 +128,11 @@ def shares(trees: dict[str, ast.Module], rooms: tuple[str, ...] = ()) -> list[Sh
         a = node.args
         parameters += [arg.annotation for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if arg]
         returns.append(node.returns)
+    alone = names_of_any(trees.values())
+
+    def is_any(note: ast.expr | None) -> bool:
+        return note is not None and ast.unparse(note) in alone
+
     where = " and ".join(room.rstrip("/") for room in rooms) or "all"
     return [Share(f"Any: {what}, {where}", sum(map(is_any, notes)), sum(note is not None for note in notes))
             for what, notes in (("parameters", parameters), ("returns", returns))]  # fmt: skip

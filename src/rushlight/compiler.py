@@ -73,7 +73,7 @@ def cudagraph_mark_step_begin() -> None:
 class set_stance:
     """How to treat code that is compiled: accepted, without effect; a function, a context or a decorator."""
 
-    def __init__(self, stance: str = "default", **options: Any) -> None:
+    def __init__(self, stance: str = "default", **options: object) -> None:
         self.stance = stance
 
     def __enter__(self) -> Self:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics import devices
 from rushlight.basics.devices import device as device_class
 from rushlight.tensor import wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class Generator:
@@ -45,13 +48,13 @@ class Generator:
         """The seed that the sequence started from."""
         return self._seed
 
-    def state_words(self) -> Any:
+    def state_words(self) -> Array:
         """The whole state as seven 64-bit words: the seed, the four words of SFC64, and NumPy's half-used word."""
         state = self.numpy.bit_generator.state
         words = [self._seed, *state["state"]["state"].tolist(), state["has_uint32"], state["uinteger"]]
         return np.array(words, np.uint64)
 
-    def set_state_words(self, words: Any) -> None:
+    def set_state_words(self, words: Array) -> None:
         """Restore what `state_words` returned."""
         self._seed = int(words[0])
         self.numpy.bit_generator.state = {"bit_generator": "SFC64", "state": {"state": words[1:5].copy()},

@@ -89,8 +89,8 @@ def _local(function: str, folder: Any) -> str:
     return path
 
 
-def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check",
-         force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: Any) -> Any:  # fmt: skip
+def load(repo_or_dir: Any, model: str, *args: object, source: str = "github", trust_repo: Any = "check",
+         force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: object) -> Any:  # fmt: skip
     """What the function `model` of a folder's hubconf.py returns for the other arguments.
 
     Raises ValueError for a source that is neither "github" nor "local", NotImplementedError for "github".

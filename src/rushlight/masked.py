@@ -7,12 +7,16 @@ changes nothing: zero in sums, one in products, -inf in maxima. Gradients of ele
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
            "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]  # fmt: skip
@@ -55,7 +59,14 @@ def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
     return wrap_dims(dim if isinstance(dim, (tuple, list)) else (dim,), input.ndim)
 
 
-def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def sum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Sum over `dim` of the elements where `mask` is True; 0 where there is none.  (*) -> (*)"""
     dtype = _total_dtype(input, dtype)
     x = _filled(_as(input, dtype), mask, 0)
@@ -68,7 +79,14 @@ def _total_dtype(input: Any, dtype: Any) -> Any:
     return dtypes.int64 if input.dtype in (dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32) else None
 
 
-def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def prod(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Product over `dim` of the elements where `mask` is True; 1 where there is none.  (*) -> (*)"""
     dtype = _total_dtype(input, dtype)
     x: Any = _filled(_as(input, dtype), mask, 1)
@@ -78,7 +96,14 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
     return x
 
 
-def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Mean over `dim` of the elements where `mask` is True; NaN where there is none.  (*) -> (*)"""
     for d, what in ((dtype, "Optional"), (input.dtype if dtype is None else None, "Input")):
         if d is not None and d.category < dtypes.FLOAT:
@@ -97,31 +122,61 @@ def _count(x: Any, dims: Any, keepdim: bool, mask: Any) -> Any:
     return _mask_of(x, mask).to(real).sum(dims, keepdim)
 
 
-def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def amax(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Largest element over `dim` where `mask` is True; the dtype's smallest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _filled(x, mask, _limits(x.dtype)[0]).amax(_dims(x, dim), keepdim)
 
 
-def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def amin(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Smallest element over `dim` where `mask` is True; the dtype's largest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _filled(x, mask, _limits(x.dtype)[1]).amin(_dims(x, dim), keepdim)
 
 
-def argmax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def argmax(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Index of the largest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _filled(x, mask, _limits(x.dtype)[0]).argmax(dim, keepdim).to(x.dtype)
 
 
-def argmin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def argmin(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """Index of the smallest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _filled(x, mask, _limits(x.dtype)[1]).argmin(dim, keepdim).to(x.dtype)
 
 
-def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def median(
+    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: dtype | None = None, mask: Tensor | None = None
+) -> Any:
     """Lower median along `dim` of the elements where `mask` is True and that are not NaN; NaN where there is none.
 
     Raises ValueError for integers of which a row is left out whole.  (*) -> (*)
@@ -137,8 +192,8 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     return _filled(x, mask, math.nan).nanmedian(dim, keepdim).values
 
 
-def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
-         mask: Any = None) -> Any:  # fmt: skip
+def norm(input: Tensor, ord: float | None = 2.0, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: dtype | None = None,
+         mask: Tensor | None = None) -> Any:  # fmt: skip
     """Vector norm of order `ord` over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     order = 2.0 if ord is None else ord
@@ -164,19 +219,26 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: boo
     return found / (named.maximum(many - by, named.zeros_like(many)) if by else many)
 
 
-def var(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: bool = False,
-        dtype: Any = None, mask: Any = None) -> Any:  # fmt: skip
+def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
+        dtype: dtype | None = None, mask: Tensor | None = None) -> Any:  # fmt: skip
     """Variance over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def std(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: bool = False,
-        dtype: Any = None, mask: Any = None) -> Any:  # fmt: skip
+def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
+        dtype: dtype | None = None, mask: Tensor | None = None) -> Any:  # fmt: skip
     """Standard deviation over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
-def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
+def logsumexp(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Any:
     """log(sum(exp(input))) over `dim` where `mask` is True; -inf where there is none.  (*) -> (*)"""
     dtype = dtype or input.dtype
     x = _as(input, dtype)
@@ -190,35 +252,37 @@ def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = No
     return named.logaddexp(_filled(a, input_mask, -math.inf), _filled(b, other_mask, -math.inf))
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
     """Softmax along `dim` of the elements where `mask` is True; 0 elsewhere, NaN where there is none.  (*) -> (*)"""
     return named.softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
     """Logarithm of `softmax`.  (*) -> (*)"""
     return named.log_softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
-def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
     """Softmax of -input along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return named.softmax(-_filled(_as(input, dtype), mask, math.inf), dim)
 
 
-def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
+def normalize(
+    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: dtype | None = None, mask: Tensor | None = None
+) -> Any:
     """input / max(norm, eps) along `dim`, of the elements where `mask` is True; 0 elsewhere.  (*) -> (*)"""
     x = _as(input, dtype)
     size = norm(x, ord, dim, keepdim=True, mask=mask)
     return _filled(x, mask, 0) / named.maximum(size, named.scalar_tensor(eps, dtype=size.dtype))
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
     """Running sums along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     return named.cumsum(_filled(x, mask, 0), dim).to(x.dtype)
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
     """Running products along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     return named.cumprod(_filled(x, mask, 1), dim).to(x.dtype)

@@ -13,7 +13,7 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, *_: Any, **__: Any) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, *_: object, **__: object) -> Iterator[None]:
     """Restore the default generator's state at the end of a block, whatever is drawn within.
 
     >>> import rushlight as torch

@@ -7,17 +7,22 @@ that forgot the bits is an error and not lost.  `_held` is the memory itself, of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.memory.budgets.paged import PagedParameter
+    from rushlight.tensor import Tensor
+
 CONJ, NEG = 1, 2  # bits of `Tensor._bits`
 _set_class: Any = object.__dict__["__class__"].__set__
 
 
-def turned(array: Any, bits: int) -> Any:
+def turned(array: Array, bits: int) -> Array:
     """What a tensor with these bits shows of `array`, as an array of its own; the reverse too.  (*) -> (*)"""
     if not bits & CONJ or not is_complex(array.dtype):
         return np.asarray(np.negative(array)) if bits & NEG else array.copy()
@@ -25,7 +30,7 @@ def turned(array: Any, bits: int) -> Any:
     return np.negative(out, out=out) if bits & NEG else out
 
 
-def shown(array: Any, bits: int) -> Any:
+def shown(array: Array, bits: int) -> Array:
     """As `turned`, read-only, and without repeating what an expanded array repeats."""
     if 0 in array.strides and array.size:
         once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
@@ -35,7 +40,7 @@ def shown(array: Any, bits: int) -> Any:
     return out
 
 
-def to_hold(tensor: Any, value: Any) -> Any:
+def to_hold(tensor: Tensor, value: Array) -> Array:
     """The array that the memory of a tensor has to hold, so that the tensor shows `value`.  (*) -> (*)"""
     return turned(value.astype(tensor._held.dtype, copy=False), tensor._bits) if tensor._bits else value
 
@@ -50,11 +55,11 @@ class Signed:
     _held: Any
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:
+    def __class__(self) -> type[Any]:
         return self._plain
 
     @property
-    def _array(self) -> Any:
+    def _array(self) -> Array:
         return shown(self._held, self._bits)
 
     @_array.setter
@@ -77,7 +82,7 @@ def signed(cls: Any, bits: int) -> Any:
     return known[bits]
 
 
-def turn(tensor: Any, bits: int) -> Any:
+def turn(tensor: PagedParameter | Tensor, bits: int) -> Any:
     """Give a tensor these bits in place of those that it has: it shows something else of the same memory."""
     if tensor._bits != bits:
         _set_class(tensor, signed(tensor.__class__, bits))

@@ -19,6 +19,7 @@ from rushlight.signs import turn
 from rushlight.storage import Reshaped, Storage, bump, move, offset_of, storage_of
 
 if TYPE_CHECKING:
+    from rushlight.nn.parameter import _Marking
     from rushlight.stubs.methods import TensorMethods
 else:
     TensorMethods = object  # `ops` and `autograd` attach them
@@ -372,7 +373,7 @@ def _refuse_flag(value: bool) -> NoReturn:
     )  # fmt: skip
 
 
-def _check_grad(tensor: Tensor, value: Any) -> None:
+def _check_grad(tensor: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
@@ -448,7 +449,7 @@ def twin(tensor: Tensor) -> Tensor:
     return turn(t, tensor._bits) if tensor._bits else t
 
 
-def alias(tensor: Tensor, cls: Any = Tensor) -> Any:
+def alias(tensor: Tensor, cls: _Marking | type[Any] = Tensor) -> Any:
     """A leaf of class `cls` that shows the same of the memory of `tensor`, sharing its version counter."""
     cls, held = tensor._on_page(cls) if tensor._elsewhere else (cls, tensor._held)
     t = _new(cls)

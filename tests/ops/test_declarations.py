@@ -51,7 +51,7 @@ def test_rules_for_shapes_say_what_operators_make() -> None:
         with Observation(watch):
             case.run(*[t.requires_grad_() if t.is_floating_point() else t for t in tensors])
     assert not watch.wrong
-    assert len(watch.seen) > 90 and {"mm", "native_layer_norm", "index", "conv_op", "sum"} <= watch.seen
+    assert len(watch.seen) > 90 and {"mm", "softmax", "index", "max_pool_op", "sum"} <= watch.seen
 
 
 @pytest.mark.parametrize("kind", ["shape", "work", "costs"])
@@ -79,12 +79,12 @@ def test_every_family_has_a_rule_and_an_operator() -> None:
 
 
 def test_what_may_run_again_is_declared() -> None:
-    assert OPS["native_layer_norm"].repeatable and OPS["exp"].repeatable
+    assert OPS["softmax"].repeatable and OPS["exp"].repeatable
     assert not OPS["mm"].repeatable and not OPS["random_"].repeatable
 
 
 def test_operators_have_the_names_that_policies_know() -> None:
     aten = torch.ops.aten
     assert aten._softmax.default is aten.softmax.default or aten._softmax.default.name == "softmax"
-    with pytest.raises(AttributeError, match="no attribute 'convoluted'"):
-        _ = aten.convoluted
+    with pytest.raises(AttributeError, match="no attribute 'softened'"):
+        _ = aten.softened

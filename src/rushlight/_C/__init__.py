@@ -133,7 +133,7 @@ def _get_privateuse1_backend_name() -> str:
 def _accepted(name: str) -> Any:
     """A setting of TorchScript's compiler: accepted, without effect."""
 
-    def setting(*args: Any) -> bool:
+    def setting(*args: object) -> bool:
         return False
 
     setting.__name__ = name
@@ -157,7 +157,7 @@ class _nn:
     """Helpers of `torch.nn`."""
 
     @staticmethod
-    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    def _parse_to(*args: object, **kwargs: object) -> tuple[Any, Any, bool, Any]:
         """What `Module.to` understands its arguments as: device, dtype, non_blocking and memory format."""
         target, kind, memory_format = _parse_to(args, kwargs)
         return target, kind, bool(kwargs.get("non_blocking", False)), memory_format

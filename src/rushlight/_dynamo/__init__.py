@@ -25,7 +25,7 @@ def _same(fn: Any) -> Any:
 allow_in_graph = disallow_in_graph = forbid_in_graph = assume_constant_result = run = _same
 
 
-def optimize(*args: Any, **kwargs: Any) -> Any:
+def optimize(*args: object, **kwargs: object) -> Any:
     """A decorator that returns its function."""
     return _same
 
@@ -43,7 +43,7 @@ def is_compiling() -> bool:
     return False
 
 
-def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
+def mark_dynamic(t: Any, index: Any, **options: object) -> None:
     """Of no effect: sizes are what they are when a program runs."""
 
 

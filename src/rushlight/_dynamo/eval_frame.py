@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight.nn.modules.module import Module
 
 __all__ = ["OptimizedModule", "is_dynamo_supported"]
@@ -12,7 +10,7 @@ __all__ = ["OptimizedModule", "is_dynamo_supported"]
 class OptimizedModule(Module):
     """A compiled module: there are none.  Raises TypeError when made."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OptimizedModule: there is nothing to compile to; torch.compile returns modules as they are")
 
 

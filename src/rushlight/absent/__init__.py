@@ -18,7 +18,7 @@ class Absent:
 
     why = ""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise NotImplementedError(
             f"{type(self).__module__.replace('rushlight', 'torch', 1)}.{type(self).__qualname__}: {self.why}"
         )
@@ -44,7 +44,7 @@ def functions(module: str, why: str, given: str) -> dict[str, Callable[..., NoRe
 def refusing(module: str, name: str, why: str) -> Callable[..., NoReturn]:
     """One such function."""
 
-    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+    def refused(*args: object, **kwargs: object) -> NoReturn:
         raise NotImplementedError(f"{module}.{name}: {why}")
 
     refused.__name__ = refused.__qualname__ = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, NoReturn
 
 from rushlight import absent
@@ -17,7 +18,7 @@ def answers(room: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _answer(module: str, name: str, value: Any) -> Callable[..., Any]:
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def answer(*args: object, **kwargs: object) -> Any:
         return copy.copy(value)
 
     answer.__name__ = answer.__qualname__ = name
@@ -31,7 +32,7 @@ def needs(room: dict[str, Any], kind: str, given: str, error: type[Exception] = 
 
 
 def _need(module: str, name: str, kind: str, error: type[Exception]) -> Callable[..., NoReturn]:
-    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+    def refused(*args: object, **kwargs: object) -> NoReturn:
         raise error(f"torch.{kind}.{name}: there is no {kind.upper()} device; ask torch.{kind}.is_available() first")
 
     refused.__name__ = refused.__qualname__ = name
@@ -51,7 +52,9 @@ class _Nothing:
         if self.device is not None and not (isinstance(self.device, int) and self.device < 0):
             raise RuntimeError(f"torch.{self.kind}.{type(self).__name__}: there is no {self.kind.upper()} device")
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         return None
 
 

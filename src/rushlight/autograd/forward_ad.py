@@ -71,7 +71,7 @@ def innermost() -> Any:
     return next((level for level in reversed(modes.levels) if isinstance(level, DualLevel)), None)
 
 
-def check_parts(tensor: Any, tangent: Any) -> None:
+def check_parts(tensor: Tensor, tangent: Tensor) -> None:
     """Raise TypeError, ValueError or RuntimeError where `tangent` cannot be one of `tensor`."""
     for what, x in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):

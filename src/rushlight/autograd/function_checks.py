@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.basics.caller import warn
@@ -12,7 +13,7 @@ from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
 
 
-def check_gradients(name: str, results: list[Any], edges: Any, tensors: Any) -> list[Any]:
+def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence[Tensor]) -> list[Any]:
     """What a backward returned, one gradient or None for each argument of forward.
 
     tensors: which arguments were tensors, None where that is not known. Raises RuntimeError for what does not fit.

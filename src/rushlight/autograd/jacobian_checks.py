@@ -348,7 +348,7 @@ def check_alike(ends: list[list[Any]], moves: Any, eps: float) -> None:
                 )
 
 
-def show(x: Any) -> Any:
+def show(x: Tensor) -> Any:
     """A number, or an array as a tensor."""
     return wrap(x) if isinstance(x, np.ndarray) and x.ndim else x
 

@@ -60,7 +60,7 @@ class _AllowMutationOnSavedContext:
         self.cloned.clear()
         self.places.clear()
 
-    def pack(self, value: Any) -> Any:
+    def pack(self, value: Tensor | complex) -> Any:
         """Keep a tensor here; whatever else hooks inside made of one passes."""
         if not isinstance(value, Tensor):
             return value
@@ -93,7 +93,7 @@ class _AllowMutationOnSavedContext:
             stale(_Saver(handle.where), what, kept.shape, storage.version, handle.version, storage)
         return kept
 
-    def before_change(self, target: Any) -> None:
+    def before_change(self, target: Tensor) -> None:
         """Copy what was saved of the memory of `target`."""
         storage = target._storage if isinstance(target, Tensor) else None
         places = None if storage is None else self.places.pop(storage, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from rushlight.tensor import Tensor, twin, wrap
 class Engine:
     """What runs backward, as PyTorch's distributed code asks for it: `Variable._execution_engine`."""
 
-    def queue_callback(self, callback: Any) -> None:
+    def queue_callback(self, callback: Callable[..., Any]) -> None:
         """Call `callback()` once at the end of the backward that is going on, unless that fails.
 
         It may queue more; its errors are those of that backward. Raises RuntimeError outside of a backward.

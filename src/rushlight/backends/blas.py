@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import cpu
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 _VARIABLE = "OPENBLAS_CORETYPE"
 _TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
@@ -196,7 +199,7 @@ def info() -> dict[str, Any]:
     }
 
 
-def _ready(a: Any) -> Any:
+def _ready(a: Array) -> Array:
     """``a``, copied if the strides of its last two axes are such that NumPy would not hand it to BLAS."""
     if a.flags.c_contiguous or a.ndim < 2:
         return a
@@ -207,7 +210,7 @@ def _ready(a: Any) -> Any:
     return a if plain or turned else a.copy(order="C")
 
 
-def matmul(a: Any, b: Any, out: Any = None, row: Any = None) -> Any:
+def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
     """The product of matrices; float16 and bfloat16 go through float32, blocks of them at a time.
 
     a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), added to the
@@ -227,7 +230,7 @@ def matmul(a: Any, b: Any, out: Any = None, row: Any = None) -> Any:
 _BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit factors
 
 
-def _through_float32(a: Any, b: Any, out: Any, row: Any) -> Any:
+def _through_float32(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     """The product of 16-bit factors, without float32 copies of all of them."""
     if a.ndim == b.ndim == 2:
         product = _matrices(a, b, row)
@@ -255,7 +258,7 @@ def _batch(a: Any, b: Any) -> Any:
     return product
 
 
-def _matrices(a: Any, b: Any, row: Any) -> Any:
+def _matrices(a: Array, b: Array, row: Array | None) -> Array:
     """One product.  `row` is added to each row before it is rounded."""
     import numpy as np
 

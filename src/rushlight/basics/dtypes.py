@@ -181,7 +181,7 @@ def default_of_category(category: Any) -> dtype:
     return (bool, int64, _default[0], _default[0].to_complex())[category]
 
 
-def result_dtype(operands: Any) -> dtype:
+def result_dtype(operands: list[Any]) -> dtype:
     """The dtype of arithmetic between arrays and Python numbers.
 
     Dimensioned arrays decide; zero-dimensional ones and then Python numbers count only where their category is higher.

@@ -15,6 +15,7 @@ times from `time.perf_counter_ns`:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -37,19 +38,28 @@ def observers() -> tuple[Any, ...]:
     return modes.observers + special.everywhere
 
 
-def begin(kind: int, what: Any, inputs: Any = (), statics: Any = ()) -> list[tuple[Any, Any]]:
+def begin(
+    kind: int, what: Any, inputs: list[Any] | tuple[Any, ...] = (), statics: tuple[Any, ...] = ()
+) -> list[tuple[Any, Any]]:
     """Tell the observers of this thread that something begins; give what this returns to `end`."""
     return [(watcher, watcher.begin(kind, what, inputs, statics)) for watcher in observers()]
 
 
-def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: Any = (), statics: Any = (),
+def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: Any = (), statics: tuple[Any, ...] = (),
         result: Any = None) -> None:  # fmt: skip
     """Tell the observers that it ended, the last one first."""
     for watcher, token in reversed(tokens):
         watcher.end(kind, what, inputs, statics, token, result)
 
 
-def observed(kind: int, what: Any, inputs: Any, statics: Any, run: Any, *args: Any) -> Any:
+def observed(
+    kind: int,
+    what: Any,
+    inputs: list[Any] | tuple[Any, ...],
+    statics: tuple[Any, ...],
+    run: Callable[..., Any],
+    *args: object,
+) -> Any:
     """The result of `run(*args)`, observed."""
     tokens, result = begin(kind, what, inputs, statics), None
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,7 @@ class RemovableHandle:
 
     next_id = property(lambda self: self.id + 1)
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None):
+    def __init__(self, hooks_dict: Any, *, extra_dict: dict[Any, Any] | list[Any] | None = None):
         self.id = next(_ids)
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         extras = extra_dict if isinstance(extra_dict, (list, tuple)) else [extra_dict]
@@ -50,7 +51,7 @@ class RemovableHandle:
 class Hooks(OrderedDict[int, Any]):
     """Hooks in the order in which they run."""
 
-    def add(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def add(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Append `hook`, or put it first, and return the handle that removes it."""
         handle = RemovableHandle(self)
         self[handle.id] = hook

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes
 from rushlight.checkpoint.devices import check_backward_validity
 from rushlight.checkpoint.frame import Frame, Settings
 from rushlight.checkpoint.reentrant import CheckpointFunction
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 CHECKS = ["default", "none", "values"]
 WARNING = (
@@ -77,8 +80,8 @@ def checkpoint(
     return frame.forward(args, kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
-                          **kwargs: Any) -> Any:  # fmt: skip
+def checkpoint_sequential(functions: Any, segments: int, input: Tensor, use_reentrant: bool | None = None,
+                          **kwargs: object) -> Any:  # fmt: skip
     """Run functions (or an `nn.Sequential`) one after the other, in `segments` of which all but the last are checkpointed.
 
     Raises ValueError for unknown keyword arguments (`preserve_rng_state` is the only one) and for fewer functions than

@@ -33,7 +33,7 @@ def devices_of(args: Any) -> list[Any]:
     return list(dict.fromkeys(d for d in found if d.type not in ("cpu", "meta")))
 
 
-def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+def get_device_states(*args: object) -> tuple[list[int], list[Any]]:
     """The devices of the arguments and their random states; the CPU's is not among them."""
     devices = [d.index or 0 for d in devices_of(args)]
     if not devices:

@@ -49,7 +49,7 @@ class Input:
 
     __slots__ = ("kept", "tensor", "version")
 
-    def __init__(self, tensor: Tensor, hooks: Any):
+    def __init__(self, tensor: Tensor, hooks: tuple[Any, ...]):
         self.version = tensor._version if not tensor._inference else 0
         self.kept = Packed(tensor, hooks, ("checkpoint", "input")) if hooks and not is_parameter(tensor) else None
         self.tensor = tensor if self.kept is None else edge_of(tensor)
@@ -99,7 +99,7 @@ class Holder:
 class Frame:
     """One checkpointed call."""
 
-    def __init__(self, function: Any, args: Any, kwargs: Any, contexts: Any, preserve_rng: bool, check: str, debug: bool,
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], contexts: tuple[Any, ...], preserve_rng: bool, check: str, debug: bool,
                  early_stop: bool):  # fmt: skip
         self.function, self.check, self.early_stop = function, check, early_stop
         self.contexts = contexts
@@ -125,7 +125,7 @@ class Frame:
         self.complete = True
         return result
 
-    def pack(self, value: Any) -> Holder:
+    def pack(self, value: Tensor | complex) -> Holder:
         """Keep a holder for a saved tensor, or for what hooks inside the function made of it."""
         holder = Holder(self, len(self.holders))
         self.holders.append(weakref.ref(holder))
@@ -218,7 +218,7 @@ def unpack(holder: Holder) -> Any:
     return holder.frame.unpack(holder)
 
 
-def record_of(value: Any, check: str) -> Record:
+def record_of(value: Tensor | complex, check: str) -> Record:
     """What is remembered of a saved tensor to compare it with."""
     frame = caller.user_frame()
     where = ("an unknown line", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import Setting, modes, set_mode
 from rushlight.dispatch import call
@@ -12,6 +12,9 @@ from rushlight.dispatch.declare import OPS, Op
 from rushlight.generator import default_generator
 from rushlight.levels import Level
 from rushlight.tensor import wrap
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 class CheckpointPolicy(enum.Enum):
@@ -155,7 +158,7 @@ class Selecting(Level):
         return results[0] if op.out_count == 1 else results
 
 
-def operator_of(x: Any) -> Any:
+def operator_of(x: Tensor) -> Any:
     """The operator that a list of a policy names: a declaration, a function published by one, or a name."""
     op = OPS.get(x) if isinstance(x, str) else getattr(x, "op", x)
     if not isinstance(op, Op):
@@ -186,7 +189,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         if any(op.name in ("mm", "addmm") for op in chosen):
             chosen.add(OPS["linear"])  # in PyTorch a linear layer is one of those; here it is an operator of its own
 
-        def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        def policy(ctx: Any, op: Any, *args: object, **kwargs: object) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
 
     elif callable(policy_fn_or_list):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight.amp import GradScaler
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import linalg
 from rushlight.futures import Future
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.tensor import Tensor
 
 __all__ = ["Future", "GradScaler", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module", "nuclear_norm",
            "set_deterministic_debug_mode"]  # fmt: skip
@@ -48,7 +53,7 @@ def get_deterministic_debug_mode() -> int:
     return 1 if functions.is_deterministic_algorithms_warn_only_enabled() else 2
 
 
-def get_device_module(device: Any = None) -> Any:
+def get_device_module(device: device | str | int | None = None) -> Any:
     """The module torch.cpu or torch.cuda of a device, by default that of the CPU.
 
     Raises RuntimeError for a device without one.
@@ -65,7 +70,7 @@ def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     return linalg.matrix_norm(input, "nuc", tuple(dim), keepdim)
 
 
-def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def frobenius_norm(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False) -> Any:
     """The root of the sum of squares over `dim`.  Deprecated: use torch.linalg.vector_norm."""
     warn("torch.frobenius_norm is deprecated: use torch.linalg.vector_norm(A, 2, dim, keepdim)")
     return linalg.vector_norm(input, 2, dim, keepdim)

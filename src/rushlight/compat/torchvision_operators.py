@@ -44,7 +44,7 @@ def operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare an operator that computes without recording."""
 
     def keep(function: Callable[..., Any]) -> Callable[..., Any]:
-        def silent(*args: Any) -> Any:
+        def silent(*args: object) -> Any:
             with torch.no_grad():
                 return function(*args)
 

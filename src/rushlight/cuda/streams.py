@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.basics import devices
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = ["Event", "OutOfMemoryError", "Stream", "current_stream", "default_stream", "get_device_properties", "stream"]
 
@@ -62,7 +65,7 @@ class Event:
 class Stream:
     """A queue of work; refused with RuntimeError where there is no CUDA device."""
 
-    def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
+    def __init__(self, device: Any = None, priority: int = 0, **kwargs: object) -> None:
         needs_device("Stream")
 
     def query(self) -> bool:
@@ -85,13 +88,13 @@ class Stream:
         return event
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: device | str | int | None = None) -> Stream:
     """The stream in use; refused with RuntimeError where there is no CUDA device."""
     needs_device("current_stream")
     return Stream()
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: device | str | int | None = None) -> Stream:
     """The stream in use at first; refused with RuntimeError where there is no CUDA device."""
     needs_device("default_stream")
     return Stream()
@@ -103,6 +106,6 @@ def stream(stream: Stream | None) -> Iterator[None]:
     yield
 
 
-def get_device_properties(device: Any = None) -> NoReturn:
+def get_device_properties(device: device | str | int | None = None) -> NoReturn:
     """The properties of a CUDA device; always refused with RuntimeError."""
     raise RuntimeError("torch.cuda.get_device_properties: there is no CUDA device; ask torch.cuda.is_available() first")

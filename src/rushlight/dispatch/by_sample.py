@@ -27,14 +27,14 @@ def per_sample(fn: F) -> F:
     return outer  # type: ignore[return-value]
 
 
-def level_of(args: Any) -> Any:
+def level_of(args: list[Any] | tuple[Any, ...]) -> Any:
     """The innermost batched level that any tensor in a tree belongs to, None without one."""
     arrays = [x._array for x in tree_leaves(args) if isinstance(x, Tensor) and type(x._array) is BatchedArray]
     levels = [a.level for a in arrays if a.level in modes.levels]
     return max(levels, key=modes.levels.index) if levels else None
 
 
-def attempt(fn: Any, again: Any, args: Any, kwargs: Any) -> Any:
+def attempt(fn: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a composed function; where it looked at values of batched tensors, `again` for each sample."""
     try:
         return fn(*args, **kwargs)

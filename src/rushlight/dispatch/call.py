@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from rushlight.signs import to_hold, turn, turned
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import OpNode, Plan
+
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMBERS = (int, float, bool, complex)
@@ -29,7 +35,7 @@ new = object.__new__
 observed: Any = None  # the module of that name, which imports this one and puts itself here
 
 
-def flatten(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def flatten(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs with the sequence, if the operator has one, unrolled."""
     if op.sequence is None:
         return inputs
@@ -39,7 +45,7 @@ def flatten(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*inputs[:-1], *tail)
 
 
-def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
+def arrays_of(op: Op, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
     """The raw inputs, and whether any was a tensor.  Raises TypeError for what is neither tensor nor number."""
     arrays, tensors = [], False
     for i, x in enumerate(flat):
@@ -64,7 +70,7 @@ def arrays_of(op: Any, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
     return arrays, tensors
 
 
-def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Any:
+def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Any:
     """Run `op`: arrays give arrays; tensors give tensors, recorded where any of them requires grad.
 
     watched: whether observers are told.
@@ -95,7 +101,7 @@ def apply(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: b
     return deliver(op, flat, statics, tuple(wrap(x) for x in outs), aux)
 
 
-def deliver(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
+def deliver(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
             aux: tuple[Any, ...]) -> Any:  # fmt: skip
     """Note what the results are views of, put them into the graph, and give them back as the operator does."""
     if modes.inference or (op.view and flat[0]._inference):
@@ -107,7 +113,7 @@ def deliver(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: t
     return results[0] if op.out_count == 1 else results
 
 
-def apply_signed(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def apply_signed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """Run a view operator that turns bits, or whose input has any: on memory, what it shows being the tensor's business."""
     for level in reversed(modes.levels):
         if level.owns(flat):
@@ -115,7 +121,7 @@ def apply_signed(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> An
     return signed_view(op, flat, statics)
 
 
-def signed_view(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def signed_view(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """As `apply_signed`, below all levels."""
     of = flat[0]
     bits = of._bits ^ op.turns if op.bits is None else op.bits(of._bits)
@@ -124,7 +130,7 @@ def signed_view(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any
     return deliver(op, flat, statics, results, ())
 
 
-def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
+def track_views(op: Op, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Note which results share the memory of the input."""
     kind = "inference" if modes.inference else "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
     for i, t in enumerate(results):
@@ -132,7 +138,7 @@ def track_views(op: Any, of: Tensor, results: tuple[Tensor, ...], statics: tuple
             make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
 
 
-def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
+def mark_inference(op: Op, of: Tensor, results: tuple[Tensor, ...], statics: tuple[Any, ...]) -> None:
     """Make results inference tensors: all that are made in inference mode but views of normal tensors, and views of
     inference tensors anywhere; what is a copy after all, as of `reshape`, is none there."""
     if op.view and not of._inference:
@@ -143,7 +149,7 @@ def mark_inference(op: Any, of: Any, results: tuple[Tensor, ...], statics: tuple
             t._storage = InferenceStorage(t._held)
 
 
-def aliases(result: Any, array: Any) -> bool:
+def aliases(result: Array, array: Array) -> bool:
     """Whether `result`, made from `array`, shares its memory."""
     if result is array:
         return True
@@ -153,7 +159,7 @@ def aliases(result: Any, array: Any) -> bool:
     return base is array or base is array.base or bool(np.may_share_memory(result, array))
 
 
-def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
+def record(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tuple[Tensor, ...],
            aux: tuple[Any, ...]) -> None:  # fmt: skip
     """Put results into the graph if an input that a formula covers requires grad."""
     mask, edges = edges_of(op, flat)
@@ -182,7 +188,7 @@ def record(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tu
     node.outs = save_outputs(node, results)
 
 
-def edges_of(op: Any, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
     """The edges of the inputs that formulas cover, and the mask of those that lead somewhere."""
     mask, edges = 0, []
     targets, sequence = op.targets, op.sequence
@@ -197,7 +203,7 @@ def edges_of(op: Any, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
     return mask, tuple(edges)
 
 
-def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
+def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
               aux: tuple[Any, ...] | None) -> Any:  # fmt: skip
     """A node with its inputs saved; shape, dtype and outputs are for the caller to set, and auxiliary results of None."""
     plan = op.plan(mask, len(flat))
@@ -212,12 +218,12 @@ def make_node(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: t
     return node
 
 
-def shape_of(x: Any) -> Any:
+def shape_of(x: Array | Tensor | None) -> Any:
     """The shape of a tensor or array; () of numbers, None of None."""
     return x._held.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
 
 
-def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+def save_inputs(plan: Plan, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     """The inputs that the plan's formulas ask for, packed by the active hooks, and their versions."""
     saved: list[Any] = [None] * len(flat)
     versions: list[int] | None = None
@@ -239,7 +245,7 @@ def save_inputs(plan: Any, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]
     return tuple(saved), versions
 
 
-def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
+def save_aux(aux: tuple[Any, ...], op: Op | None = None) -> Any:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
     if not hooks:
@@ -249,14 +255,14 @@ def save_aux(aux: tuple[Any, ...], op: Any = None) -> Any:
                                for x, place in zip(aux, places, strict=True)))  # fmt: skip
 
 
-def saved_hooks() -> Any:
+def saved_hooks() -> tuple[Any, ...]:
     """The active pack/unpack pairs; raises where saving is disabled."""
     if modes.saved_hooks_disabled is not None and modes.saved_hooks:
         raise RuntimeError(modes.saved_hooks_disabled)
     return active_hooks() if modes.saved_hooks else ()
 
 
-def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
+def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> Any:
     """The outputs that the plan's formulas ask for, without their edges."""
     wanted = node.plan.save_outs
     if not wanted:
@@ -274,7 +280,7 @@ def save_outputs(node: Any, results: tuple[Tensor, ...]) -> Any:
 # In place ------------------------------------------------------------------------------------------
 
 
-def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
+def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
     """Run `op` and store its result in its first input."""
     if special.observing and watched:
         return observed.inplace(op, inputs, statics)  # type: ignore[no-any-return]
@@ -316,7 +322,7 @@ def apply_inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], wa
     return target
 
 
-def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
     if op.refuse:
         check_kind(op, arrays)
@@ -334,7 +340,7 @@ def store(op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> 
     return aux
 
 
-def store_signed(op: Any, target: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+def store_signed(op: Op, target: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """As `store`, into a tensor with bits: into a copy of what it shows, and from there into its memory."""
     arrays[0] = own = turned(target._held, target._bits)
     aux = store(op, own, arrays, statics)
@@ -342,7 +348,7 @@ def store_signed(op: Any, target: Tensor, arrays: list[Any], statics: tuple[Any,
     return aux
 
 
-def fits_into(ufunc: Any, target: Any, arrays: list[Any]) -> bool:
+def fits_into(ufunc: str, target: Array, arrays: list[Any]) -> bool:
     """Whether a ufunc of these arrays and numbers has results of the shape and dtype of `target`."""
     if ufunc == "negative" and not target.flags.forc:
         return False  # NumPy 2.4 puts them elsewhere where the strides of `out` are 16 (float32) or 64 bytes (float64)
@@ -362,14 +368,14 @@ def fits_into(ufunc: Any, target: Any, arrays: list[Any]) -> bool:
         return False  # the general path raises
 
 
-def check_cast(name: str, value: Any, target: Any) -> None:
+def check_cast(name: str, value: Array, target: Array) -> None:
     """Raise RuntimeError if results of the dtype of `value` may not be stored in `target`."""
     have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
     if not dtypes.can_cast(have, want):
         raise RuntimeError(f"{name}: result type {have.name} can't be cast to the desired output type {want.name}")
 
 
-def write(name: str, target: Any, value: Any) -> None:
+def write(name: str, target: Array, value: Array) -> None:
     """Copy a result into `target`, checking that dtype and shape allow it."""
     check_cast(name, value, target)
     if value.shape != target.shape:
@@ -378,7 +384,7 @@ def write(name: str, target: Any, value: Any) -> None:
     target[...] = value
 
 
-def check_single_writes(name: str, array: Any) -> None:
+def check_single_writes(name: str, array: Array) -> None:
     """Raise RuntimeError where several elements of `array` are one memory location."""
     if (
         array.size
@@ -394,7 +400,7 @@ def check_single_writes(name: str, array: Any) -> None:
 # The public function ----------------------------------------------------------------------------------------
 
 
-def general(op: Any) -> Any:
+def general(op: Op) -> Callable[..., Any]:
     """The public function of an operator of any signature."""
     bind, n, count, sequence = op.bind, len(op.tensors), len(op.names), op.sequence
 
@@ -417,7 +423,7 @@ def general(op: Any) -> Any:
     return call
 
 
-def write_out(name: str, out: Any, result: Any) -> Any:
+def write_out(name: str, out: Tensor, result: Any) -> Any:
     """Store a result (or each of several) in `out`, which takes its shape."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):

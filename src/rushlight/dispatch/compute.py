@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.kernels.dispatch import BLOCK, in_float32_blocks
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+
 ndarray = np.ndarray
 HALVES = dtypes.HALVES
 FLOAT32, COMPLEX64, COMPLEX32 = np.dtype(np.float32), np.dtype(np.complex64), dtypes.complex32.numpy
 
 
-def promoted(op: Any, arrays: list[Any]) -> list[Any]:
+def promoted(op: Op, arrays: list[Any]) -> list[Any]:
     """The arrays and numbers in the dtype in which `op` computes."""
     target = dtypes.result_dtype([x for x in arrays if x is not None])
     if op.promote == "float" and target.category < dtypes.FLOAT:
@@ -31,7 +36,7 @@ def promoted(op: Any, arrays: list[Any]) -> list[Any]:
     return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
     """An array or Python number as an array of `dtype`; integers wrap around as in C."""
     if isinstance(x, (ndarray, np.generic)):
         if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
@@ -43,7 +48,7 @@ def cast(x: Any, dtype: Any) -> Any:
     return np.asarray(x).astype(dtype)
 
 
-def fitted(name: str, value: Any, dtype: Any, halves: bool = False) -> Any:
+def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) -> Array:
     """A number as a scalar of `dtype`.  Raises RuntimeError where that loses more than precision.
 
     halves: also where a finite number becomes infinite in 16 bits, which filling a tensor does not mind.
@@ -64,7 +69,7 @@ def fitted(name: str, value: Any, dtype: Any, halves: bool = False) -> Any:
 OVERFLOWING = (FLOAT32, np.dtype(np.complex64))
 
 
-def _fitted_integer(name: str, value: Any, dtype: Any) -> Any:
+def _fitted_integer(name: str, value: float, dtype: np.dtype[Any]) -> Array:
     if isinstance(value, (complex, np.complexfloating)):
         if value.imag:
             refuse_overflow(name, dtype)
@@ -77,12 +82,12 @@ def _fitted_integer(name: str, value: Any, dtype: Any) -> Any:
     return np.array(number & ((1 << 64) - 1), np.uint64).astype(dtype)
 
 
-def refuse_overflow(name: str, dtype: Any) -> NoReturn:
+def refuse_overflow(name: str, dtype: np.dtype[Any]) -> NoReturn:
     """Raise RuntimeError for a number that a dtype cannot hold."""
     raise RuntimeError(f"{name}: value cannot be converted to type {dtypes.of(dtype).name} without overflow")
 
 
-def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Run the forward of `op`; the outputs and the auxiliary results, as arrays."""
     if op.check is not None:
         op.check(arrays)
@@ -127,7 +132,7 @@ def compute(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple
     return outs, aux
 
 
-def in_complex64(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def in_complex64(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """As `compute`, of complex32 arrays: in complex64, the results rounded.
 
     Raises NotImplementedError for operators that are not declared to be right for them: NumPy does not know that the
@@ -150,7 +155,7 @@ def refuse_complex32(name: str) -> NoReturn:
     )
 
 
-def beside_number(fn: Any, a: Any, b: Any) -> Any:
+def beside_number(fn: Callable[..., Any] | np.ufunc, a: Array, b: Array | complex) -> Any:
     """fn(a, b) of a 16-bit array and a number that its dtype does not hold: in float32, rounded at the end; else None.
 
     A tensor without dimensions beside one that has some is a number.
@@ -164,26 +169,26 @@ def beside_number(fn: Any, a: Any, b: Any) -> Any:
     return None
 
 
-def is_number(x: Any, beside_dimensions: bool) -> bool:
+def is_number(x: object, beside_dimensions: bool) -> bool:
     """Whether `x` is a real number, or a tensor without dimensions, which counts as one beside others."""
     if x.__class__ is ndarray:
         return bool(beside_dimensions and not x.ndim and x.dtype.kind in "iufV")
     return x.__class__ is float or x.__class__ is int
 
 
-def goes_in_blocks(op: Any) -> bool:
+def goes_in_blocks(op: Op) -> bool:
     """Whether large 16-bit inputs of an operator become float32 block by block."""
     return bool(op.elementwise and not op.aux and op.out_count == 1 and op.promote != "compare" and op.sequence is None)
 
 
-def in_blocks(op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | None:
     """The result of an elementwise operator on large 16-bit arrays, without float32 copies of all of them; else None."""
     if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= BLOCK:
         return None
     return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
 
 
-def check_broadcast(name: str, arrays: Any) -> None:
+def check_broadcast(name: str, arrays: list[Any] | tuple[Any, ...]) -> None:
     """Raise RuntimeError if the shapes of these arrays and numbers cannot be broadcast together."""
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
     for a, b in itertools.combinations(shapes, 2):
@@ -195,7 +200,7 @@ def check_broadcast(name: str, arrays: Any) -> None:
                 ) from None
 
 
-def check_kind(op: Any, arrays: list[Any]) -> None:
+def check_kind(op: Op, arrays: list[Any]) -> None:
     """Raise if the first tensor is of a kind that `op` refuses."""
     for x in arrays:
         if isinstance(x, (ndarray, np.generic)):
@@ -207,7 +212,7 @@ def check_kind(op: Any, arrays: list[Any]) -> None:
             return
 
 
-def split(op: Any, result: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def split(op: Op, result: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What a forward returned as (outputs, auxiliaries)."""
     if op.out_count is None:
         return tuple(result), ()

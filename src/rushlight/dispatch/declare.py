@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.arrays import Array as Array
 from rushlight.dispatch.costs import Counted
 from rushlight.dispatch.families import Family
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
 from rushlight.dispatch.rules import Rule
 
-Array = Any
-Arrays = Any
+Arrays = tuple[Array, ...]
 F = TypeVar("F", bound=Callable[..., Any])
 OPS: dict[str, Op] = {}
 
@@ -108,7 +108,7 @@ class Op:
             self.forward = ufunc_forward(ufunc)
         OPS[self.name] = self
 
-    def signature(self, fn: Any) -> None:
+    def signature(self, fn: Callable[..., Any]) -> None:
         """Read the parameters: tensors, the sequence among them, statics and their defaults."""
         code, notes = fn.__code__, fn.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -131,7 +131,7 @@ class Op:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
         return str(self.tensors[position])
 
-    def grad(self, *targets: str, raw: Any = None,
+    def grad(self, *targets: str, raw: Callable[..., Any] | None = None,
              uses: dict[str, str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
@@ -140,7 +140,7 @@ class Op:
         other target is wanted, and is not saved.
         """
 
-        def add(fn: Any) -> Any:
+        def add(fn: Callable[..., Any]) -> Callable[..., Any]:
             formula = Formula(targets, fn, len(targets) > 1)
             formula.uses = None if uses is None else {t: frozenset(uses[t].split()) for t in targets}
             self.add_formula(formula, raw)
@@ -148,7 +148,7 @@ class Op:
 
         return add
 
-    def add_formula(self, formula: Formula, raw: Any = None) -> None:
+    def add_formula(self, formula: Formula, raw: Callable[..., Any] | None = None) -> None:
         """Add a formula, with its twin, and check their requests."""
         if self.written:
             raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
@@ -211,7 +211,7 @@ class Op:
             self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
 
-    def node_subclass(self, base: Any) -> Any:
+    def node_subclass(self, base: type[Any]) -> type[Any]:
         """A subclass of `base` that bears the name of this operator's nodes."""
         words = "".join(w[:1].upper() + w[1:] for w in self.shown.split("_"))
         return type(f"{words}Backward0", (base,), {"__slots__": ()})
@@ -238,7 +238,7 @@ class Op:
         n = len(self.tensors)
         return args[:n], args[n:]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The operator's results, as of its public function."""
         return self.call(*args, **kwargs)
 
@@ -246,11 +246,11 @@ class Op:
         return f"<operator {self.name}({', '.join(self.names)})>"
 
 
-def ufunc_forward(name: str) -> Any:
+def ufunc_forward(name: str) -> Callable[..., Any]:
     """A forward that is the backend's function `name`."""
     found: list[Any] = []
 
-    def forward(*arrays: Any) -> Any:
+    def forward(*arrays: object) -> Any:
         if not found:
             found.append(getattr(backend, name))
         return found[0](*arrays)

@@ -31,7 +31,7 @@ def no_ints(args: tuple[Any, ...]) -> str:
     return f"{got}: give ints one by one or in one tuple"
 
 
-def as_int(value: Any, name: str, argument: str) -> Any:
+def as_int(value: object, name: str, argument: str) -> int:
     """An int, or what Python counts as one.  Raises TypeError for other numbers."""
     if value.__class__ is int:
         return value
@@ -41,7 +41,7 @@ def as_int(value: Any, name: str, argument: str) -> Any:
     return int(value)
 
 
-def wrap_dim(dim: Any, ndim: int) -> Any:
+def wrap_dim(dim: object, ndim: int) -> int:
     """`dim` counted from the front.  Of a 0-d tensor, 0 and -1 are accepted.
 
     Raises IndexError if it is out of range and TypeError if it is no integer.

@@ -6,7 +6,7 @@ Everything else goes to `call.apply`; what these functions leave out is only wha
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,13 +31,18 @@ from rushlight.signs import turn
 from rushlight.storage import Storage, settle
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import OpNode
+
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 new = object.__new__
 NOTHING = (None,) * 16
 
 
-def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = ()) -> Any:
+def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = ()) -> Any:
     """The general path from a fast one."""
     if out is not None and not statics and computed_into(op, inputs, out):
         return out
@@ -49,7 +54,7 @@ def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = 
         return retried(public, error, *inputs, *given_statics(op, statics), **given)
 
 
-def given_statics(op: Any, statics: tuple[Any, ...]) -> tuple[Any, ...]:
+def given_statics(op: Op, statics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Static arguments without the last ones that are as by default."""
     count = len(statics)
     while (
@@ -61,7 +66,7 @@ def given_statics(op: Any, statics: tuple[Any, ...]) -> tuple[Any, ...]:
     return statics[:count]
 
 
-def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
+def computed_into(op: Any, inputs: tuple[Any, ...], out: Tensor) -> bool:
     """Compute straight into `out`, without a temporary, and say whether dtypes, shapes and modes allowed that."""
     alone = op.into is not None and len(inputs) == 1
     if not isinstance(out, Tensor) or modes.levels or modes.observers or op.promote not in ("arith", "float"):
@@ -84,7 +89,7 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Any) -> bool:
     return True
 
 
-def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
+def note_view(op: Op, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
     """Note that `t` is a view of `of`, unless the operator had to copy."""
     if of._unusual:
         of_unusual(op, t, of, statics)
@@ -92,7 +97,7 @@ def note_view(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
         make_view(t, of, op, statics, None, "")
 
 
-def of_unusual(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
+def of_unusual(op: Op, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None:
     """As `note_view`, of a tensor of inference mode or one with bits, for which `t` is made again on its memory."""
     if of._bits:
         made = apply_signed(op, (of,), statics)
@@ -102,8 +107,8 @@ def of_unusual(op: Any, t: Tensor, of: Tensor, statics: tuple[Any, ...]) -> None
         mark_inference(op, of, (t,), statics)
 
 
-def record(op: Any, table: Any, t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...],
-           mask: int, aux: Any) -> None:  # fmt: skip
+def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...],
+           mask: int, aux: tuple[Array, ...] | None) -> None:  # fmt: skip
     """Put the result of an operator on a fixed number of tensors into the graph; `mask`: the inputs with an edge."""
     result = t._held
     if result.dtype.kind in "biu":
@@ -128,14 +133,14 @@ def record(op: Any, table: Any, t: Tensor, inputs: tuple[Any, ...], statics: tup
     t._edge = node
 
 
-def entry(op: Any, table: Any, mask: int, count: int) -> Any:
+def entry(op: Op, table: dict[Any, Any], mask: int, count: int) -> Any:
     """Plan and class of the nodes for the inputs in `mask`, kept in `table`; (None, None) without a gradient."""
     covered = mask & op.target_mask
     table[mask] = (op.plan(covered, count), op.node_type()) if covered else (None, None)
     return table[mask]
 
 
-def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None) -> None:
+def keep_inputs(node: OpNode, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor | None = None) -> None:
     """Save the wanted inputs and their versions."""
     saved: list[Any] = [None] * len(inputs)
     for i in wanted:
@@ -151,14 +156,14 @@ def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: 
     node.saved = saved
 
 
-def completed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+def completed(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
     """All arguments in order, the defaults filled in, and `out`."""
     out = kwargs.pop("out", None)
     inputs, statics = op.bind(args, kwargs)
     return (*inputs, *statics), out
 
 
-def of_operator(name: str, op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
+def of_operator(name: str, op: Op, inputs: tuple[Any, ...], out: Tensor | None) -> Any:
     """The general path of the Python operator `name`, which leaves foreign operands to their own class."""
     if not isinstance(inputs[0], Tensor):
         raise TypeError(f"the operator of Tensor does not apply to a {type(inputs[0]).__name__!r} object")
@@ -167,7 +172,7 @@ def of_operator(name: str, op: Any, inputs: tuple[Any, ...], out: Any) -> Any:
     return left_to(name, *inputs)
 
 
-def keep_rest(node: Any, t: Tensor, shapes: Any) -> None:
+def keep_rest(node: OpNode, t: Tensor, shapes: tuple[Any, ...]) -> None:
     """Fill in what a full node has beside a slim one."""
     node.statics, node.aux, node.outs, node.shapes = (), None, None, shapes
     if node.plan.save_outs:

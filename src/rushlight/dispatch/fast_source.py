@@ -6,9 +6,10 @@ says is the usual case: no mode is unusual, the tensors are float32 or float64. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from rushlight.engine.node import edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
 from rushlight.tensor import LEAF, Tensor, bare
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
 NAMES: dict[str, Any] = {
     "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
@@ -37,7 +41,7 @@ def first(*args: Any, **kwargs: Any) -> Any:
     return call(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-def written(op: Any, source: Any, **names: Any) -> Any:
+def written(op: Op, source: Callable[..., Any], **names: object) -> Callable[..., Any]:
     """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called.
 
     Its globals have `twins`, other function objects that are to have the same code, and `again`, which makes another
@@ -64,7 +68,7 @@ def written(op: Any, source: Any, **names: Any) -> Any:
     return call
 
 
-def runner(op: Any) -> Any:
+def runner(op: Op) -> Any:
     """The forward of an operator on arrays."""
     return getattr(np, op.ufunc) if op.ufunc is not None else op.forward
 
@@ -150,7 +154,7 @@ def indented(text: str, by: int) -> str:
     return ("\n" + " " * by).join(line for line in text.strip().splitlines() if line.strip())
 
 
-def node_source(op: Any, scope: dict[str, Any], mask: int, number: bool = False) -> str:
+def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) -> str:
     """The lines that record a result for the inputs in `mask`; number: the second input is one, which has no version."""
     count = len(op.tensors)
     mask &= op.target_mask
@@ -178,13 +182,13 @@ def node_source(op: Any, scope: dict[str, Any], mask: int, number: bool = False)
     )  # fmt: skip
 
 
-def unary_source(op: Any, scope: dict[str, Any]) -> str:
+def unary_source(op: Op, scope: dict[str, Any]) -> str:
     """Source of an elementwise operator on one tensor."""
     plain = "if ex is None:\n    t._edge = None\n    return t\n"
     return UNARY.format(recorded=indented(plain + node_source(op, scope, 1), 4))
 
 
-def binary_source(op: Any, scope: dict[str, Any]) -> str:
+def binary_source(op: Op, scope: dict[str, Any]) -> str:
     """Source of an elementwise operator on two tensors, or a tensor and a number."""
     lines = ["if ex is not None:", "    if ey is not None:", f"        {indented(node_source(op, scope, 3), 8)}"]
     if not op.strict:
@@ -199,12 +203,12 @@ def binary_source(op: Any, scope: dict[str, Any]) -> str:
     return BINARY.format(numbers=numbers, result=result, recorded=indented("\n".join(lines), 4))
 
 
-def unary(op: Any) -> Any:
+def unary(op: Op) -> Callable[..., Any]:
     """The public function of an elementwise operator on one tensor without statics."""
     return written(op, unary_source, run=runner(op))
 
 
-def binary(op: Any, slow: Any = fast.slow) -> Any:
+def binary(op: Op, slow: Callable[..., Any] = fast.slow) -> Callable[..., Any]:
     """The public function of an elementwise operator on two tensors, or a tensor and a number, without statics.
 
     slow: what is called where the fast path does not apply.
@@ -271,7 +275,7 @@ except ValueError:
 """
 
 
-def fixed_source(op: Any, scope: dict[str, Any]) -> str:
+def fixed_source(op: Op, scope: dict[str, Any]) -> str:
     """Source of an operator on a fixed number of tensors, with statics and one output."""
     n, count = len(op.tensors), len(op.names)
     names = [f"a{i}" for i in range(count)]
@@ -301,6 +305,6 @@ def fixed_source(op: Any, scope: dict[str, Any]) -> str:
     return source + "    return t\n"
 
 
-def fixed(op: Any) -> Any:
+def fixed(op: Op) -> Callable[..., Any]:
     """The public function of an operator on a fixed number of tensors, with statics and one output."""
     return written(op, fixed_source, forward=op.forward, table={})

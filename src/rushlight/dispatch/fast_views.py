@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,16 +15,20 @@ from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+
 bare_info = maker(ViewInfo)
 ndarray = np.ndarray
 
 
-def at_once(x: Any) -> bool:
+def at_once(x: object) -> bool:
     """Whether `x` is a tensor that no level interprets, so that its array may be worked on directly."""
     return x.__class__ is not ndarray and not (special.count and modes.levels)
 
 
-def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:
+def made_view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Tensor:
     """The tensor on `array`, which is what the view operator `op` makes of `of` with `statics`, with its history."""
     grad = True
     if special.count:
@@ -56,7 +61,7 @@ def made_view(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
     return t
 
 
-def link(t: Tensor, op: Any, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
+def link(t: Tensor, op: Op, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
     """Put `t`, made by an operator on one tensor that saves nothing of it, into the graph."""
     plan = op.plans.get((1, 1)) or op.plan(1, 1)
     array = t._held
@@ -68,7 +73,7 @@ def link(t: Tensor, op: Any, of: Tensor, edge: Any, statics: tuple[Any, ...]) ->
     node.shapes = (of._held.shape,) if plan.needs_shapes else None
 
 
-def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+def made_views(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """As `made_view`, of an operator with several results: a tuple of views with one node."""
     grad = True
     if special.count:
@@ -95,7 +100,7 @@ def made_views(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...])
     return tuple(views)
 
 
-def several(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+def several(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
     """The node of an operator on one tensor with several results that saves nothing; None if no gradient is wanted."""
     edge = of._edge if of._view is None else edge_of(of)
     if edge is None:
@@ -111,7 +116,7 @@ def several(op: Any, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) ->
     return node
 
 
-def joined(op: Any, tensors: Any, array: Any, statics: tuple[Any, ...]) -> Tensor:
+def joined(op: Op, tensors: Sequence[Any], array: Array, statics: tuple[Any, ...]) -> Tensor:
     """The tensor on `array`, which is what `op`, that saves nothing, makes of a list of tensors in the usual modes."""
     t = bare()
     t._array = array
@@ -136,7 +141,7 @@ def joined(op: Any, tensors: Any, array: Any, statics: tuple[Any, ...]) -> Tenso
     return t
 
 
-def made_copy(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tensor:
+def made_copy(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Tensor:
     """As `made_view`, where the operator had to copy."""
     if special.count or of._unusual:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
@@ -152,7 +157,7 @@ def made_copy(op: Any, of: Tensor, array: Any, statics: tuple[Any, ...]) -> Tens
 NOTHING = (None,)
 
 
-def shares(result: Any, array: Any) -> bool:
+def shares(result: Array, array: Array) -> bool:
     """Whether `result` of reshaping `array` is a view of it and no copy."""
     base = result.base
     return base is not None and (base is array or base is array.base)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class memory_format:
@@ -84,7 +87,7 @@ def has_format(array: Any, format: memory_format) -> bool:
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 
-def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any:
+def empty_in_format(array: Any, dtype: np.dtype[Any], format: memory_format | None) -> Array:
     """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
     if format is contiguous_format:
         return np.empty(array.shape, dtype)
@@ -101,7 +104,7 @@ def empty_in_format(array: Any, dtype: Any, format: memory_format | None) -> Any
     return made.transpose(np.argsort(order))
 
 
-def is_format(value: Any) -> bool:
+def is_format(value: object) -> bool:
     """Whether `value` is a memory format."""
     return isinstance(value, memory_format)
 

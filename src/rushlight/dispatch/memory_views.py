@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.storage import root_of
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0, dtype: Any = None) -> Any:
+
+def view_at(
+    array: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0, dtype: np.dtype[Any] | None = None
+) -> Any:
     """The memory of `array` seen with another shape, strides and start, both in bytes from the start of `array`."""
     root = root_of(array)
     dtype = dtype or array.dtype
@@ -33,7 +38,7 @@ def view_at(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
     return out
 
 
-def in_memory_order(array: Any) -> Any:
+def in_memory_order(array: Array) -> Any:
     """`array` with its dimensions in the order in which they lie in memory, if it has no gaps; else None."""
     order = sorted(range(array.ndim), key=lambda d: (-abs(array.strides[d]), -array.shape[d]))
     moved = array.transpose(order)
@@ -43,11 +48,13 @@ def in_memory_order(array: Any) -> Any:
 class Memory:
     """An address that NumPy reads as an array, and the array whose memory it is."""
 
-    def __init__(self, owner: Any, interface: dict[str, Any]):
+    def __init__(self, owner: object, interface: dict[str, Any]):
         self.owner, self.__array_interface__ = owner, interface
 
 
-def elsewhere(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: Any) -> Any:
+def elsewhere(
+    array: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: np.dtype[Any]
+) -> Array:
     """As `view_at`, for memory that NumPy knows only with gaps."""
     pointer, read_only = array.__array_interface__["data"]
     interface = {"version": 3, "shape": shape, "strides": strides, "data": (pointer + offset, read_only),

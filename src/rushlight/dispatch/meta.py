@@ -16,7 +16,8 @@ import math
 import mmap
 import sys
 import weakref
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from rushlight.basics.state import special
 from rushlight.dispatch.options import META, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 LEVEL = "rushlight.memory.estimates.on_meta"  # of a higher floor, imported when the first such tensor is made
 _set_class: Any = object.__dict__["__class__"].__set__
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
@@ -33,7 +37,7 @@ _alive: dict[int, Any] = {}
 _reserved: list[Any] = []
 
 
-def nowhere(shape: Any, dtype: Any, order: Any = None) -> Any:
+def nowhere(shape: Iterable[int], dtype: np.dtype[Any], order: Sequence[int] | None = None) -> Array:
     """An array that says shape, strides and dtype, on memory that is not there.  order: dimensions by decreasing stride."""
     shape, dtype = tuple(shape), np.dtype(dtype)
     laid = shape if order is None else tuple(shape[i] for i in order)
@@ -59,7 +63,7 @@ def addresses(count: int) -> Any:
     return _reserved[-1]
 
 
-def strided(shape: Any, strides: Any, dtype: Any) -> Any:
+def strided(shape: tuple[int, ...], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """As `nowhere`, with strides given in elements."""
     count = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     base = nowhere((max(count, 1),), dtype)
@@ -77,7 +81,7 @@ class OnMeta:
     _held: Any
     is_meta, is_cpu = True, False
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         """`type(parameter)(data)` makes what the class says that it is, where the data are."""
         return cls._plain(*args, **kwargs)
 
@@ -104,12 +108,12 @@ class OnMeta:
         return meta_like(self, Tensor)
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: Tensor) -> None:
         if not getattr(value, "_meta", False):
             incompatible()
         self._held = value._held
 
-    def _on_page(self, cls: Any) -> tuple[Any, Any]:
+    def _on_page(self, cls: type) -> tuple[Any, Any]:
         """The class and the array of a tensor that is to see what this one sees: see `tensor.alias`."""
         return class_of(cls), self._held
 
@@ -121,11 +125,11 @@ class OnMeta:
         """0: there is no memory."""
         return 0
 
-    def detach(self) -> Any:
+    def detach(self) -> Tensor:
         """The same shape outside the graph."""
         return meta_like(self, self._plain if self._plain is Tensor else Tensor)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         fresh = meta_like(self, self._plain)
         fresh.__dict__.update(copy.deepcopy(vars(self), memo))
         if self._edge is LEAF:  # type: ignore[attr-defined]
@@ -133,10 +137,10 @@ class OnMeta:
         memo[id(self)] = fresh
         return fresh
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         refuse("pickle")
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, **options: object) -> str:
         parts = ["...", "device='meta'", f"size={tuple(self._held.shape)}"]
         dtype = dtypes.of(self._held.dtype)
         if dtype is not dtypes.get_default_dtype():
@@ -148,7 +152,7 @@ class OnMeta:
         text = f"tensor({', '.join(parts)})"
         return text if self._plain is Tensor else f"{self._plain.__name__} containing:\n{text}"
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self, *args: object, **kwargs: object) -> Any:
         """This tensor in another dtype; on another device there would be nothing to copy: NotImplementedError."""
         device, dtype = _wanted(args, kwargs)
         if device is not None and device.type != "meta":
@@ -160,15 +164,15 @@ class OnMeta:
             return self.clone() if kwargs.get("copy") else self  # type: ignore[attr-defined]
         return special.meta.cast(self, dtype)
 
-    def cpu(self, memory_format: Any = None) -> Any:
+    def cpu(self, memory_format: object = None) -> Any:
         """Refused: there is nothing to copy."""
         return self.to("cpu")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    def cuda(self, device: object = None, non_blocking: bool = False, memory_format: object = None) -> Any:
         """Refused: there is nothing to copy."""
         return self.to("cuda")
 
-    def backward(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def backward(self, *args: object, **kwargs: object) -> NoReturn:
         """Refused."""
         refuse("backward")
 
@@ -194,10 +198,10 @@ def incompatible() -> NoReturn:
     )
 
 
-def _method(name: str) -> Any:
+def _method(name: str) -> Callable[..., Any]:
     """A method that asks for values."""
 
-    def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def refused(self: Tensor, *args: object, **kwargs: object) -> NoReturn:
         if name == "item":
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         refuse(f"Tensor.{name}")
@@ -206,10 +210,10 @@ def _method(name: str) -> Any:
     return refused
 
 
-def _in_place(name: str) -> Any:
+def _in_place(name: str) -> Callable[..., Any]:
     """A method that writes values: there is nowhere to write them."""
 
-    def nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def nothing(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         for x in args:
             if name == "copy_" and isinstance(x, Tensor):
                 np.broadcast_shapes(self._held.shape, x._held.shape)
@@ -237,7 +241,7 @@ def class_of(cls: Any) -> Any:
     return known
 
 
-def on_meta(array: Any, requires_grad: bool = False, cls: Any = Tensor) -> Any:
+def on_meta(array: Array, requires_grad: bool = False, cls: type = Tensor) -> Tensor:
     """A leaf on the device meta of the shape, strides and dtype of `array`, which is one of `nowhere`."""
     if special.meta is None:
         special.meta = importlib.import_module(LEVEL).MetaLevel()
@@ -249,11 +253,11 @@ def on_meta(array: Any, requires_grad: bool = False, cls: Any = Tensor) -> Any:
     return t
 
 
-def note(tensor: Any) -> None:
+def note(tensor: Tensor) -> None:
     """From now on until it is gone, operators look for such tensors."""
     key = id(tensor)
 
-    def gone(_: Any) -> None:
+    def gone(_: object) -> None:
         del _alive[key]
         special.add(-1)
 
@@ -261,14 +265,14 @@ def note(tensor: Any) -> None:
     special.add(1)
 
 
-def meta_like(tensor: Any, cls: Any = Tensor) -> Any:
+def meta_like(tensor: Any, cls: type = Tensor) -> Tensor:
     """A leaf on the device meta that is laid out as a tensor."""
     held = tensor._held
     steps = tuple(s // held.itemsize for s in held.strides) if held.size else contiguous_strides(held.shape)
     return on_meta(strided(held.shape, steps, held.dtype), cls=cls)
 
 
-def placed(tensor: Any, where: Any) -> Any:
+def placed(tensor: Tensor, where: object) -> Tensor:
     """`tensor`, or what stands for it on the device meta, if that is `where` it shall be."""
     if where is not META or tensor._meta:
         return tensor

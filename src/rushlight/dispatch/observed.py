@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns as clock
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import events
 from rushlight.basics.events import INPLACE, OPERATOR
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, fast_views
 from rushlight.dispatch.fast_source import first
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+    from rushlight.tensor import Tensor
 
 
 class _Usual:
@@ -25,7 +31,7 @@ made_view: Any = FunctionType(
 )  # as it is in the usual modes
 
 
-def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def operator(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """Run `op` and tell the observers of this thread, the usual one of them without detours."""
     watchers = modes.observers
     if special.everywhere:
@@ -46,14 +52,14 @@ def operator(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         watchers[0].note(OPERATOR, op, inputs, statics, start, clock(), result)
 
 
-def run(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def run(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """What `op` does when nobody observes: its fast path if observers are all that is unusual."""
     if special.count != special.observing:
         return call.apply(op, inputs, statics, False)
     return (op.unwatched or unwatched(op))(*inputs, *statics)
 
 
-def unwatched(op: Any) -> Any:
+def unwatched(op: Op) -> Any:
     """The public function of `op` as it runs in the usual modes: it neither looks at them nor tells observers.
 
     It is kept as `op.unwatched`.
@@ -61,10 +67,10 @@ def unwatched(op: Any) -> Any:
     public: Any = op.call
     count = len(op.tensors)
 
-    def general(*values: Any) -> Any:
+    def general(*values: object) -> Any:
         return call.apply(op, values[:count], values[count:], False)
 
-    def slow(op: Any, inputs: tuple[Any, ...], out: Any, statics: tuple[Any, ...] = ()) -> Any:
+    def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = ()) -> Any:
         return call.apply(op, inputs, statics, False)
 
     twin: Any = general
@@ -79,7 +85,7 @@ def unwatched(op: Any) -> Any:
     return twin
 
 
-def inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """Run the in-place form of `op` and tell the observers."""
     watchers = modes.observers
     if special.everywhere or len(watchers) != 1 or not watchers[0].passive:
@@ -93,7 +99,7 @@ def inplace(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         watchers[0].note(INPLACE, op, inputs, statics, start, clock(), result)
 
 
-def view(op: Any, of: Any, array: Any, statics: tuple[Any, ...]) -> Any:
+def view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Any:
     """`fast_views.made_view`, told to the observers: its array is there already, so that its time is short."""
     watchers = modes.observers
     if special.count != special.observing or special.everywhere or not all(w.passive for w in watchers):
@@ -108,10 +114,10 @@ def view(op: Any, of: Any, array: Any, statics: tuple[Any, ...]) -> Any:
     return result
 
 
-def joined(op: Any, along: Any, tensors: Any, arrays: list[Any], dim: int) -> Any:
+def joined(op: Op, along: Callable[..., Any], tensors: Sequence[Any], arrays: list[Any], dim: int) -> Any:
     """Tensors joined by the NumPy function `along` as by `op`, told to the observers."""
 
-    def join() -> Any:
+    def join() -> Tensor:
         result = along(arrays, dim)
         return fast_views.joined(op, tensors, result, (dim if dim >= 0 else dim + result.ndim,))
 

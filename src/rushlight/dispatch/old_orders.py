@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics import caller
@@ -12,7 +13,7 @@ _SCALED = {"nttt": ("beta",), "ntntt": ("beta", "alpha"), "tntt": ("beta",), "tn
 _WEIGHED = {"tntt": ("value",)}
 
 
-def in_old_order(fn: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """fn(*tensors, **numbers) for arguments with numbers between the tensors, with a warning.
 
     Raises TypeError where they are in no order that there was.

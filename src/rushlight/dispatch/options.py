@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +16,11 @@ from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
+    from rushlight.memory.budgets.paged import PagedParameter
 
 
 def size_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
@@ -34,7 +40,7 @@ def size_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ..
     return result
 
 
-def index_of(name: str, n: Any) -> int:
+def index_of(name: str, n: int) -> int:
     """An int, NumPy integer or integer tensor of one element, as an int."""
     try:
         return operator.index(n)
@@ -84,10 +90,10 @@ class Nowhere(np.ndarray):
     nowhere = True
     why = WITHOUT
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> NoReturn:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> NoReturn:
         refuse(asker(), self.why)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Callable[..., Any], types: object, args: Any, kwargs: Any) -> Any:
         if function not in _OF_SHAPES:
             refuse(asker(), self.why)
         return (
@@ -95,15 +101,15 @@ class Nowhere(np.ndarray):
         )
 
 
-def _plainly(function: Any, args: Any, kwargs: Any) -> Any:
+def _plainly(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return function(*(a.view(np.ndarray) if isinstance(a, Nowhere) else a for a in args), **kwargs)
 
 
 _OF_SHAPES = {np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, np.shares_memory, np.can_cast}
 
 
-def _valueless(name: str) -> Any:
-    def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def _valueless(name: str) -> Callable[..., Any]:
+    def refused(self: Any, *args: object, **kwargs: object) -> NoReturn:
         refuse(asker(), self.why)
 
     refused.__name__ = name
@@ -116,14 +122,14 @@ for _name in ("__array__", "__bool__", "__complex__", "__contains__", "__float__
     setattr(Nowhere, _name, _valueless(_name))
 
 
-def values(name: str, tensor: Any) -> Any:
+def values(name: str, tensor: Tensor) -> Any:
     """The array of a tensor, for what NumPy copies without asking.  Refused on the device meta."""
     if tensor._meta:
         refuse(name)
     return tensor._array
 
 
-def blank(make: Any, shape: tuple[int, ...], dtype: Any, where: Any = None) -> Any:
+def blank(make: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None) -> Any:
     """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
     if where is META:
         from rushlight.dispatch.meta import nowhere
@@ -139,7 +145,7 @@ def blank(make: Any, shape: tuple[int, ...], dtype: Any, where: Any = None) -> A
 fills = {"deterministic": False, "uninitialized": True}  # whether memory that would be anything is filled: if both
 
 
-def uninitialized(array: Any) -> Any:
+def uninitialized(array: Array) -> Array:
     """Memory that may hold anything; where determinism is asked for, NaN or the largest integer."""
     if fills["deterministic"] and fills["uninitialized"] and array.__class__ is not Nowhere:
         kind = array.dtype.kind
@@ -147,7 +153,7 @@ def uninitialized(array: Any) -> Any:
     return array
 
 
-def check_device(device: Any) -> Any:
+def check_device(device: object) -> device:
     """Raise an error unless tensors can be made on `device`."""
     if device is None:
         device = modes.default_device
@@ -167,13 +173,13 @@ def check_device(device: Any) -> Any:
     return CPU
 
 
-def check_layout(name: str, layout: Any) -> None:
+def check_layout(name: str, layout: object) -> None:
     """Raise RuntimeError for layouts other than strided."""
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name}(): layout {layout} is not supported: all tensors are torch.strided")
 
 
-def check_options(name: str, device: Any, layout: Any = None) -> Any:
+def check_options(name: str, device: object, layout: object = None) -> Any:
     """Raise an error unless a tensor of this device and layout can be made.  META where it shall be on that device."""
     if layout is not None:
         check_layout(name, layout)
@@ -182,7 +188,7 @@ def check_options(name: str, device: Any, layout: Any = None) -> Any:
     return None
 
 
-def place_of(name: str, input: Any, device: Any, layout: Any = None) -> Any:
+def place_of(name: str, input: PagedParameter | Tensor, device: object, layout: object = None) -> Any:
     """As `check_options`, for a tensor made after another, on whose device it is unless one is given."""
     if device is None:
         check_layout(name, layout)
@@ -190,16 +196,16 @@ def place_of(name: str, input: Any, device: Any, layout: Any = None) -> Any:
     return check_options(name, device, layout)
 
 
-def made(array: Any, requires_grad: bool = False, where: Any = None) -> Tensor:
+def made(array: Array, requires_grad: bool = False, where: device | None = None) -> Tensor:
     """A new leaf on `array`, which nobody else uses.  where: META for one on that device, which leaves the values."""
     if array.__class__ is Nowhere:
         from rushlight.dispatch.meta import on_meta
 
-        return on_meta(array.view(np.ndarray), requires_grad)  # type: ignore[no-any-return]
+        return on_meta(array.view(np.ndarray), requires_grad)
     if where is META:
         from rushlight.dispatch.meta import meta_like
 
-        return meta_like(wrap(array)).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+        return meta_like(wrap(array)).requires_grad_(requires_grad)
     t = wrap(array)
     if requires_grad:
         if array.dtype.kind in "biu":
@@ -211,7 +217,7 @@ def made(array: Any, requires_grad: bool = False, where: Any = None) -> Tensor:
     return t
 
 
-def filled(name: str, out: Any, t: Tensor, by_count: bool = False) -> Tensor:
+def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> Tensor:
     """`t`, or the tensor `out` with its values.  by_count: `out` of as many elements keeps its shape."""
     if out is None:
         return t

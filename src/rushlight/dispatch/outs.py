@@ -36,7 +36,7 @@ def check_dtypes(name: str, out: Any, result: Any) -> None:
 def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
     """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
 
-    def add(fn: Any) -> Any:
+    def add(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
         def outer(*args: Any, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None) if kwargs else None

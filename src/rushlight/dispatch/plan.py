@@ -11,9 +11,10 @@ A formula's parameter names are its request. Allowed are:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from operator import itemgetter
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
 
 
 class Formula:
@@ -34,14 +39,14 @@ class Formula:
 
     __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "targets", "uses")
 
-    def __init__(self, targets: tuple[str, ...], fn: Any, joint: bool):
+    def __init__(self, targets: tuple[str, ...], fn: Callable[..., Any], joint: bool):
         self.targets, self.fn, self.joint = targets, fn, joint
         self.requests = arguments(fn)
         self.raw: Any = None
         self.raw_requests: tuple[str, ...] = ()
         self.uses: dict[str, frozenset[str]] | None = None
 
-    def asked(self, needs: Any, kept: frozenset[str]) -> tuple[str, ...]:
+    def asked(self, needs: list[Any], kept: frozenset[str]) -> tuple[str, ...]:
         """What it asks for where these of its targets are wanted.  kept: the names that can be saved."""
         every = tuple(dict.fromkeys((*self.requests, *self.raw_requests)))
         if self.uses is None:
@@ -50,7 +55,7 @@ class Formula:
         return tuple(r for r in every if r not in kept or r in used)
 
 
-def arguments(fn: Any) -> tuple[str, ...]:
+def arguments(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a function's positional parameters."""
     code = fn.__code__
     return tuple(code.co_varnames[: code.co_argcount])
@@ -74,10 +79,10 @@ class OpNode(Node):
     aux: Any = None
     outs: Any = None
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: Array | list[Any], wanted: int) -> Any:
         return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Tensor | list[Any], wanted: int) -> Any:
         return interpret(self, g, wanted, True)
 
     def release(self) -> None:
@@ -209,13 +214,13 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
     return grad_of(node, g, op.out_names.index(request.removeprefix("g_")), tensors)
 
 
-def in_levels(fn: Any, op: Any, args: list[Any]) -> Any:
+def in_levels(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
     """A formula on tensors while levels are active, some of which cannot show it any values."""
     level = level_of(args)
     return fn(*args) if level is None else level.formula(fn, op, args)
 
 
-def interpret(node: OpNode, g: Any, wanted: int, tensors: bool) -> list[Any]:
+def interpret(node: OpNode, g: Array | Tensor | list[Any], wanted: int, tensors: bool) -> list[Any]:
     """Run a node's formulas one request at a time: for tensors, and for operators on sequences of tensors."""
     plan = node.plan
     if node.saved is None and plan.saves:
@@ -252,7 +257,7 @@ class Plan:
     __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs", "save_outs",
                  "saves", "slim")  # fmt: skip
 
-    def __init__(self, op: Any, mask: int, count: int, real: bool = False):
+    def __init__(self, op: Op, mask: int, count: int, real: bool = False):
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
         self.op, self.mask, self.real = op, mask, real
         # What puts gradients into the order in which they are handed on, where it is not that of the inputs.
@@ -273,7 +278,7 @@ class Plan:
         self.slim = real and not (self.save_outs or self.save_aux)  # whether dropping `saved` drops all
         self.full: Any = self._first
 
-    def _first(self, node: OpNode, g: Any) -> Any:
+    def _first(self, node: OpNode, g: Array | list[Any]) -> Any:
         self.full = self.compiled(EVERY)
         return self.full(node, g)
 
@@ -286,13 +291,13 @@ class Plan:
         """The input positions of each of a formula's targets."""
         return [self.positions(name, count) for name in formula.targets]
 
-    def compiled(self, wanted: int) -> Any:
+    def compiled(self, wanted: int) -> Callable[..., Any]:
         """The function (node, g) -> gradients as arrays, for the wanted inputs."""
         fn = self.functions.get(wanted)
         if fn is None:
             if self.op.sequence is not None or self.op.out_count != 1:
 
-                def fn(node: OpNode, g: Any) -> Any:
+                def fn(node: OpNode, g: Array | list[Any]) -> Any:
                     return interpret(node, g, wanted, False)
             else:
                 fn = compile_backward(self, self.mask & wanted, self.real)
@@ -300,11 +305,11 @@ class Plan:
         return fn
 
 
-def _same(x: Any) -> Any:
+def _same(x: Array) -> Array:
     return x
 
 
-def without_conj(fn: Any) -> Any:
+def without_conj(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` with the global `conj` it calls, if it does, replaced by the identity."""
     if "conj" not in fn.__code__.co_names or fn.__closure__:
         return fn
@@ -355,7 +360,9 @@ def dropped(lines: list[str]) -> list[str]:
     return lines
 
 
-def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: list[str], absent: set[str]) -> list[str]:
+def expressions(
+    op: Op, requests: tuple[str, ...], needs: tuple[bool, ...], fetched: set[str], lines: list[str], absent: set[str]
+) -> list[str]:
     """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`.
 
     absent: inputs and results that this plan does not save, which no formula that runs takes.
@@ -373,7 +380,7 @@ def expressions(op: Any, requests: Any, needs: Any, fetched: set[str], lines: li
     return args
 
 
-def source_of(op: Any, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
+def source_of(op: Op, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
     """The expression for a request, and the lines that prepare it."""
     if request == "g":
         return request, []

@@ -51,7 +51,7 @@ def fresh(draw: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Ten
     return level.batched(t, 0)  # type: ignore[no-any-return]
 
 
-def apart(x: Any) -> Any:
+def apart(x: Tensor) -> Any:
     """A tensor whose samples are the same as one with a copy for each, where draws are to differ by sample."""
     level = check()
     if level is None or level.randomness == "same" or not isinstance(x, Tensor):
@@ -59,7 +59,7 @@ def apart(x: Any) -> Any:
     return level.apart(x)
 
 
-def check_target(x: Any) -> None:
+def check_target(x: Tensor) -> None:
     """Raise RuntimeError for draws into a tensor that all samples share, where they are to differ."""
     level = check()
     if level is not None and level.randomness == "different" and level.whole(x)[1] is None:

@@ -8,7 +8,8 @@ doubles the bytes.  A product costs hundreds of times that pass.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.compute import compute
@@ -17,6 +18,10 @@ from rushlight.engine.saved import Constant, Packed, Sparing, stale
 from rushlight.engine.views import chain_of, replay
 from rushlight.storage import bytes_before, counter_of, depend, independent, is_exposed, root_of, storage_of
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.plan import OpNode
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
 SMALL = 16  # what is at most this part of the result's bytes is copied
@@ -39,7 +44,7 @@ class Rebuilt:
                  "version")  # fmt: skip
     _storage = _edge = _Ask
 
-    def __init__(self, tensor: Tensor, node: Any, saved: list[Any], chain: tuple[Any, ...]):
+    def __init__(self, tensor: Tensor, node: OpNode, saved: list[Any], chain: tuple[Any, ...]):
         """tensor: the result of `node`; saved: what it is computed from; chain: the views that make the input of it."""
         self.chain, self.op, self.saved, self.statics = chain, node.plan.op, saved, node.statics
         storage, array = storage_of(tensor), tensor._array
@@ -55,7 +60,7 @@ class Rebuilt:
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """Some of the memory that this depends on is about to change."""
         if self.made is None:
             result = self.root()
@@ -68,7 +73,7 @@ class Rebuilt:
         arrays = [None if x is None else x._array for x in self.saved]
         return compute(self.op, arrays, self.statics)[0][0]
 
-    def array(self, node: Any, i: int) -> Any:
+    def array(self, node: OpNode, i: int) -> Any:
         """The input, for the node that asks for its input at position `i`.  RuntimeError if it was changed since."""
         storage, tensor = self.storage(), self.seen()
         if storage is None:
@@ -129,12 +134,12 @@ def source(x: Any, small: int) -> Any:
     return x if isinstance(x, Packed) else Live(array)  # a store's to keep or not: held here, it would be in memory too
 
 
-def in_use(x: Any) -> Any:
+def in_use(x: Constant | Live) -> Any:
     """The memory that a source is computed from, which others may change; None where there is none."""
     return x._array if x.__class__ is Live else alive(x.packed) if isinstance(x, Packed) else None
 
 
-def changes_unseen(array: Any) -> bool:
+def changes_unseen(array: Array) -> bool:
     """Whether others may change memory without a word; that of an estimate's stand-ins nobody does."""
     return not modes.levels and is_exposed(array)
 
@@ -144,13 +149,13 @@ class Watched:
 
     __slots__ = ("__weakref__", "changed", "keys")
 
-    def __init__(self, arrays: Any):
+    def __init__(self, arrays: Sequence[Any]):
         self.changed, self.keys = False, [depend(array, self) for array in arrays]
 
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """Some of it is about to change."""
         self.changed = True
 
@@ -158,7 +163,7 @@ class Watched:
 watched: dict[int, tuple[Any, Watched]] = {}  # by the id of a node, to which the first is a weak reference
 
 
-def watch(node: Any, t: Tensor) -> None:
+def watch(node: OpNode, t: Tensor) -> None:
     """Watch what a cheap operator saved, and its result `t`, if that is large enough to be computed again."""
     if modes.levels or t._held.nbytes < LARGE:
         return
@@ -170,7 +175,7 @@ def watch(node: Any, t: Tensor) -> None:
     )
 
 
-def changed_since(node: Any) -> bool:
+def changed_since(node: OpNode) -> bool:
     """Whether what a cheap operator would compute now may be something else than its result."""
     found = watched.get(id(node))
     return not modes.levels and (found is None or found[0]() is not node or found[1].changed)
@@ -185,13 +190,15 @@ def alive(packed: Any) -> Any:
     return packed.alive() if hasattr(packed, "alive") else None
 
 
-def keep_watched(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor) -> None:
+def keep_watched(node: OpNode, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor) -> None:
     """As `fast.keep_inputs`, for a cheap operator: its result may be computed again as long as nothing changes."""
     keep_inputs(node, inputs, wanted, spare=False)
     watch(node, t)
 
 
-def keep_inputs(node: Any, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Any = None, spare: bool = True) -> None:
+def keep_inputs(
+    node: OpNode, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor | None = None, spare: bool = True
+) -> None:
     """As `fast.keep_inputs`, for an operator that costs much more than reading its inputs once.
 
     spare: whether what can be computed again is not kept.

@@ -22,7 +22,9 @@ class Operator(Protocol):
     __name__: str
     op: Any
 
-    def grad(self, *targets: str, raw: Any = None, uses: dict[str, str] | None = None) -> Callable[[F], F]:
+    def grad(
+        self, *targets: str, raw: Callable[..., Any] | None = None, uses: dict[str, str] | None = None
+    ) -> Callable[[F], F]:
         """Declare the gradient formula of the inputs named."""
 
     def tangent(self, fn: F) -> F:
@@ -37,18 +39,18 @@ class Operator(Protocol):
     def work(self, fn: F) -> F:
         """Declare the bytes that its kernel needs for a moment."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, *args: object, **kwargs: object) -> Any: ...
 
 
 NAMESPACES: dict[str, dict[str, Any]] = {}  # "" is torch itself; "nn.functional", "linalg", "special", "fft", ...
 
 
-def is_public(fn: Any) -> bool:
+def is_public(fn: Callable[..., Any]) -> bool:
     """Whether `fn` was published under its name."""
     return any(space.get(fn.__name__) is fn for space in NAMESPACES.values())
 
 
-def known_as(fn: Any, name: str, ns: str = "") -> Any:
+def known_as(fn: Callable[..., Any], name: str, ns: str = "") -> Any:
     """`fn` known to error messages and pickles by its public name, not by that of the source; ns "Tensor": a method."""
     shown = f"Tensor.{name}" if ns == "Tensor" else name
     if fn.__qualname__ not in (name, shown):
@@ -62,7 +64,7 @@ def known_as(fn: Any, name: str, ns: str = "") -> Any:
     return fn
 
 
-def publish(fn: Any, name: str, ns: str, aliases: tuple[str, ...], method: bool) -> None:
+def publish(fn: Callable[..., Any], name: str, ns: str, aliases: tuple[str, ...], method: bool) -> None:
     """Make `fn` a function of namespace `ns` and, if so asked, a method of Tensor, under all its names."""
     if not is_public(fn):
         known_as(fn, name, ns)
@@ -73,7 +75,7 @@ def publish(fn: Any, name: str, ns: str, aliases: tuple[str, ...], method: bool)
             setattr(Tensor, each, fn)
 
 
-def publish_inplace(fn: Any, name: str, ns: str, aliases: tuple[str, ...]) -> None:
+def publish_inplace(fn: Callable[..., Any], name: str, ns: str, aliases: tuple[str, ...]) -> None:
     """Make `fn` the in-place function `name_`: a method, and a function of torch."""
     space = NAMESPACES.setdefault(ns, {})
     known_as(fn, f"{name}_", ns)
@@ -82,7 +84,7 @@ def publish_inplace(fn: Any, name: str, ns: str, aliases: tuple[str, ...]) -> No
         setattr(Tensor, f"{each}_", fn)
 
 
-def inplace_of(op: Op) -> Any:
+def inplace_of(op: Op) -> Callable[..., Any]:
     """The in-place function of an operator."""
 
     def inplace(*args: Any, **kwargs: Any) -> Any:
@@ -105,7 +107,7 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
     grads: formulas by input name; settings: those of `Op`. The function has the attribute `op`.
     """
 
-    def declare(fn: Any) -> Any:
+    def declare(fn: Callable[..., Any]) -> Any:
         made = Op(fn, aliases=aliases, **settings)
         for target, formula in (grads or {}).items():
             made.add_formula(Formula((target,), formula, False))
@@ -151,7 +153,7 @@ def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = Fals
     out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
     """
 
-    def add(fn: Any) -> Any:
+    def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
         made = with_out(fn, shown) if out else fn
         publish(made, shown, ns, aliases, method)
@@ -162,7 +164,7 @@ def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = Fals
     return add
 
 
-def with_out(fn: Any, name: str) -> Any:
+def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`fn` with the keyword `out`."""
 
     @functools.wraps(fn)
@@ -175,10 +177,10 @@ def with_out(fn: Any, name: str) -> Any:
     return outer
 
 
-def inplace_by_copy(fn: Any) -> Any:
+def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of a composed function: its result is copied into the first argument."""
 
-    def inplace(input: Any, *args: Any, **kwargs: Any) -> Any:
+    def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         # The result's node may save its input, which is about to change: it gets a copy then.
         recorded = modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *args))
         result = fn(input.clone() if recorded else input, *args, **kwargs)

@@ -25,7 +25,7 @@ class Named(tuple[Any, ...]):
         body = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
         return f"torch.return_types.{type(self).__name__}(\n{body})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return make, (type(self).__name__, tuple(self))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from rushlight.dispatch.plan import OpNode, fetch
 from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.engine.node import Node
 
 # PyTorch's names of saved arguments where ours differ.
 NAMES = {
@@ -20,7 +25,7 @@ NAMES = {
 }
 
 
-def resolved(op: Any, name: str) -> str:
+def resolved(op: Op, name: str) -> str:
     """Our name of what PyTorch calls `name`."""
     known = (*op.tensors, *op.static_names, *op.out_names, *op.aux)
     if name in known:
@@ -87,7 +92,7 @@ class OperatorsTensor(SavedTensor):
     name: str
 
     @classmethod
-    def _of(cls, node: Any, name: str) -> OperatorsTensor:
+    def _of(cls, node: Node, name: str) -> OperatorsTensor:
         made = object.__new__(cls)
         made.node, made.name = node, name
         return made
@@ -99,7 +104,7 @@ class OperatorsTensor(SavedTensor):
             return None
         return fetch(self.node, self.name, None, True, ()).detach()
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward.
 
         Raises RuntimeError where the graph was freed, where there is no tensor, and where it is packed by hooks already.

@@ -8,6 +8,7 @@ values decide, and the operator has to run. Rules that several operators share s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,12 +94,12 @@ def number(input: Array) -> list[Made]:
     return [Made((), input.dtype)]
 
 
-def sized(input: Array, size: Any) -> list[Made]:
+def sized(input: Array, size: Sequence[int]) -> list[Made]:
     """What has the static `size`."""
     return [Made(tuple(size), input.dtype)]
 
 
-def shaped(input: Array, shape: Any) -> list[Made]:
+def shaped(input: Array, shape: Sequence[int]) -> list[Made]:
     """What has the static `shape`."""
     return [Made(tuple(shape), input.dtype)]
 
@@ -117,7 +118,7 @@ def product(input: Array, mat2: Array) -> list[Made]:
 # Reductions -----------------------------------------------------------------------------------------------------
 
 
-def reduced(x: Array, dim: Any, keepdim: bool, dtype: np.dtype[Any] | None = None) -> Made:
+def reduced(x: Array, dim: int | tuple[int, ...] | None, keepdim: bool, dtype: np.dtype[Any] | None = None) -> Made:
     """The shape that a reduction over `dim` leaves; None is all."""
     dims = (
         range(x.ndim)
@@ -128,17 +129,17 @@ def reduced(x: Array, dim: Any, keepdim: bool, dtype: np.dtype[Any] | None = Non
     return Made(shape, dtype or x.dtype)
 
 
-def reduction(input: Array, dim: Any, keepdim: bool) -> list[Made]:
+def reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
     """One value in the place of several; of integers, int64."""
     return [reduced(input, dim, bool(keepdim), INT64 if input.dtype.kind in "biu" else None)]
 
 
-def two_reductions(input: Array, dim: Any, keepdim: bool) -> list[Made]:
+def two_reductions(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
     """Two values in the place of several."""
     return [reduced(input, dim, bool(keepdim))] * 2
 
 
-def reduction_with_indices(input: Array, dim: Any, keepdim: bool) -> list[Made]:
+def reduction_with_indices(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
     """One value in the place of several, and where it was."""
     return [reduced(input, dim, keepdim), reduced(input, dim, keepdim, INT64)]
 

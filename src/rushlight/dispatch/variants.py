@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
 _MADE: dict[str, Any] = {}
 
 
-def with_auxiliaries(op: Any) -> Any:
+def with_auxiliaries(op: Op) -> Op:
     """The operator that gives the outputs and then the auxiliary results of `op`, and has no gradient."""
     made = _MADE.get(op.name)
     if made is None:

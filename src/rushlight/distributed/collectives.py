@@ -35,7 +35,7 @@ reduce_op = ReduceOp
 IN_MPI = {"AVG": "SUM", "PRODUCT": "PROD"}
 
 
-def check(name: str, *tensors: Any) -> None:
+def check(name: str, *tensors: object) -> None:
     """Raises ValueError without a group, TypeError for what is no tensor."""
     member(None)
     for tensor in tensors:
@@ -70,7 +70,12 @@ def root_of(name: str, group: ProcessGroup, rank: int | None, within: int | None
 
 
 def run(
-    name: str, group: ProcessGroup, begin: Callable[[Any], Any], after: Callable[[], None], async_op: bool, *shown: Any
+    name: str,
+    group: ProcessGroup,
+    begin: Callable[[Any], Any],
+    after: Callable[[], None],
+    async_op: bool,
+    *shown: object,
 ) -> Work | None:
     """Begin an operation on the group's channel, and wait for it unless it is asynchronous."""
     compared(name, group, shown)

@@ -198,7 +198,7 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 _made = itertools.count()
 
 
-def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: Any) -> Any:
+def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: object) -> Any:
     """A group of some of the processes; all processes call this, and those that are not in it get NON_GROUP_MEMBER.
 
     Raises ValueError for ranks that there are not.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import nothing, outside, root_of, run
 from rushlight.distributed.group import member
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]
 
@@ -67,7 +70,7 @@ def _sent(name: str, obj: Any, group: ProcessGroup, root: int) -> Any:
     return obj if group.rank() == root else pickle.loads(room.tobytes())
 
 
-def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
+def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: device | str | int | None = None,
                           group_src: int | None = None) -> None:  # fmt: skip
     """Replace the objects of a list by those of process `src`."""
     if outside(group):

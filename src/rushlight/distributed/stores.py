@@ -80,7 +80,7 @@ class TCPStore(Store):
     """A store under an address, which nobody else asks.  Raises NotImplementedError for more than one process."""
 
     def __init__(self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False,
-                 timeout: timedelta = _MINUTES, wait_for_workers: bool = True, **options: Any) -> None:  # fmt: skip
+                 timeout: timedelta = _MINUTES, wait_for_workers: bool = True, **options: object) -> None:  # fmt: skip
         _alone("TCPStore", world_size)
         super().__init__()
         self.host, self.port, self.timeout = host_name, port, timeout

@@ -9,10 +9,34 @@ tensor([1.0000, 2.0000, 3.0000])
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rushlight.distributions import constraints, transforms
 from rushlight.distributions.constraints import Constraint
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import (
+        _CorrCholesky,
+        _GreaterThan,
+        _GreaterThanEq,
+        _HalfOpenInterval,
+        _IndependentConstraint,
+        _Interval,
+        _LessThan,
+        _LowerCholesky,
+        _PositiveDefinite,
+        _Real,
+        _Simplex,
+    )
+    from rushlight.distributions.transforms import (
+        ComposeTransform,
+        CorrCholeskyTransform,
+        IndependentTransform,
+        LowerCholeskyTransform,
+        PositiveDefiniteTransform,
+        SoftmaxTransform,
+        StickBreakingTransform,
+    )
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -57,7 +81,7 @@ biject_to = ConstraintRegistry()  # transforms that are bijective
 transform_to = ConstraintRegistry()  # transforms that need not be
 
 
-def _both(*kinds: Any) -> Callable[[Factory], Factory]:
+def _both(*kinds: object) -> Callable[[Factory], Factory]:
     """Enter a factory in both tables."""
 
     def enter(factory: Factory) -> Factory:
@@ -70,24 +94,24 @@ def _both(*kinds: Any) -> Callable[[Factory], Factory]:
 
 
 @_both(constraints.real)
-def _real(constraint: Any) -> Any:
+def _real(constraint: _Real) -> ComposeTransform:
     return transforms.identity_transform
 
 
 @biject_to.register(constraints.independent)
-def _bijective_independent(constraint: Any) -> Any:
+def _bijective_independent(constraint: _IndependentConstraint) -> IndependentTransform:
     base = biject_to(constraint.base_constraint)
     return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
 
 
 @transform_to.register(constraints.independent)
-def _independent(constraint: Any) -> Any:
+def _independent(constraint: _IndependentConstraint) -> IndependentTransform:
     base = transform_to(constraint.base_constraint)
     return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
 
 
 @_both(constraints.greater_than, constraints.greater_than_eq)
-def _above(constraint: Any) -> Any:
+def _above(constraint: _GreaterThan | _GreaterThanEq) -> Any:
     bound = constraint.lower_bound
     exp = transforms.ExpTransform()
     if isinstance(bound, int | float) and bound == 0:
@@ -96,14 +120,14 @@ def _above(constraint: Any) -> Any:
 
 
 @_both(constraints.less_than)
-def _below(constraint: Any) -> Any:
+def _below(constraint: _LessThan) -> ComposeTransform:
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
     )
 
 
 @_both(constraints.interval, constraints.half_open_interval)
-def _between(constraint: Any) -> Any:
+def _between(constraint: _HalfOpenInterval | _Interval) -> Any:
     low, high = constraint.lower_bound, constraint.upper_bound
     sigmoid = transforms.SigmoidTransform()
     if isinstance(low, int | float) and low == 0 and isinstance(high, int | float) and high == 1:
@@ -112,22 +136,22 @@ def _between(constraint: Any) -> Any:
 
 
 @biject_to.register(constraints.simplex)
-def _bijective_simplex(constraint: Any) -> Any:
+def _bijective_simplex(constraint: _Simplex) -> StickBreakingTransform:
     return transforms.StickBreakingTransform()
 
 
 @transform_to.register(constraints.simplex)
-def _simplex(constraint: Any) -> Any:
+def _simplex(constraint: _Simplex) -> SoftmaxTransform:
     return transforms.SoftmaxTransform()
 
 
 @transform_to.register(constraints.lower_cholesky)
-def _lower_cholesky(constraint: Any) -> Any:
+def _lower_cholesky(constraint: _LowerCholesky) -> LowerCholeskyTransform:
     return transforms.LowerCholeskyTransform()
 
 
 @_both(constraints.corr_cholesky)
-def _corr_cholesky(constraint: Any) -> Any:
+def _corr_cholesky(constraint: _CorrCholesky) -> CorrCholeskyTransform:
     return transforms.CorrCholeskyTransform()
 
 
@@ -147,5 +171,5 @@ _enter_joined(transform_to)
 
 @transform_to.register(constraints.positive_definite)
 @transform_to.register(constraints.positive_semidefinite)
-def _positive_definite(constraint: Any) -> Any:
+def _positive_definite(constraint: _PositiveDefinite) -> PositiveDefiniteTransform:
     return transforms.PositiveDefiniteTransform()

@@ -105,7 +105,7 @@ class Distribution:
         """The same distributions, repeated to a larger batch_shape without copies of their parameters."""
         self._lacks("expand")
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Random draws without gradients.  -> (*sample_shape, *batch, *event)"""
         with no_grad():
             return self.rsample(sample_shape)
@@ -114,20 +114,20 @@ class Distribution:
         """Random draws that are differentiable by the parameters, if `has_rsample`.  -> (*sample_shape, *batch, *event)"""
         self._lacks("rsample")
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """sample((n,)), an older name."""
         warn("sample_n(n) is an older name of sample((n,))", FutureWarning)
         return self.sample((n,))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor | complex) -> Any:
         """The logarithm of the density or of the probability.  (*sample, *batch, *event) -> (*sample, *batch)"""
         self._lacks("log_prob")
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor | complex) -> Any:
         """The probability of a draw up to `value`.  (*sample, *batch) -> (*sample, *batch)"""
         self._lacks("cdf")
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor | complex) -> Any:
         """The quantile: the inverse of `cdf`.  (*sample, *batch) -> (*sample, *batch)"""
         self._lacks("icdf")
 
@@ -162,14 +162,14 @@ class Distribution:
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{_text(value)}"
             )
 
-    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type[Any], _instance: Any = None) -> Any:
         """An empty instance for `expand`.  Raises NotImplementedError where a subclass has other arguments."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"{type(self).__name__}, a subclass of {cls.__name__} with an __init__ of its own, needs "
                                       "an expand of its own")  # fmt: skip
         return type(self).__new__(type(self)) if _instance is None else _instance
 
-    def _expanded(self, cls: Any, batch_shape: Sequence[int], _instance: Any, *names: str) -> Self:
+    def _expanded(self, cls: type[Any], batch_shape: Sequence[int], _instance: Any, *names: str) -> Self:
         """`expand` for a family whose parameters `names` all have the shape of the batch."""
         new = self._get_checked_instance(cls, _instance)
         for name in names:
@@ -189,12 +189,12 @@ class Distribution:
         return f"{type(self).__name__}({shown})"
 
 
-def _holds(constraint: Constraint, value: Any) -> bool:
+def _holds(constraint: Constraint, value: Tensor) -> bool:
     """Whether all of `value`, of every sample inside vmap, satisfies a constraint."""
     return bool(everything(raw(constraint.check(value))).all())
 
 
-def _text(value: Any) -> str:
+def _text(value: Tensor) -> str:
     """A tensor's values; inside vmap those of all samples."""
     array = raw(value)
     whole = everything(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.continuous.beta import Beta
@@ -28,21 +28,24 @@ from rushlight.distributions.utils import euler_constant, functional, sum_rightm
 from rushlight.distributions.vectors.dirichlet import Dirichlet
 from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @register_kl(Normal, Normal)
-def _normal(p: Any, q: Any) -> Any:
+def _normal(p: Any, q: Any) -> Tensor:
     """(r - 1 - log r) / 2 + (mu_p - mu_q)^2 / (2 sigma_q^2) for the ratio r of variances."""
     ratio = (p.scale / q.scale).square()
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
 
 
 @register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: Any, q: Any) -> Any:
+def _half_normal(p: Any, q: Any) -> Tensor:
     return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: Any, q: Any) -> Any:
+def _multivariate_normal(p: Any, q: Any) -> Tensor:
     """(tr(Sq^-1 Sp) + d^T Sq^-1 d - n + log det Sq - log det Sp) / 2, the trace as |Lq^-1 Lp|^2."""
     if p.event_shape != q.event_shape:
         raise ValueError(
@@ -54,24 +57,24 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
     return 0.5 * (trace + distance - p.event_shape[0]) + half_log_det(lq) - half_log_det(lp)
 
 
-def _weighted(probs: Any, log_ratio: Any, other: Any) -> Any:
+def _weighted(probs: Tensor, log_ratio: Tensor, other: Tensor) -> Tensor:
     """probs * log_ratio: 0 where probs is 0, infinite where only `other` is."""
     term = probs * log_ratio
     return term.masked_fill((other == 0).expand(term.shape), math.inf).masked_fill((probs == 0).expand(term.shape), 0.0)
 
 
 @register_kl(Categorical, Categorical)
-def _categorical(p: Any, q: Any) -> Any:
+def _categorical(p: Any, q: Any) -> Tensor:
     return _weighted(p.probs, p.logits - q.logits, q.probs).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot_categorical(p: Any, q: Any) -> Any:
+def _one_hot_categorical(p: Any, q: Any) -> Tensor:
     return _categorical(p._categorical, q._categorical)
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Any, q: Any) -> Any:
+def _bernoulli(p: Any, q: Any) -> Tensor:
     """p (log p - log q) + (1 - p) (log(1 - p) - log(1 - q)), by logits."""
     success = functional.logsigmoid(p.logits) - functional.logsigmoid(q.logits)
     failure = functional.logsigmoid(-p.logits) - functional.logsigmoid(-q.logits)
@@ -79,7 +82,7 @@ def _bernoulli(p: Any, q: Any) -> Any:
 
 
 @register_kl(Binomial, Binomial)
-def _binomial(p: Any, q: Any) -> Any:
+def _binomial(p: Any, q: Any) -> Tensor:
     """Of equal counts n times that of single trials; infinite where p may give more than q."""
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
@@ -88,17 +91,17 @@ def _binomial(p: Any, q: Any) -> Any:
 
 
 @register_kl(Geometric, Geometric)
-def _geometric(p: Any, q: Any) -> Any:
+def _geometric(p: Any, q: Any) -> Tensor:
     return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Poisson, Poisson)
-def _poisson(p: Any, q: Any) -> Any:
+def _poisson(p: Any, q: Any) -> Tensor:
     return named.xlogy(p.rate, p.rate / q.rate) - (p.rate - q.rate)
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Any, q: Any) -> Any:
+def _independent(p: Independent, q: Independent) -> Tensor:
     """Summed over the dimensions that are taken together, which have to be as many."""
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError("KL between Independents of different reinterpreted_batch_ndims is not implemented")
@@ -114,48 +117,48 @@ def _transformed(p: Any, q: Any) -> Any:
 
 
 @register_kl(Uniform, Uniform)
-def _uniform(p: Any, q: Any) -> Any:
+def _uniform(p: Any, q: Any) -> Tensor:
     """Infinite unless q's interval holds p's."""
     ratio = ((q.high - q.low) / (p.high - p.low)).log()
     return ratio.masked_fill((q.low > p.low) | (q.high < p.high), math.inf)
 
 
 @register_kl(Exponential, Exponential)
-def _exponential(p: Any, q: Any) -> Any:
+def _exponential(p: Any, q: Any) -> Tensor:
     ratio = q.rate / p.rate
     return ratio - 1 - ratio.log()
 
 
 @register_kl(Laplace, Laplace)
-def _laplace(p: Any, q: Any) -> Any:
+def _laplace(p: Any, q: Any) -> Tensor:
     """log(bq / bp) + |d| / bq + bp / bq exp(-|d| / bp) - 1 for the distance d of the centres."""
     ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
     return distance / q.scale + ratio * (-distance / p.scale).exp() - 1 - ratio.log()
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbel(p: Any, q: Any) -> Any:
+def _gumbel(p: Any, q: Any) -> Tensor:
     """E z + E exp(-z) + log bq - H(p) for z = (x - mq) / bq, which is Gumbel distributed too."""
     ratio, shift = p.scale / q.scale, (p.loc - q.loc) / q.scale
     return shift + euler_constant * ratio + ((1 + ratio).lgamma() - shift).exp() - ratio.log() - (1 + euler_constant)
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchy(p: Any, q: Any) -> Any:
+def _cauchy(p: Any, q: Any) -> Tensor:
     """log(((sp + sq)^2 + d^2) / (4 sp sq)) (Chyzak and Nielsen, arXiv:1905.10965)."""
     total = (p.scale + q.scale).square() + (p.loc - q.loc).square()
     return total.log() - (4 * p.scale * q.scale).log()
 
 
 @register_kl(Gamma, Gamma)
-def _gamma(p: Any, q: Any) -> Any:
+def _gamma(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
     spread = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma()
     return spread + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p: Any, q: Any) -> Any:
+def _dirichlet(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
     total = a.sum(-1)
     normalizers = total.lgamma() - b.sum(-1).lgamma() - (a.lgamma() - b.lgamma()).sum(-1)
@@ -163,5 +166,5 @@ def _dirichlet(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Beta)
-def _beta(p: Any, q: Any) -> Any:
+def _beta(p: Any, q: Any) -> Tensor:
     return _dirichlet(p._dirichlet, q._dirichlet)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd import grad
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
 from rushlight.engine.modes import enable_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["ExponentialFamily", "bregman"]
 
@@ -44,7 +47,7 @@ class ExponentialFamily(Distribution):
         return result if tracked else result.detach()
 
 
-def _over_event(term: Any, normalizer: Any) -> Any:
+def _over_event(term: Tensor, normalizer: Tensor) -> Tensor:
     """A sum over the dimensions that F summed over."""
     return sum_rightmost(term, max(term.dim() - normalizer.dim(), 0))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import _IndependentConstraint
+    from rushlight.tensor import Tensor
 
 __all__ = ["Independent"]
 
@@ -37,7 +41,7 @@ class Independent(Distribution):
         kept = len(batch) - reinterpreted_batch_ndims
         super().__init__(batch[:kept], batch[kept:] + base_distribution.event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Independent:
         new = self._get_checked_instance(Independent, _instance)
         inner = self._event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(Size((*batch_shape, *inner)))
@@ -55,32 +59,32 @@ class Independent(Distribution):
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> _IndependentConstraint:
         base, ndims = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(base, ndims) if ndims else base
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.base_dist.mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.base_dist.mode
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor | complex) -> Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Any:

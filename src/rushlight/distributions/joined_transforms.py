@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transform import Transform
 from rushlight.distributions.utils import sum_rightmost
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import _Cat, _Stack
+    from rushlight.tensor import Tensor
 
 __all__ = ["CatTransform", "StackTransform"]
 
@@ -38,17 +42,17 @@ class _Joined(Transform):
         """What each of them gave, together."""
         raise NotImplementedError
 
-    def _each(self, apply: Callable[[Transform, Any], Any], whole: Any, what: str) -> Any:
+    def _each(self, apply: Callable[[Transform, Any], Any], whole: Tensor, what: str) -> Any:
         parts = self._parts(whole, what)
         return self._join([apply(t, part) for t, part in zip(self.transforms, parts, strict=True)])
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return self._each(lambda t, part: t(part), x, "x")
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self._each(lambda t, part: t.inv(part), y, "y")
 
-    def _check_dim(self, whole: Any) -> None:
+    def _check_dim(self, whole: Tensor) -> None:
         if not -whole.dim() <= self.dim < whole.dim():
             raise AssertionError(f"dim {self.dim} out of range for tensor with {whole.dim()} dimensions")
 
@@ -66,20 +70,20 @@ class StackTransform(_Joined):
             raise AssertionError(f"{what}.size({self.dim}) = {size} must equal len(transforms) {len(self.transforms)}")
         return [whole.select(self.dim, i) for i in range(size)]
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         return named.stack(parts, self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Any) -> Tensor:
         pairs = zip(self.transforms, self._parts(x, "x"), self._parts(y, "y"), strict=True)
         return named.stack([t.log_abs_det_jacobian(a, b) for t, a, b in pairs], self.dim)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> _Stack:
         """Each slice in the domain of its map."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> _Stack:
         """Each slice in the codomain of its map."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
@@ -112,17 +116,17 @@ class CatTransform(_Joined):
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _parts(self, whole: Any, what: str) -> Sequence[Any]:
+    def _parts(self, whole: Tensor, what: str) -> Sequence[Any]:
         self._check_dim(whole)
         if whole.size(self.dim) != self.length:
             raise AssertionError(f"{what}.size({self.dim}) = {whole.size(self.dim)} must equal length {self.length}")
         parts: Sequence[Any] = whole.split(self.lengths, self.dim)
         return parts
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         return named.cat(parts, self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Any) -> Any:
         """Those of the parts one after another, or their sum where `dim` is within the event."""
         terms = []
         for t, a, b in zip(self.transforms, self._parts(x, "x"), self._parts(y, "y"), strict=True):
@@ -131,11 +135,11 @@ class CatTransform(_Joined):
         return named.cat(terms, dim) if dim < 0 else sum(terms)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> _Cat:
         """Each stretch in the domain of its map."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> _Cat:
         """Each stretch in the codomain of its map."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)

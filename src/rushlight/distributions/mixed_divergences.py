@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.continuous.beta import Beta
@@ -26,12 +26,15 @@ from rushlight.distributions.utils import euler_constant
 from rushlight.distributions.vectors.lowrank_multivariate_normal import LowRankMultivariateNormal
 from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 Moment = Callable[[Any], Any]
 
 register_kl(ExponentialFamily, ExponentialFamily)(bregman)
 
 
-def _uniform_mean_log(p: Any, shift: Any = 0.0, sign: int = 1) -> Any:
+def _uniform_mean_log(p: Any, shift: float = 0.0, sign: int = 1) -> Tensor:
     """E log |shift + sign x| over an interval where that is not negative: (b log b - a log a) / (b - a) - 1."""
     a, b = (shift + sign * end for end in (p.low, p.high))
     return sign * (named.xlogy(b, b) - named.xlogy(a, a)) / (p.high - p.low) - 1
@@ -58,53 +61,53 @@ def _of(table: dict[type, Any], p: Any) -> Any:
     return next(table[kind] for kind in type(p).__mro__ if kind in table)
 
 
-def _cross_exponential(p: Any, q: Any) -> Any:
+def _cross_exponential(p: Any, q: Any) -> Tensor:
     """-E log q = rate E x - log rate."""
     return q.rate * p.mean - q.rate.log()
 
 
-def _cross_gamma(p: Any, q: Any) -> Any:
+def _cross_gamma(p: Any, q: Any) -> Tensor:
     """-E log q = log Gamma(a) - a log rate - (a - 1) E log x + rate E x."""
     a, mean_log = q.concentration, _of(_MEAN_LOG, p)(p)
     return a.lgamma() - a * q.rate.log() - (a - 1) * mean_log + q.rate * p.mean
 
 
-def _cross_normal(p: Any, q: Any) -> Any:
+def _cross_normal(p: Any, q: Any) -> Tensor:
     """-E log q = log(2 pi v) / 2 + (Var x + (E x - loc)^2) / 2 v."""
     spread = (p.variance + (p.mean - q.loc).square()) / q.variance
     return 0.5 * (math.log(2 * math.pi) + spread) + q.scale.log()
 
 
-def _cross_gumbel(p: Any, q: Any) -> Any:
+def _cross_gumbel(p: Any, q: Any) -> Tensor:
     """-E log q = log scale + E z + E exp(-z) for z = (x - loc) / scale."""
     shifted = (q.loc / q.scale).exp() * _of(_MEAN_EXP, p)(p, q.scale.reciprocal())
     return q.scale.log() + (p.mean - q.loc) / q.scale + shifted
 
 
-def _cross_continuous_bernoulli(p: Any, q: Any) -> Any:
+def _cross_continuous_bernoulli(p: Any, q: Any) -> Tensor:
     """-E log q = F(t) - t E x for the logit t."""
     return q._log_normalizer(q.logits) - q.logits * p.mean
 
 
-def _cross_uniform(p: Any, q: Any) -> Any:
+def _cross_uniform(p: Any, q: Any) -> Tensor:
     return (q.high - q.low).log()
 
 
-def _outside_unit(p: Any, q: Any) -> Any:
+def _outside_unit(p: Any, q: Any) -> Tensor:
     """Where an interval is not within [0, 1]."""
     return (p.low < 0) | (p.high > 1)
 
 
-def _beyond(p: Any, q: Any) -> Any:
+def _beyond(p: Any, q: Any) -> Tensor:
     """Where q's interval does not hold [0, 1]."""
     return (q.low > 0) | (q.high < 1)
 
 
-def _below_zero(p: Any, q: Any) -> Any:
+def _below_zero(p: Any, q: Any) -> Tensor:
     return p.low < 0
 
 
-def _never(p: Any, q: Any) -> Any:
+def _never(p: Any, q: Any) -> bool:
     return False
 
 
@@ -137,14 +140,14 @@ _INFINITE: dict[type, tuple[type, ...]] = {
 def _by_moments(q: type, infinite: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """-H(p) - E log q, infinite where `infinite(p, q)` says so."""
 
-    def divergence(p: Any, q_: Any) -> Any:
+    def divergence(p: Any, q_: Any) -> Tensor:
         found, outside = _CROSS[q](p, q_) - p.entropy(), infinite(p, q_)
         return found if outside is False else found.masked_fill(outside.expand(found.shape), math.inf)
 
     return divergence
 
 
-def _infinite(p: Distribution, q: Distribution) -> Any:
+def _infinite(p: Distribution, q: Distribution) -> Tensor:
     """Infinity for each of the batch."""
     shape = named.broadcast_shapes(p.batch_shape, q.batch_shape)
     first = next(v for v in (getattr(p, name) for name in p.arg_constraints) if hasattr(v, "new_full"))
@@ -159,18 +162,18 @@ for _p, _others in _INFINITE.items():
 
 
 @register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Any, q: Any) -> Any:
+def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
     """-H(p) - probs log rate + rate: the factorials of 0 and 1 are 1."""
     return -p.entropy() - named.xlogy(p.probs, q.rate) + q.rate
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _continuous_bernoulli(p: Any, q: Any) -> Any:
+def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
     return _cross_continuous_bernoulli(p, q) - p.entropy()
 
 
 @register_kl(Normal, Laplace)
-def _normal_laplace(p: Any, q: Any) -> Any:
+def _normal_laplace(p: Any, q: Any) -> Tensor:
     """log(2 b) + E |x - m| / b - H(p), where E |y| = s sqrt(2 / pi) exp(-r^2 / 2) + d erf(r / sqrt 2), r = d / s."""
     distance = p.loc - q.loc
     ratio = distance / p.scale
@@ -187,7 +190,7 @@ def _pareto(p: Any, q: Any) -> Any:
 
 
 @register_kl(Uniform, Beta)
-def _uniform_beta(p: Any, q: Any) -> Any:
+def _uniform_beta(p: Any, q: Any) -> Tensor:
     """log B(a, b) - (a - 1) E log x - (b - 1) E log(1 - x) - H(p)."""
     a, b, outside = q.concentration1, q.concentration0, _outside_unit(p, q)
     beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
@@ -196,7 +199,7 @@ def _uniform_beta(p: Any, q: Any) -> Any:
 
 
 @register_kl(Uniform, Pareto)
-def _uniform_pareto(p: Any, q: Any) -> Any:
+def _uniform_pareto(p: Any, q: Any) -> Tensor:
     """(alpha + 1) E log x - log alpha - alpha log scale - H(p), infinite where q begins after p."""
     found = (q.alpha + 1) * _uniform_mean_log(p) - q.alpha.log() - q.alpha * q.scale.log() - p.entropy()
     return found.masked_fill((p.low < q.scale).expand(found.shape), math.inf)
@@ -205,7 +208,7 @@ def _uniform_pareto(p: Any, q: Any) -> Any:
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _low_rank(p: Any, q: Any) -> Any:
+def _low_rank(p: Any, q: Any) -> Tensor:
     """(tr(Sq^-1 Sp) + d^T Sq^-1 d - n + log det Sq - log det Sp) / 2, the trace over factors of Sp.
 
     Raises ValueError for vectors of different lengths.
@@ -228,7 +231,7 @@ def _factors(p: Any) -> list[Any]:
     return [p._unbroadcasted_cov_factor, named.diag_embed(p._unbroadcasted_cov_diag.sqrt())]
 
 
-def _trace(q: Any, a: Any) -> Any:
+def _trace(q: Any, a: Tensor) -> Tensor:
     """tr(Sq^-1 A A^T) = |Lq^-1 A|^2, or |dq^-1/2 A|^2 - |Bq A|^2."""
     if isinstance(q, MultivariateNormal):
         return linalg.solve_triangular(q._unbroadcasted_scale_tril, a, upper=False).square().sum((-2, -1))
@@ -236,6 +239,6 @@ def _trace(q: Any, a: Any) -> Any:
     return scaled.sum((-2, -1)) - (q._inner @ a).square().sum((-2, -1))
 
 
-def _half_log_det(d: Any) -> Any:
+def _half_log_det(d: Any) -> Tensor:
     """Half of the logarithm of a covariance's determinant."""
     return half_log_det(d._unbroadcasted_scale_tril) if isinstance(d, MultivariateNormal) else d.half_log_det()

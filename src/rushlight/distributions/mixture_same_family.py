@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
@@ -11,6 +11,10 @@ from rushlight.distributions import constraints
 from rushlight.distributions.discrete.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import MixtureSameFamilyConstraint
+    from rushlight.tensor import Tensor
 
 __all__ = ["MixtureSameFamily"]
 
@@ -38,7 +42,7 @@ class MixtureSameFamily(Distribution):
         self._num_component, self._event_ndims = component_distribution.batch_shape[-1], len(event)
         super().__init__(batch, event, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> MixtureSameFamily:
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         new._component_distribution = self._component_distribution.expand(Size((*batch_shape, self._num_component)))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
@@ -46,7 +50,7 @@ class MixtureSameFamily(Distribution):
         return self._finished(new, batch_shape)
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> MixtureSameFamilyConstraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
@@ -59,27 +63,27 @@ class MixtureSameFamily(Distribution):
         """The distributions to choose from."""
         return self._component_distribution
 
-    def _per_component(self, x: Any) -> Any:
+    def _per_component(self, x: Any) -> Tensor:
         """A dimension for the components, before those of the event."""
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _average(self, values: Any) -> Any:
+    def _average(self, values: Tensor) -> Tensor:
         """The expectation over components.  (*batch, K, *event) -> (*batch, *event)"""
         probs = self._mixture_distribution.probs
         weights = probs.reshape(*probs.shape, *[1] * self._event_ndims)
         return (weights * values).sum(-1 - self._event_ndims)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._average(self._component_distribution.mean)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The law of total variance."""
         away = self._component_distribution.mean - self._per_component(self.mean)
         return self._average(self._component_distribution.variance) + self._average(away.square())
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor | complex) -> Any:
         below = self._component_distribution.cdf(self._per_component(value))
         return (below * self._mixture_distribution.probs).sum(-1)
 
@@ -89,7 +93,7 @@ class MixtureSameFamily(Distribution):
         each = self._component_distribution.log_prob(self._per_component(value))
         return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             drawn = self._component_distribution.sample(sample_shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -12,6 +12,9 @@ from rushlight.distributions.transform import Transform
 from rushlight.distributions.transforms import ComposeTransform
 from rushlight.distributions.utils import sum_rightmost
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["TransformedDistribution"]
 
@@ -84,21 +87,21 @@ class TransformedDistribution(Distribution):
         """As the base."""
         return self.base_dist.has_rsample
 
-    def _through(self, x: Any) -> Any:
+    def _through(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
 
-    def _back(self, y: Any) -> Any:
+    def _back(self, y: Any) -> Tensor:
         for transform in reversed(self.transforms):
             y = transform.inv(y)
         return y
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self._through(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._through(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
@@ -125,5 +128,5 @@ class TransformedDistribution(Distribution):
             self._validate_sample(value)
         return self._flipped(self.base_dist.cdf(self._back(value)))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor | complex) -> Any:
         return self._through(self.base_dist.icdf(self._flipped(value)))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rushlight.basics.dtypes import finfo, get_default_dtype
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import Named, named
 from rushlight.engine.modes import enable_grad
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["broadcast_all", "clamp_probs", "eps_of", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
            "standard_normal", "sum_rightmost", "tiny_of", "tril_matrix_to_vec", "vec_to_tril_matrix"]  # fmt: skip
@@ -20,7 +24,7 @@ special = Named("special")
 euler_constant = 0.57721566490153286060  # Euler-Mascheroni
 
 
-def broadcast_all(*values: Any) -> tuple[Any, ...]:
+def broadcast_all(*values: object) -> tuple[Any, ...]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype and device of the first tensor.
 
     Raises ValueError for anything else.
@@ -36,7 +40,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(named.broadcast_tensors(*tensors))
 
 
-def standard_normal(shape: Size, like: Tensor) -> Any:
+def standard_normal(shape: Size, like: Tensor) -> Tensor:
     """Standard normal numbers in the dtype and on the device of `like`.  -> (*shape)"""
     return named.randn(shape, dtype=like.dtype, device=like.device)
 
@@ -46,7 +50,7 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     return value if dim == 0 else value.flatten(value.dim() - dim).sum(-1)
 
 
-def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+def _standard_normal(shape: Size, dtype: dtype, device: device) -> Tensor:
     """Standard normal numbers; the name by which libraries of distributions import it.  -> (*shape)"""
     return named.randn(tuple(shape), dtype=dtype, device=device)
 
@@ -54,28 +58,28 @@ def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
 _sum_rightmost = sum_rightmost  # the name by which libraries of distributions import it
 
 
-def eps_of(x: Any) -> float:
+def eps_of(x: Tensor) -> float:
     """The distance of 1 to the next number in the dtype of `x`."""
     return float(finfo(x.dtype).eps)
 
 
-def tiny_of(x: Any) -> float:
+def tiny_of(x: Tensor) -> float:
     """The smallest normal number in the dtype of `x`."""
     return float(finfo(x.dtype).tiny)
 
 
-def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities: the sigmoid of each of them if binary, else the softmax over the last dimension.  (*) -> (*)"""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
-def clamp_probs(probs: Any) -> Any:
+def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept apart from 0 and 1 by the dtype's eps, so that their logarithms are finite.  (*) -> (*)"""
     eps = eps_of(probs)
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log odds of each of them if binary, else logarithms.  (*) -> (*)"""
     kept = clamp_probs(probs)
     return kept.log() - (-kept).log1p() if is_binary else kept.log()
@@ -88,10 +92,10 @@ class lazy_property:
         self.wrapped, self.__doc__, self.name = wrapped, wrapped.__doc__, wrapped.__name__
 
     @overload
-    def __get__(self, instance: None, owner: Any = None) -> lazy_property: ...
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> lazy_property: ...
     @overload
-    def __get__(self, instance: object, owner: Any = None) -> Any: ...
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any: ...
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if instance is None:
             return self
         with enable_grad():
@@ -99,7 +103,7 @@ class lazy_property:
         return value
 
 
-def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements on and below a diagonal, row by row.  (*, N, N) -> (*, count)
 
     Raises ValueError for a diagonal outside of the matrix.
@@ -111,7 +115,7 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
     return mat[..., rows, columns]
 
 
-def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """The inverse of `tril_matrix_to_vec`, with zeros elsewhere.  (*, count) -> (*, N, N)
 
     Raises ValueError where no matrix has as many elements there.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import getrefcount
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,20 +17,24 @@ from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Node
+
 # One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread
 # again, where memory that a gradient is added to is wanted elsewhere first.
 LOCKS = tuple(RLock() for _ in range(64))
 FIRST = RLock()  # held for the instant in which a leaf gets its first gradient
 
 
-def same_layout(g: Any, like: Any) -> bool:
+def same_layout(g: Array, like: Array) -> bool:
     """Whether `g` has the layout that a gradient of `like` should have: its strides if it is dense, else C order."""
     if g.flags.c_contiguous:
         return bool(like.flags.c_contiguous or not is_dense(like))
     return g.strides == like.strides and is_dense(like)
 
 
-def is_dense(a: Any) -> bool:
+def is_dense(a: Array) -> bool:
     """Whether `a` fills its memory without gaps or overlap."""
     if a.flags.c_contiguous or a.flags.f_contiguous:
         return True
@@ -44,7 +49,7 @@ def is_dense(a: Any) -> bool:
     return True
 
 
-def owned_copy(g: Any, like: Any) -> Any:
+def owned_copy(g: Array, like: Array) -> Array:
     """`g` itself where only the run holds it and its layout is right, else a copy laid out as `like`."""
     if getrefcount(g) <= Holders.leaf and g.flags.writeable and owns_memory(g):
         if g.flags.c_contiguous and like.flags.c_contiguous:  # the usual case of what is asked next
@@ -58,7 +63,7 @@ def owned_copy(g: Any, like: Any) -> Any:
     return out
 
 
-def owns_memory(g: Any) -> bool:
+def owns_memory(g: Array) -> bool:
     """Whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
     base = g.base
     if base is None:
@@ -67,7 +72,7 @@ def owns_memory(g: Any) -> bool:
     return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= 3
 
 
-def hooked(leaf: Tensor, g: Any) -> Any:
+def hooked(leaf: Tensor, g: Tensor) -> Any:
     """The gradient after the leaf's hooks: a tensor."""
     for hook in tuple(leaf._hooks.values()):
         result = called(hook, leaf, g)
@@ -83,14 +88,14 @@ def missed(leaf: Tensor) -> None:
             called(hook, leaf, None)
 
 
-def described(hook: Any) -> str:
+def described(hook: Callable[..., Any]) -> str:
     """A hook's name and the line where it is defined."""
     code = getattr(hook, "__code__", None)
     where = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
     return f"{getattr(hook, '__name__', None) or repr(hook)!r}{where}"
 
 
-def note_hook(error: BaseException, hook: Any, what: str, node: Any = None) -> None:
+def note_hook(error: BaseException, hook: Callable[..., Any], what: str, node: Node | None = None) -> None:
     """Add to an error in a hook what the hook ran for."""
     error.add_note(f"This happened in the hook {described(hook)}, which ran for {what}.")
     trace = None if node is None or node.extra is None else node.extra.traceback
@@ -98,7 +103,7 @@ def note_hook(error: BaseException, hook: Any, what: str, node: Any = None) -> N
         error.add_note(f"That operator was called at:\n{trace}")
 
 
-def check_hook_result(result: Any, g: Any, hook: Any) -> Any:
+def check_hook_result(result: Tensor | str, g: Tensor, hook: Callable[..., Any]) -> Any:
     """The gradient that a hook returned instead of `g`."""
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}: hook {described(hook)}")
@@ -113,7 +118,7 @@ def check_hook_result(result: Any, g: Any, hook: Any) -> Any:
     return result
 
 
-def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
+def checked(result: Tensor | tuple[Any, ...], grads: list[Any], hook: Callable[..., Any]) -> list[Any]:
     """What a hook returned, one gradient for each it was given."""
     if not isinstance(result, (tuple, list)):
         raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}: hook {described(hook)}")
@@ -123,7 +128,7 @@ def checked(result: Any, grads: Any, hook: Any) -> list[Any]:
     return [new if new is None else check_hook_result(new, old, hook) for new, old in zip(result, grads, strict=True)]
 
 
-def accumulate_array(leaf: Tensor, g: Any) -> None:
+def accumulate_array(leaf: Tensor, g: Array) -> None:
     """Add the array `g` to `leaf.grad`, stealing or adding in place where possible, and run the leaf's hooks."""
     if leaf._edge is not LEAF and gone(leaf):
         dropped(leaf, wrap(g))
@@ -155,7 +160,7 @@ def became(leaf: Tensor, g: Tensor) -> bool:
     return first
 
 
-def add_in_place(leaf: Tensor, g: Any) -> None:
+def add_in_place(leaf: Tensor, g: Array) -> None:
     """Add the array `g` to the gradient that a leaf has, also where that has a graph, which goes on as it is."""
     with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
         grad = leaf._grad
@@ -240,7 +245,7 @@ def is_sparse(t: Any) -> bool:
     return Rows.sparse and t is not None and bool(t.is_sparse)
 
 
-def laid_out(g: Tensor, like: Any) -> Tensor:
+def laid_out(g: Tensor, like: Array) -> Tensor:
     """`g` with the layout that a gradient of `like` should have, by operators that can be differentiated."""
     if not is_dense(like):
         return g.contiguous()
@@ -281,7 +286,7 @@ LATER: Any = (
 )  # what a hook returns that runs those after it itself, by `resumed`, when the gradient is what they wait for
 
 
-def resumed(leaf: Tensor, hook: Any) -> None:
+def resumed(leaf: Tensor, hook: Callable[..., Any]) -> None:
     """Run the hooks behind one that had returned `LATER`, and tell the run that the gradient is complete."""
     hooks = [*leaf._post_hooks.values()]
     leaf._awaited = False
@@ -316,7 +321,7 @@ def after_node(leaf: Tensor, g: Tensor | None) -> None:
             checked(result, [], hook)
 
 
-def called(hook: Any, leaf: Tensor, *args: Any) -> Any:
+def called(hook: Callable[..., Any], leaf: Tensor, *args: object) -> Any:
     """The result of a hook for a leaf; an error in it is told so."""
     try:
         return hook(*args)
@@ -325,7 +330,7 @@ def called(hook: Any, leaf: Tensor, *args: Any) -> Any:
         raise
 
 
-def post_hook(leaf: Tensor, hook: Any, prepend: bool = False) -> Any:
+def post_hook(leaf: Tensor, hook: Callable[..., Any], prepend: bool = False) -> Any:
     """Register a hook that runs after a gradient was accumulated into `leaf`, behind the others or in front of them."""
     if not leaf.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.caller import user_frame
 from rushlight.basics.state import Setting, modes
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Node
 
 
 def user_line() -> str:
@@ -32,7 +36,7 @@ class Settings:
         self.check_nan, self.check_inf = check_nan, check_inf
 
 
-def note(node: Any) -> None:
+def note(node: Node) -> None:
     """Remember where a node's operator was called, and in whose backward."""
     extra = node.extras()
     extra.traceback = user_trace()
@@ -41,7 +45,7 @@ def note(node: Any) -> None:
         extra.metadata["parent_"] = modes.node
 
 
-def explain(node: Any) -> str:
+def explain(node: Node) -> str:
     """Where the forward call of a node was, and of the node whose backward recorded it, and so on."""
     text, seen = "", 0
     while node is not None and seen < 16:
@@ -57,7 +61,7 @@ def explain(node: Any) -> str:
     return text
 
 
-def watched(node: Any, g: Any, mask: int, create: bool) -> Any:
+def watched(node: Node, g: Any, mask: int, create: bool) -> Any:
     """Run a node under anomaly mode: errors carry the traceback of the forward call, NaN gradients are errors."""
     try:
         with Setting("node", node):
@@ -90,7 +94,7 @@ def values_of(x: Any) -> Any:
     return None if array is None or array.dtype.kind in "biu" else array
 
 
-def refuse(node: Any, g: Any, i: int, x: Any, word: str, check: Any) -> None:
+def refuse(node: Node, g: Array, i: int, x: Array, word: str, check: np.ufunc) -> None:
     """Raise RuntimeError if gradient `i` that a node computed has values for which `check` is true."""
     array = values_of(x)
     if array is None:

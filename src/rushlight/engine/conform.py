@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.storage import Reshaped
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Node, Port
 
 ndarray = np.ndarray
 # sum_to_size, cast, add, resize, sparse, sparse_total: set by ops, which is on a higher floor
@@ -38,13 +42,13 @@ def expands(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return fits(target, shape)
 
 
-def mismatch(edge: Any, got: Any, expected: Any, what: str) -> RuntimeError:
+def mismatch(edge: Tensor, got: list[Any], expected: list[Any], what: str) -> RuntimeError:
     """The error for a gradient that cannot be made to fit."""
     name = edge.name() if hasattr(edge, "name") and callable(edge.name) else "a leaf"
     return RuntimeError(f"a backward returned an invalid gradient for {name}: got {what} {got}, expected {expected}")
 
 
-def check_shape(edge: Any) -> None:
+def check_shape(edge: Node | Port | Tensor) -> None:
     """Raise RuntimeError for a leaf that `.data` gave another shape after an operator in this run had used it.
 
     What fits the shape that it has now would be summed or repeated as if it had been broadcast.
@@ -69,10 +73,10 @@ class Part:
 
     __slots__ = ("dtype", "index", "region", "shape")
 
-    def __init__(self, shape: tuple[int, ...], index: Any, region: Any):
+    def __init__(self, shape: tuple[int, ...], index: tuple[Any, ...], region: Array):
         self.shape, self.index, self.region, self.dtype = shape, index, region, region.dtype
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         whole = np.zeros(self.shape, self.dtype)
         whole[self.index] = self.region
         return whole
@@ -83,7 +87,7 @@ class Part:
         return whole
 
 
-def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: bool = True) -> Any:
+def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any], first: bool = True) -> Any:
     """`g` summed over broadcast dimensions to `shape` and cast to `dtype`.
 
     A `Part` remains one unless it is the first, and `Rows` where they come to a leaf.
@@ -110,7 +114,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: Any, first: 
     return g
 
 
-def cast_array(a: Any, dtype: Any) -> Any:
+def cast_array(a: Array, dtype: np.dtype[Any]) -> Array:
     """`a` in `dtype`: of complex numbers, the real part where `dtype` is real."""
     if is_complex(a.dtype) and not is_complex(dtype) and dtype.kind != "b":
         a = real_of(a)
@@ -140,7 +144,7 @@ def add_arrays(total: Any, g: Any) -> Any:
     return total.plus(g) if total.__class__ is Rows else np.asarray(total + np.asarray(g))
 
 
-def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
     """As `conform_array`, recorded."""
     have = g._array.shape
     if have != shape:

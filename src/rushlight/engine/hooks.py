@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
 from rushlight.engine.node import Node
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.engine.observed import ObservedRun
+    from rushlight.engine.run import Run
+    from rushlight.nn.base.hooks import _Bound
+    from rushlight.optim.fused_run import FusedRun
 
-def lift(run: Any, g: Any) -> Any:
+
+def lift(run: Run, g: Any) -> Tensor | None:
     """A gradient as hooks see it: a tensor, or None."""
     return g if g is None or run.create else wrap(g)
 
 
-def lower(run: Any, g: Any) -> Any:
+def lower(run: Run, g: Tensor | None) -> Any:
     """A gradient as the run passes it on."""
     return g if g is None or run.create else g._array
 
 
-def tensor_hooks(run: Any, node: Node, g: Any) -> Any:
+def tensor_hooks(run: FusedRun | ObservedRun | Run, node: Node, g: Array | Tensor | list[Any]) -> Any:
     """The gradients of the outputs after the hooks of tensors; those that tensors retain are kept."""
     extra = node.extra
     if extra is None or not (extra.tensor_hooks or extra.retained):
@@ -36,7 +44,7 @@ def tensor_hooks(run: Any, node: Node, g: Any) -> Any:
     return lowered(run, node, grads)
 
 
-def pre_hooks(run: Any, node: Node, g: Any) -> Any:
+def pre_hooks(run: Run, node: Node, g: Any) -> Any:
     """The gradients of the outputs after the pre-hooks of the node."""
     extra = node.extra
     if extra is None or not extra.pre_hooks:
@@ -49,13 +57,13 @@ def pre_hooks(run: Any, node: Node, g: Any) -> Any:
     return lowered(run, node, grads)
 
 
-def lowered(run: Any, node: Node, grads: list[Any]) -> Any:
+def lowered(run: Run, node: Node, grads: list[Any]) -> Any:
     """The gradients of a node's outputs as the run passes them on."""
     found = [lower(run, x) for x in grads]
     return found if node.count != 1 else found[0]
 
 
-def retain(tensor: Any, g: Any) -> None:
+def retain(tensor: Tensor | None, g: Tensor) -> None:
     """Keep a copy of the gradient of a tensor that asked for it."""
     if tensor is None or g is None:
         return
@@ -66,7 +74,7 @@ def retain(tensor: Any, g: Any) -> None:
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 
-def call_hook(hook: Any, node: Node, what: str, *args: Any) -> Any:
+def call_hook(hook: Callable[..., Any] | _Bound, node: Node, what: str, *args: object) -> Any:
     """The result of a hook; an error in it is told which node it ran for."""
     try:
         return hook(*args)
@@ -75,7 +83,7 @@ def call_hook(hook: Any, node: Node, what: str, *args: Any) -> Any:
         raise
 
 
-def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
+def after_node(run: ObservedRun | Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
     """The gradients of the inputs after post-hooks."""
     extra = node.extra
     if extra is None or not extra.post_hooks:
@@ -92,7 +100,7 @@ def after_node(run: Any, node: Node, grads: Any, g: Any) -> Any:
     return [lower(run, x) for x in inner]
 
 
-def tensor_hook(tensor: Tensor, hook: Any) -> Any:
+def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
     """Register `hook(grad)` on a tensor: on a leaf for what is accumulated, else on the node that computed it."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

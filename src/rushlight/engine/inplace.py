@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rushlight.engine.views import chain_of, follow_retained, refusal, repeats, 
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 def check(tensor: Tensor, requires_grad: bool) -> None:
@@ -93,7 +96,7 @@ class CopySlices(Node):
         self.edges = (edge_of(base) if base._edge is not None else None, *fn.edges[1:])
         fn.edges = (None, *fn.edges[1:])
 
-    def buffer(self, g: Any) -> Any:
+    def buffer(self, g: Array) -> Array:
         """A copy of the base's gradient, laid out as the base was, so that the view's operators give views."""
         if self.strides is None:
             return np.array(g, order="C")
@@ -112,13 +115,13 @@ class CopySlices(Node):
         order = sorted(range(len(strides)), key=lambda i: -abs(strides[i]))
         return g.permute(order).clone().contiguous().permute([order.index(i) for i in range(len(order))])
 
-    def mine(self, g: Any) -> bool:
+    def mine(self, g: Array) -> bool:
         """Whether the gradient that `run` got is laid out as the base was, and held by the run alone."""
         laid_out = g.flags.c_contiguous if self.strides is None else g.strides == self.strides
         # one holder more than in `run` itself: this call
         return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node + 1)
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: Array, wanted: int) -> Any:
         if self.released:
             freed(self)
         whole = g if self.mine(g) else self.buffer(g)
@@ -143,7 +146,7 @@ class CopySlices(Node):
         grads[0] = whole
         return grads
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Tensor, wanted: int) -> list[Any]:
         if self.released:
             freed(self)
         with Setting("grad", True):
@@ -163,7 +166,7 @@ class CopySlices(Node):
             return grads
 
     @contextmanager
-    def outputs_of_view(self, like: Any) -> Iterator[None]:
+    def outputs_of_view(self, like: Array) -> Iterator[None]:
         """While `fn` runs on tensors, the outputs that it saved are the changed view, with its place in the graph."""
         fn: Any = self.fn
         outs: Any = getattr(fn, "outs", None)
@@ -191,7 +194,7 @@ class CopySlices(Node):
         with Setting("saved_hooks", ()):
             return replay(self.chain, base)._edge
 
-    def of_output(self, g: Any) -> Any:
+    def of_output(self, g: Array | Tensor) -> Any:
         """The gradients of the outputs of `fn`: in-place operators have one."""
         return g if self.fn.count == 1 else [g] + [None] * (self.fn.count - 1)
 

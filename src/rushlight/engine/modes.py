@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
@@ -40,7 +41,7 @@ class Mode:
         return cast(F, decorate(function, self.clone))
 
 
-def decorate(function: Any, context: Any) -> Any:
+def decorate(function: Any, context: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with a fresh `context()` around each call, or around each step of what it generates or awaits."""
     import inspect
 
@@ -56,23 +57,23 @@ def decorate(function: Any, context: Any) -> Any:
         return _coroutine(function, context)
 
     @functools.wraps(function)
-    def within(*args: Any, **kwargs: Any) -> Any:
+    def within(*args: object, **kwargs: object) -> Any:
         with context():
             return function(*args, **kwargs)
 
     return within
 
 
-def _generator(function: Any, context: Any) -> Any:
+def _generator(function: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def within(*args: Any, **kwargs: Any) -> Any:
+    def within(*args: object, **kwargs: object) -> Any:
         steps = function(*args, **kwargs)
         return (yield from _stepped(steps, context))
 
     return within
 
 
-def _stepped(steps: Any, context: Any) -> Any:
+def _stepped(steps: Any, context: Callable[..., Any]) -> Any:
     """Drive a generator or coroutine so that `context()` is active only while its own code runs."""
     advance, value = steps.send, None
     try:
@@ -94,16 +95,16 @@ def _stepped(steps: Any, context: Any) -> Any:
 
 
 class _Awaitable:
-    def __init__(self, steps: Any, context: Any):
+    def __init__(self, steps: Any, context: Callable[..., Any]):
         self.steps, self.context = steps, context
 
     def __await__(self) -> Any:
         return _stepped(self.steps, self.context)
 
 
-def _coroutine(function: Any, context: Any) -> Any:
+def _coroutine(function: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def within(*args: Any, **kwargs: Any) -> Any:
+    async def within(*args: object, **kwargs: object) -> Any:
         return await _Awaitable(function(*args, **kwargs), context)
 
     return within
@@ -171,7 +172,7 @@ class set_grad_enabled(Mode):
         switch(self.before)
         return cast(F, decorate(function, self.clone))
 
-    def clone(self) -> Any:
+    def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 
     def __repr__(self) -> str:
@@ -181,7 +182,7 @@ class set_grad_enabled(Mode):
 class inference_mode(Mode):
     """As no_grad; what is made inside can never enter a graph, and views and versions are not tracked."""
 
-    def __new__(cls, mode: Any = True) -> Any:
+    def __new__(cls, mode: Callable[..., Any] | bool = True) -> Any:
         made = super().__new__(cls)
         if not callable(mode):
             return made
@@ -198,7 +199,7 @@ class inference_mode(Mode):
             "forward_grad": not self.mode,
         }
 
-    def clone(self) -> Any:
+    def clone(self) -> inference_mode:
         return inference_mode(self.mode)
 
 

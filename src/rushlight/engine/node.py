@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import accumulate_tensor, node_hooks
 from rushlight.tensor import LEAF, Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rushlight.basics.arrays import Array
+    from rushlight.nn.base.hooks import _Bound
 
 next_seq = itertools.count().__next__
 EVERY = -1  # the mask of wanted edges that wants all
@@ -67,7 +74,7 @@ class Node:
         """The inputs that those outside see, where not all are: without those that can never have a gradient."""
         return None
 
-    def shown(self, values: Any) -> list[Any]:
+    def shown(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
         """Of values for each input, those of the inputs that are seen outside."""
         places = self.input_places()
         return list(values) if places is None else [values[i] for i in places]
@@ -92,14 +99,14 @@ class Node:
         """The nodes that the inputs came from, each with the number of the output there."""
         return tuple(as_function(edge) for edge in self.shown(self.edges))
 
-    def register_prehook(self, hook: Any) -> RemovableHandle:
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; what it returns, unless None, replaces them."""
         extra = self.extras()
         if extra.pre_hooks is None:
             extra.pre_hooks = Hooks()
         return extra.pre_hooks.add(hook)
 
-    def register_hook(self, hook: Any) -> RemovableHandle:
+    def register_hook(self, hook: Callable[..., Any] | _Bound) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node ran; what it returns, unless None, replaces the
         gradients of the inputs."""
         extra = self.extras()
@@ -123,7 +130,7 @@ class Node:
     def _sequence_nr(self) -> int:
         return int(self.seq)
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: object) -> Any:
         """The gradients of the inputs for these of the outputs, recorded where grad mode says so.
 
         One gradient, or a tuple of several. Raises TypeError unless there is one (or None) for each output.
@@ -154,7 +161,7 @@ class Metadata:
 
     is_nested_tensor = is_cpp_nested_tensor = is_tensor_subclass = False
 
-    def __init__(self, shape: Any, dtype: Any):
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self._shape, self._dtype = shape, dtype
 
     @property
@@ -216,11 +223,11 @@ class AccumulateGrad(Node):
         accumulate_tensor(self.variable, g, False)
         return []
 
-    def register_prehook(self, hook: Any) -> RemovableHandle:
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_outputs)` before the gradient is accumulated, after the hooks of the tensor."""
         return node_hooks(self.variable).pre.add(hook)
 
-    def register_hook(self, hook: Any) -> RemovableHandle:
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after the gradient was accumulated; grad_inputs is empty."""
         return node_hooks(self.variable).post.add(hook)
 
@@ -245,7 +252,7 @@ class Severed(Node):
     __slots__ = ()
     severed = True
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Array):
         self.edges, self.extra, self.seq = (), None, next_seq()
         self.shape, self.dtype = array.shape, array.dtype
 
@@ -255,7 +262,7 @@ class Severed(Node):
     run_tensors = run
 
 
-def as_function(edge: Any) -> tuple[Any, int]:
+def as_function(edge: Node | Tensor | None) -> tuple[Any, int]:
     """An edge as PyTorch shows it: (node, output number), (None, 0) where no gradient flows."""
     if edge is None or edge.__class__ is Severed:
         return None, 0

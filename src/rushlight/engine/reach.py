@@ -23,7 +23,7 @@ def target_of(edge: Any) -> Any:
     return edge.node if edge.__class__ is Port else edge
 
 
-def count_contributions(roots: Any) -> Records:
+def count_contributions(roots: list[Any]) -> Records:
     """For every node and leaf that gradients can reach from `roots` = [(edge, ...)], how many contributions will arrive."""
     records: Records = {}
     stack: list[Any] = []
@@ -56,7 +56,7 @@ def count_contributions(roots: Any) -> Records:
     return records
 
 
-def count_between(roots: Any, targets: Any) -> tuple[Records, dict[Node, int]]:
+def count_between(roots: list[Any], targets: dict[Any, Any]) -> tuple[Records, dict[Node, int]]:
     """As `count_contributions`, of what lies on ways from `roots` to `targets` alone, and which edges of each node do.
 
     targets: keys as those of `Run`. Nothing behind the last of them is looked at.
@@ -88,7 +88,7 @@ def count_between(roots: Any, targets: Any) -> tuple[Records, dict[Node, int]]:
     return records, masks
 
 
-def younger(roots: Any, wanted: Any) -> set[Node]:
+def younger(roots: list[Any], wanted: set[Any]) -> set[Node]:
     """The nodes that gradients reach from `roots` and that may lead to one of `wanted`.
 
     Edges lead to nodes that were made before, with smaller sequence numbers: a node older than all of `wanted` leads to

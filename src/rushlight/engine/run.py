@@ -5,11 +5,11 @@ All state of a run is local to it, so runs nest, threads do not meet, and an exc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from rushlight.engine.reach import Records, count_between, count_contributions, 
 from rushlight.engine.rows import Rows
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 ndarray = np.ndarray
 NOTHING = nullcontext()
@@ -239,7 +242,7 @@ class Run:
             return anomaly.watched(node, g, mask, self.create)
         return node.run_tensors(g, mask) if self.create else node.run(g, mask)
 
-    def capture(self, node: Node, g: Any) -> None:
+    def capture(self, node: Node, g: Array | Tensor | list[Any]) -> None:
         assert self.targets is not None
         for nr in range(node.count):
             if (node, nr) in self.targets:
@@ -271,7 +274,7 @@ class Run:
             return None
         return edge
 
-    def deliver_tensor(self, edge: Any, g: Any) -> Any:
+    def deliver_tensor(self, edge: Any, g: Tensor) -> Any:
         """As `deliver_array`, for tensors."""
         record = self.records.get(edge)
         if record is None:
@@ -310,7 +313,7 @@ class Run:
         else:
             slots[nr] = add_arrays(slots[nr], g)
 
-    def deposit(self, edge: Any, g: Any) -> None:
+    def deposit(self, edge: Any, g: Array | Tensor) -> None:
         """Hand a root's gradient to its edge, which counts no contribution."""
         target = target_of(edge)
         record = self.records.get(target)
@@ -362,7 +365,7 @@ def some(slots: list[Any]) -> list[Any] | None:
     return None if all(g is None for g in slots) else slots
 
 
-def queue_callback(callback: Any) -> None:
+def queue_callback(callback: Callable[..., Any]) -> None:
     """Call `callback()` at the end of the backward run that is going on.  Raises RuntimeError where none is."""
     run = modes.run
     if run is None:
@@ -378,7 +381,7 @@ def in_order(wanted: int, order: Iterable[int]) -> int:
     return sum((wanted >> i & 1) << k for k, i in enumerate(order))
 
 
-def observed_class() -> Any:
+def observed_class() -> type[Any]:
     """The class of runs that tell observers; loaded when somebody observes."""
     from rushlight.engine.observed import ObservedRun
 
@@ -408,7 +411,7 @@ def calibrate() -> None:
     class Probe(Node):
         """Counts the holders of the gradient that it is given."""
 
-        def run(self, g: Any, wanted: int) -> Any:
+        def run(self, g: Array, wanted: int) -> list[Any]:
             Holders.node = getrefcount(g)
             return []
 

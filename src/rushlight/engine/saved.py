@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy import ndarray
 
@@ -12,6 +13,13 @@ from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rushlight.autograd.function import FunctionCtx
+    from rushlight.engine.inplace import CopySlices
+    from rushlight.engine.node import Node
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -56,7 +64,7 @@ class SavedTensor:
     def __init__(self) -> None:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward."""
         raise NotImplementedError
 
@@ -84,7 +92,7 @@ class Packed:
     __slots__ = ("hooks", "like", "outer", "packed", "stages", "tangents", "where")
     _storage = None
 
-    def __init__(self, tensor: Tensor, hooks: Any, where: Any = None, own: bool = False):
+    def __init__(self, tensor: Tensor, hooks: tuple[Any, ...], where: tuple[str, ...] | None = None, own: bool = False):
         """hooks: pairs (pack, unpack), innermost first; each packs what the one before returned.
 
         where: (operator, argument or result) for hooks that ask what they pack, in `modes.saving`. own: whether the
@@ -218,7 +226,7 @@ class Anything(tuple[Any, Any]):
     __slots__ = ()
 
 
-def pack(tensor: Tensor, hooks: Any) -> tuple[Any, list[Any]]:
+def pack(tensor: Tensor, hooks: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """Run pack hooks, innermost first, without recording: what they make of the tensor, and what each was given.
 
     A hook after the first packs the tensors in what the one before returned. Raises RuntimeError for a hook that changes the
@@ -244,7 +252,7 @@ def pack(tensor: Tensor, hooks: Any) -> tuple[Any, list[Any]]:
     return value, stages
 
 
-def through(pack_hook: Any, value: Any) -> tuple[Any, Any]:
+def through(pack_hook: Callable[..., Any], value: Any) -> tuple[Any, Any]:
     """What a hook makes of the tensors in what another returned: its leaves in a tuple, and which of them were tensors."""
     leaves, spec = tree_flatten(value)
     places = tuple(i for i, x in enumerate(leaves) if isinstance(x, Tensor))
@@ -253,7 +261,7 @@ def through(pack_hook: Any, value: Any) -> tuple[Any, Any]:
     return tuple(leaves), (places, spec)
 
 
-def back(unpack_hook: Any, value: Any, stage: Any) -> Any:
+def back(unpack_hook: Callable[..., Any], value: Any, stage: Any) -> Any:
     """The reverse of `through`."""
     places, spec = stage
     leaves = list(value)
@@ -262,12 +270,12 @@ def back(unpack_hook: Any, value: Any, stage: Any) -> Any:
     return tree_unflatten(leaves, spec)
 
 
-def active_hooks() -> Any:
+def active_hooks() -> tuple[Any, ...]:
     """The pack/unpack pairs of this thread, innermost first; raises where disable_saved_tensors_hooks forbids."""
     return tuple(reversed(modes.saved_hooks))
 
 
-def freed(node: Any) -> None:
+def freed(node: CopySlices | FunctionCtx | Node) -> None:
     """Raise the error for a second run through `node`."""
     raise RuntimeError(
         f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
@@ -300,7 +308,7 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
     )
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: np.dtype[Any]) -> str:
     """What PyTorch calls tensors of a NumPy dtype: FloatTensor."""
     names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
              "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",

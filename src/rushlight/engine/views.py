@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,17 @@ from rushlight.engine.node import Severed, next_seq
 from rushlight.storage import bytes_before, reshape, storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+
 
 class Step:
     """How a view was made from what it views: called with that, or an array like it, it makes the view again."""
 
     __slots__ = ("op", "position", "statics")
 
-    def __init__(self, op: Any, statics: tuple[Any, ...], position: int | None):
+    def __init__(self, op: Op, statics: tuple[Any, ...], position: int | None):
         self.op, self.statics, self.position = op, statics, position
 
     def __call__(self, x: Any) -> Any:
@@ -27,7 +31,7 @@ class Step:
         return made if self.position is None else made[self.position]
 
 
-def make_view(view: Tensor, of: Tensor, op: Any, statics: tuple[Any, ...], position: int | None, kind: str) -> None:
+def make_view(view: Tensor, of: Tensor, op: Op, statics: tuple[Any, ...], position: int | None, kind: str) -> None:
     """Note that `view`, which shares the memory of `of`, is what `op` makes of it (its result at `position`)."""
     parent = of._view
     info = ViewInfo()
@@ -62,7 +66,7 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
     return tuple(steps)
 
 
-def spans(now: Any, array: Any) -> bool:
+def spans(now: Array, array: Array) -> bool:
     """Whether the memory between the first and the last element of `now` holds all of `array`.
 
     Not so where a base was made smaller by `as_strided_`: a gradient of it has room for what it still shows alone.
@@ -72,14 +76,14 @@ def spans(now: Any, array: Any) -> bool:
     return array.size == 0 or (low <= first and last <= high)
 
 
-def extent(array: Any) -> tuple[int, int]:
+def extent(array: Array) -> tuple[int, int]:
     """Where the elements of an array begin and end, in bytes from the start of the owning array."""
     start, steps = bytes_before(array), [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
     low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     return start + low, start + high + array.itemsize * (array.size > 0)
 
 
-def repeats(array: Any) -> bool:
+def repeats(array: Array) -> bool:
     """Whether several elements of an array are one place in memory."""
     if array.__class__ is not np.ndarray or array.flags.forc or array.size == 0:
         return False
@@ -106,7 +110,7 @@ def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
     return (*before, tensor_functions["restride"](shown, held), *after, *turned)
 
 
-def replay(chain: tuple[Any, ...], base: Any) -> Any:
+def replay(chain: tuple[Any, ...], base: Array | Tensor) -> Any:
     """Apply the operators of a view to a tensor or an array."""
     for step in chain:
         base = step(base)

@@ -38,7 +38,7 @@ def check_pairs(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]
     return flat, vectors, spec
 
 
-def pushed(func: Any, primals: list[Tensor], tangents: list[Any], spec: Any, has_aux: bool,
+def pushed(func: Callable[..., Any], primals: list[Tensor], tangents: list[Any], spec: Any, has_aux: bool,
            strict: bool = False) -> tuple[list[Any], list[Any], Any, Any]:  # fmt: skip
     """(output leaves, their tangents, output structure, auxiliary); a tangent of None is zero and costs nothing."""
     with Setting("forward_grad", True), Setting("inference", False), forward_ad.dual_level() as level:
@@ -69,7 +69,9 @@ def pushed(func: Any, primals: list[Tensor], tangents: list[Any], spec: Any, has
     return values, found, shape, aux
 
 
-def jvp(func: Any, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+def jvp(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> tuple[Tensor, ...]:
     """The outputs of `func`, and the product of its Jacobian with `tangents`, in forward mode: (outputs, products).
 
     primals: a tuple of arguments, which may be trees; tangents: of the same structure and shapes. has_aux: `func`
@@ -85,7 +87,7 @@ def jvp(func: Any, primals: Any, tangents: Any, *, strict: bool = False, has_aux
     return (*result, aux) if has_aux else result
 
 
-def differentiable(x: Any) -> bool:
+def differentiable(x: Tensor) -> bool:
     """Whether an output has a derivative."""
     return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
@@ -142,7 +144,7 @@ class Linear:
         return tree.tree_unflatten([product(following) for product in self.products], self.outputs_spec)
 
 
-def linearize(func: Any, *primals: Any) -> tuple[Any, Any]:
+def linearize(func: Any, *primals: object) -> tuple[Any, Any]:
     """The outputs of `func` at `primals`, and the function that multiplies tangents with its Jacobian there.
 
     That function does not run `func` again, and may be called often. As `func.jvp`, where the tangents are known before.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def units(like: Tensor, start: int, stop: int) -> Tensor:
     return wrap(block.reshape(stop - start, *like._array.shape))
 
 
-def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Any:  # fmt: skip
     """A function that computes the Jacobian of `func` by rows, in reverse mode.
 
@@ -46,11 +47,11 @@ def jacrev(func: Any, argnums: Any = 0, *, has_aux: bool = False, chunk_size: in
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         places = chosen(args, argnums)
         check_real("jacrev", "inputs", tree.tree_leaves(tuple(args[n] for n in places)))
 
-        def partial(*primals: Any) -> Any:
+        def partial(*primals: object) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
         output, pullback, aux = vjp_over(partial, tuple(args[n] for n in places), has_aux, func)
@@ -125,7 +126,7 @@ class Gather:
                 for w, b in zip(self.whole, self.blocks, strict=True)]  # fmt: skip
 
 
-def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Any:
+def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Any:
     """A function that computes the Jacobian of `func` by columns, in forward mode.
 
     As `jacrev`; cheaper where there are fewer inputs than outputs. randomness: what random operators of `func` do for
@@ -138,7 +139,7 @@ def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: st
     """
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         places = chosen(args, argnums)
         flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
         check_real("jacfwd", "inputs", flat)
@@ -154,7 +155,7 @@ def jacfwd(func: Any, argnums: Any = 0, has_aux: bool = False, *, randomness: st
     return wrapper
 
 
-def columns_of(func: Any, flat: list[Tensor], spec: Any, has_aux: bool,
+def columns_of(func: Callable[..., Any], flat: list[Tensor], spec: Any, has_aux: bool,
                randomness: str) -> tuple[list[list[Tensor]], Any, Any]:  # fmt: skip
     """(Jacobians of every output leaf by every input leaf, structure of the outputs, auxiliary).
 
@@ -162,7 +163,7 @@ def columns_of(func: Any, flat: list[Tensor], spec: Any, has_aux: bool,
     """
     shape: list[Any] = []
 
-    def push(vectors: list[Tensor]) -> Any:
+    def push(vectors: list[Tensor]) -> tuple[Any, ...]:
         _, found, structure, aux = pushed(func, flat, vectors, spec, has_aux)
         shape[:] = [structure]
         return found, aux if has_aux else ()

@@ -9,6 +9,7 @@ the inner and not to the outer.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from types import CellType, TracebackType
 from typing import Any
 
@@ -40,7 +41,7 @@ class Mark(Node):
     run_tensors = run
 
 
-def marked(x: Any, outer: bool) -> Tensor:
+def marked(x: Tensor, outer: bool) -> Tensor:
     """A tensor with the values of `x` to differentiate at; `outer`: whether gradients of gradients may reach `x`."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
@@ -104,7 +105,7 @@ def leads_out(edge: Any, seen: set[Any]) -> bool:
     return False
 
 
-def outside(x: Any, keep: bool, seen: set[Any]) -> Any:
+def outside(x: Tensor, keep: bool, seen: set[Any]) -> Any:
     """A result as those outside of the transformation see it: in their graph where it leads to a tensor of theirs.
 
     keep: whether those outside record a graph at all.
@@ -206,7 +207,7 @@ class Transform:
         name = node.name() if node.plan is None else f"{node.plan.op.name}_"
         self.changed.append((weakref.ref(tensor), name))
 
-    def check_captured(self, func: Any) -> None:
+    def check_captured(self, func: Callable[..., Any]) -> None:
         """Raise RuntimeError if a tensor that `func` did not make itself was changed to depend on the inputs."""
         changed = [
             (tensor, name) for tensor, name in ((ref(), name) for ref, name in self.changed) if tensor is not None

@@ -212,7 +212,7 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
-def _operator(name: str, target: Any, reflected: bool) -> Any:
+def _operator(name: str, target: Callable[..., Any], reflected: bool) -> Any:
     def method(self: Proxy, other: Any) -> Proxy:
         args = (other, self) if reflected else (self, other)
         return self.tracer.create_proxy("call_function", target, args, {})
@@ -221,7 +221,7 @@ def _operator(name: str, target: Any, reflected: bool) -> Any:
     return method
 
 
-def _single(name: str, target: Any) -> Any:
+def _single(name: str, target: Callable[..., Any]) -> Any:
     def method(self: Proxy) -> Proxy:
         return self.tracer.create_proxy("call_function", target, (self,), {})
 

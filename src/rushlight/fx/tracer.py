@@ -222,7 +222,7 @@ class Tracer(TracerBase):
         cache: dict[str, Any] = {}
         call, lookup, tracer = Module.__call__, Module.__getattr__, self
 
-        def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
+        def calling(module: Any, *args: object, **kwargs: object) -> Any:
             return tracer.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
 
         def looking(module: Any, name: str) -> Any:
@@ -280,7 +280,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is a step where it gets a proxy."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         proxies = [x for x in leaves([list(args), dict(kwargs)]) if isinstance(x, Proxy)]
         if not proxies:
             return function(*args, **kwargs)

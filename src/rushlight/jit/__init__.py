@@ -25,7 +25,7 @@ class ScriptModule(Module):
 class ScriptFunction:
     """What PyTorch makes of a scripted function: there are none.  Raises TypeError when called."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: object) -> None:
         raise TypeError(
             "ScriptFunction: there is nothing to compile to; torch.jit.script returns functions as they are"
         )
@@ -57,12 +57,12 @@ def script(
     return obj
 
 
-def trace(func: Thing, example_inputs: Any = None, *args: Any, **options: Any) -> Thing:
+def trace(func: Thing, example_inputs: Any = None, *args: object, **options: object) -> Thing:
     """`func`, a module or function, as it is: it is not run, and it keeps its control flow."""
     return func
 
 
-def trace_module(mod: Thing, inputs: Any, *args: Any, **options: Any) -> Thing:
+def trace_module(mod: Thing, inputs: Any, *args: object, **options: object) -> Thing:
     """`mod` as it is."""
     return mod
 
@@ -111,7 +111,7 @@ def interface(obj: Thing) -> Thing:
     return obj
 
 
-def ignore(drop: Any = False, **options: Any) -> Any:
+def ignore(drop: Any = False, **options: object) -> Any:
     """A decorator that returns its function as it is, with arguments in brackets or without.
 
     Raises RuntimeError for what is neither a function nor a bool.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.reference import windows as reference
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
 _COLUMNS = 1024  # more than a native strip has
@@ -29,7 +32,14 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
     return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
 
 
-def countable(most: int, out: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> bool:
+def countable(
+    most: int,
+    out: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: Any,
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> bool:
     """Whether native code can count the places that windows reach, in the padding too."""
     reaches = [n * each for n, each in zip((*out, *kernel), (*stride, *dilation), strict=True)]
     return all(reach < most for reach in (*reaches, *padding))
@@ -41,7 +51,7 @@ def numbers(counts: tuple[int, ...], sizes: tuple[Any, ...]) -> Any:
     return np.array([*counts, *(number for row in rows for number in row)], np.int64)
 
 
-def _plan(a: Any, b: Any, *shapes: Any) -> tuple[Any, Any]:
+def _plan(a: Array, b: Array, *shapes: object) -> tuple[Any, Any]:
     """The native table for two operands, and their windows; None twice where the reference has to do."""
     table = native(a.dtype)
     if table is None or a.dtype != b.dtype:
@@ -50,12 +60,12 @@ def _plan(a: Any, b: Any, *shapes: Any) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
-def _by_channel(shape: Any, groups: int) -> bool:
+def _by_channel(shape: tuple[int, ...], groups: int) -> bool:
     """Whether each group is one channel."""
     return bool(shape[1] == groups)
 
 
-def _check(g: Any, x: Any, w: Any, geometry: Any, groups: int) -> None:
+def _check(g: Any, x: Any, w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:
     """Raise RuntimeError unless g has the shape of the convolution of shapes x and w, or lacks the last places of it."""
     fits = len(x) == len(w) == g.ndim and x[1] == w[1] * groups
     out = reference.out_sizes(tuple(x[2:]), (tuple(w[2:]), *geometry)) if fits else ()
@@ -65,7 +75,9 @@ def _check(g: Any, x: Any, w: Any, geometry: Any, groups: int) -> None:
     agree("convolution", (x[0], w[0], *g.shape[2:]), g)
 
 
-def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv(
+    x: Array, w: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], groups: int
+) -> Any:
     """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out = reference.out_sizes(x.shape[2:], geometry)
@@ -78,7 +90,15 @@ def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) 
     return y
 
 
-def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_input(
+    g: Array,
+    w: Array,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Any:
     """The adjoint of `conv` in x.  g: (N, O, *L), w: (O, C/G, *K) -> shape (N, C, *S)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
     _check(g, shape, w.shape, geometry, groups)
@@ -91,7 +111,15 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
     return x
 
 
-def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_weight(
+    g: Array,
+    x: Array,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Any:
     """The adjoint of `conv` in w.  g: (N, O, *L), x: (N, C, *S) -> shape (O, C/G, *K)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
     _check(g, x.shape, shape, geometry, groups)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 FLOAT32 = np.dtype(np.float32)
 
 
-def native(dtype: Any) -> SimpleNamespace | None:
+def native(dtype: np.dtype[Any]) -> SimpleNamespace | None:
     """The native kernels for ``dtype`` (float32, float64), None where there are none."""
     found = loader._tables
     if found is None:
@@ -38,12 +38,12 @@ def is_half(dtype: Any) -> bool:
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
-def up(*arrays: Array | None) -> Any:
+def up(*arrays: Array | None) -> list[Any]:
     """The arrays in float32, for 16-bit ones; None stays None."""
     return [a if a is None or not is_half(a.dtype) else a.astype(FLOAT32) for a in arrays]
 
 
-def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: Any) -> Any:
+def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: object) -> Any:
     """``kernel`` on float32 copies of the 16-bit arrays among ``arguments``; array results back in ``dtype``."""
     wide = [a.astype(FLOAT32) if isinstance(a, np.ndarray) and is_half(a.dtype) else a for a in arguments]
     out = kernel(*wide)

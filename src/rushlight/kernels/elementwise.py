@@ -33,7 +33,7 @@ _SMALL_EXP = 4096
 _SMALL_TANH = 65536  # its tanh is faster than ours on one thread
 
 
-def _map1(name: str, x: Array, out: Array | None, *numbers: Any) -> Array:
+def _map1(name: str, x: Array, out: Array | None, *numbers: object) -> Array:
     table = native(x.dtype)
     if table is None:
         return put(_plain(name, x.dtype, x, *numbers), out)
@@ -59,7 +59,7 @@ def _apart(out: Array, x: Array) -> bool:
     return bool(out.__array_interface__["data"][0] == x.__array_interface__["data"][0] and out.strides == x.strides)
 
 
-def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Array:
+def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: object) -> Array:
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
         return put(_plain(name, x.dtype, x, y, *numbers), out)
@@ -74,7 +74,7 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: Any) -> Ar
     return put(target, out)
 
 
-def _plain(name: str, dtype: Any, *arguments: Any) -> Array:
+def _plain(name: str, dtype: Any, *arguments: object) -> Array:
     kernel = getattr(reference, name)
     arrays = [a for a in arguments if isinstance(a, ndarray)]
     if is_half(dtype) and all(a.dtype == dtype for a in arrays):

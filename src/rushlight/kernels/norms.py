@@ -11,6 +11,7 @@ go from forward to backward; outputs and gradients have their input's dtype.  Gr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from numpy import concatenate, empty
@@ -51,7 +52,9 @@ def _wide(g: Array, x: Array, some: slice) -> tuple[Array, Array]:
     return g[some].astype(FLOAT32), x[some].astype(FLOAT32)
 
 
-def _backward_of_rows(kernel: Any, x: Array, weight: Maybe, needs: tuple[bool, ...]) -> tuple[Maybe, ...]:
+def _backward_of_rows(
+    kernel: Callable[..., Any], x: Array, weight: Maybe, needs: tuple[bool, ...]
+) -> tuple[Maybe, ...]:
     """The gradients that `kernel` gives for some rows at a time: those of x side by side, those of the weights summed."""
     found = empty(x.shape, x.dtype) if needs[0] else None
     sums: list[Any] = [None] * (len(needs) - 1)

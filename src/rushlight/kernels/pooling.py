@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from rushlight.kernels.convolution import countable, numbers
 from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import Geometry
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 _CHOICES = 256  # window elements that a byte can name
 
@@ -29,7 +32,7 @@ def _windows(shape: tuple[int, ...], geometry: Geometry, out: tuple[int, ...]) -
     return numbers((1, planes, planes, planes), (shape[len(shape) - n :], out, *geometry))
 
 
-def _plan(x: Any, shape: Any, geometry: Any, out: Any) -> tuple[Any, Any]:
+def _plan(x: Array, shape: tuple[int, ...], geometry: tuple[Any, ...], out: tuple[int, ...]) -> tuple[Any, Any]:
     """The native table for x, and its windows; None twice where the reference has to do."""
     table = native(x.dtype)
     if table is None:
@@ -38,14 +41,14 @@ def _plan(x: Any, shape: Any, geometry: Any, out: Any) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
-def _check(name: str, outputs: Any, shape: Any, geometry: Geometry) -> None:
+def _check(name: str, outputs: Any, shape: tuple[int, ...], geometry: Geometry) -> None:
     """Raise RuntimeError unless outputs and inputs are of the same planes."""
     n = len(geometry[0])
     if outputs.ndim != len(shape) or outputs.shape[: outputs.ndim - n] != tuple(shape[: len(shape) - n]):
         raise RuntimeError(f"{name}: outputs of shape {list(outputs.shape)} are not those of an input of {list(shape)}")
 
 
-def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
+def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
     """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
@@ -59,7 +62,7 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
     return best, which
 
 
-def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
+def pool_scatter(g: Array, which: Array, shape: tuple[int, ...], geometry: Geometry) -> Any:
     """g (..., *L) added at the window elements `which`: shape (..., *S)."""
     _check("max_pool", g, shape, geometry)
     agree("max_pool", g.shape, which)
@@ -71,7 +74,7 @@ def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
     return x
 
 
-def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
+def pool_gather(x: Array, which: Array, geometry: Geometry) -> Any:
     """The window elements `which` of x (..., *S): (..., *L), the adjoint of `pool_scatter`."""
     _check("max_pool", which, x.shape, geometry)
     table, windows = _plan(x, x.shape, geometry, which.shape[which.ndim - len(geometry[0]) :])
@@ -82,7 +85,7 @@ def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
     return y
 
 
-def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
+def window_sum(x: Array, geometry: Geometry, out: tuple[int, ...]) -> Any:
     """Sums over windows.  x: (..., *S) -> (..., *out)"""
     table, windows = _plan(x, x.shape, geometry, out)
     if table is None:
@@ -92,7 +95,7 @@ def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
     return y
 
 
-def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
+def window_spread(g: Array, shape: tuple[int, ...], geometry: Geometry) -> Any:
     """The adjoint of `window_sum`.  g: (..., *L) -> shape (..., *S)"""
     _check("pool", g, shape, geometry)
     table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
@@ -103,7 +106,7 @@ def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
     return x
 
 
-def im2col(x: Any, geometry: Geometry) -> Any:
+def im2col(x: Array, geometry: Geometry) -> Any:
     """Windows as columns.  x: (N, C, *S) -> (N, C * K, L)"""
     out = reference.out_sizes(x.shape[2:], geometry)
     table, windows = _plan(x, x.shape, geometry, out)
@@ -114,7 +117,7 @@ def im2col(x: Any, geometry: Geometry) -> Any:
     return y
 
 
-def col2im(y: Any, shape: Any, geometry: Geometry) -> Any:
+def col2im(y: Array, shape: tuple[int, ...], geometry: Geometry) -> Any:
     """The adjoint of `im2col`: y (N, C * K, L) added at the places of windows: shape (N, C, *S)"""
     table, windows = _plan(y, shape, geometry, reference.out_sizes(shape[2:], geometry))
     if table is None:

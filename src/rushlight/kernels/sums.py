@@ -18,7 +18,7 @@ _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 
 
-def add_up(x: Array, axes: Any, keepdims: bool = False, dtype: Any = None) -> Array:
+def add_up(x: Array, axes: tuple[int, ...], keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum of `x` over `axes` (a tuple, or None for all), as an array of `dtype`, by default that of `x`.
 
     NumPy adds neighbours in memory in pairs, whose error hardly grows with their number, but all others one after the

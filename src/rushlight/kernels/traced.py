@@ -176,7 +176,7 @@ class TracedLibrary:
             self.event(ALLOC, block or 0, self.enter(block or 0, former.size, former.stack))
         return found
 
-    def made(self, size: int, make: Any, *args: Any, gone: int = 0) -> int | None:
+    def made(self, size: int, make: Any, *args: object, gone: int = 0) -> int | None:
         """A block from NumPy's own allocator, unless the limit forbids it; recorded.  Raises nothing: nobody would hear it."""
         found: int | None = None
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import modes
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
@@ -54,7 +57,7 @@ class BatchedArray:
         self.copied = False  # whether memory of its own holds what the user may take for a view
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:
+    def __class__(self) -> type[Any]:
         return Interpreted
 
     @property
@@ -79,7 +82,7 @@ class BatchedArray:
         steps: tuple[int, ...] = self.tensor._array.strides
         return steps if self.dim is None else (*steps[: self.dim], *steps[self.dim + 1 :])
 
-    def memory(self) -> Any:
+    def memory(self) -> Array:
         """The array of all samples, which begins where the first does."""
         array = self.tensor._array
         return array.memory() if type(array) is BatchedArray else array
@@ -109,20 +112,22 @@ class BatchedArray:
             refuse(f"np.{ufunc.__name__}")
         return first.operate(name, *inputs[1:])
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(
+        self, function: Any, types: tuple[Any, ...], args: tuple[Any, ...], options: dict[Any, Any]
+    ) -> Any:
         refuse(f"np.{function.__name__}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         refuse("__array__")
 
-    def _arithmetic(self, *others: Any) -> Any:
+    def _arithmetic(self, *others: object) -> Any:
         refuse("arithmetic on the array")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
     __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __int__ = __float__ = _arithmetic
     __and__ = __or__ = __xor__ = __abs__ = __invert__ = __index__ = _arithmetic
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: tuple[slice, ...]) -> Any:
         refuse("__getitem__")
 
     def __setitem__(self, index: Any, value: Any) -> None:

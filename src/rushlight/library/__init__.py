@@ -191,7 +191,7 @@ def get_ctx() -> NoReturn:
     )
 
 
-def fallthrough_kernel(*args: Any, **kwargs: Any) -> NoReturn:
+def fallthrough_kernel(*args: object, **kwargs: object) -> NoReturn:
     """Marks a dispatch key that has no function of its own; never called."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import caller
 from rushlight.basics.caller import warn
@@ -12,6 +12,9 @@ from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.generator import Generator
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
@@ -51,21 +54,26 @@ def _slope(param: Any) -> float:
     return param
 
 
-def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values uniform in [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal values."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
-    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
-) -> Any:
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill with normal values cut off outside [a, b]: those outside are drawn again.
 
     Where that would take long, the distribution function is inverted.
@@ -84,7 +92,7 @@ def trunc_normal_(
         return tensor.clamp_(min=a, max=b)
 
 
-def _redrawn(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     """Draw the elements outside [a, b] again until there are none."""
     if tensor.numel() == 0 or (float(tensor.min()) >= a and float(tensor.max()) <= b):
         return tensor
@@ -100,24 +108,24 @@ def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def constant_(tensor: Any, val: float) -> Any:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with `val`."""
     with no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor: Any) -> Any:
+def ones_(tensor: Tensor) -> Tensor:
     """Fill with 1."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor: Any) -> Any:
+def zeros_(tensor: Any) -> Tensor:
     """Fill with 0."""
     with no_grad():
         return tensor.zero_()
 
 
-def eye_(tensor: Any) -> Any:
+def eye_(tensor: Tensor) -> Tensor:
     """Make a matrix the identity.  Raises ValueError for other dimensions."""
     if tensor.ndim != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}")
@@ -127,7 +135,7 @@ def eye_(tensor: Any) -> Any:
     return tensor
 
 
-def dirac_(tensor: Any, groups: int = 1) -> Any:
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Make the weights (out, in / groups, *kernel) of a convolution pass its channels through.
 
     Raises ValueError unless there are 3, 4 or 5 dimensions and `groups` divides the first.
@@ -146,7 +154,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
     return tensor
 
 
-def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """How many values flow into and out of a unit of weights (out, in, *kernel).  Raises ValueError below 2-d."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -154,14 +162,14 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * receptive, tensor.shape[0] * receptive
 
 
-def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
-def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill uniformly with standard deviation `gain * sqrt(2 / (fan in + fan out))`.
 
     Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks (2010).
@@ -171,7 +179,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal values of standard deviation `gain * sqrt(2 / (fan in + fan out))`.
 
     Source: Glorot and Bengio (2010).
@@ -180,7 +188,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
-def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     """The standard deviation, or None, with a warning, where there is nothing to fill."""
     if 0 in tensor.shape:
         caller.warn("Initializing zero-element tensors is a no-op")
@@ -189,8 +197,12 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 
 
 def kaiming_uniform_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
-) -> Any:
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill uniformly with standard deviation `gain / sqrt(fan)`; `a` is the slope of "leaky_relu".
 
     Source: He et al., Delving deep into rectifiers (2015).
@@ -202,8 +214,12 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
-) -> Any:
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill with normal values of standard deviation `gain / sqrt(fan)`; `a` is the slope of "leaky_relu".
 
     Source: He et al., Delving deep into rectifiers (2015).
@@ -212,7 +228,7 @@ def kaiming_normal_(
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
-def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill with a random (semi-)orthogonal matrix (the first dimension by all others), times `gain`.
 
     Raises ValueError below 2 dimensions.  Source: Saxe et al., Exact solutions to the nonlinear dynamics of learning in
@@ -232,7 +248,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     return tensor
 
 
-def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill a matrix with normal values, a fraction `sparsity` of each column with zeros.
 
     Raises ValueError for other dimensions.  Source: Martens, Deep learning via Hessian-free optimization (2010).
@@ -253,7 +269,7 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     new = function.__name__
     old = new[:-1]
 
-    def renamed(*args: Any, **kwargs: Any) -> Any:
+    def renamed(*args: object, **kwargs: object) -> Tensor:
         warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning)
         return function(*args, **kwargs)
 

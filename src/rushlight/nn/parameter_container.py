@@ -13,7 +13,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 
-def _as_member(value: Any) -> Any:
+def _as_member(value: Tensor | int) -> Any:
     """Tensors become parameters; everything else stays."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
@@ -38,18 +38,18 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
-    def _index(self, idx: Any) -> int:
+    def _index(self, idx: int) -> int:
         index = operator.index(idx)
         if not -self._size <= index < self._size:
             raise IndexError(f"index {index} is out of range")
         return index % self._size
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(self[i] for i in range(*idx.indices(self._size)))
         return getattr(self, str(self._index(idx)))
 
-    def __setitem__(self, idx: Any, param: Any) -> None:
+    def __setitem__(self, idx: int, param: Tensor | int) -> None:
         setattr(self, str(self._index(idx)), _as_member(param))
 
     def __len__(self) -> int:
@@ -101,10 +101,10 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: str) -> Tensor:
         return getattr(self, self._checked(key))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: str, value: Tensor) -> None:
         setattr(self, self._checked(key), _as_member(value))
         self._keys[key] = None
 
@@ -113,7 +113,7 @@ class ParameterDict(Module):
         delattr(self, key)
 
     @staticmethod
-    def _checked(key: Any) -> str:
+    def _checked(key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(
                 f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key)})"
@@ -147,7 +147,7 @@ class ParameterDict(Module):
         for key in list(self._keys):
             del self[key]
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Tensor:
         """Remove one and return it."""
         value = self[key]
         del self[key]

@@ -8,16 +8,19 @@ output; GRU reset, update, new.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 State = tuple[Any, ...]  # (h,), or (h, c) of an LSTM
 Step = Callable[[Any, State], State]
 
 
-def tanh_step(w_hh: Any, b_hh: Any) -> Step:
+def tanh_step(w_hh: Tensor, b_hh: Any) -> Step:
     """A step of the plain recurrence with tanh.  The projection (B, H) already has b_hh unless it is given."""
 
     def step(projected: Any, state: State) -> State:
@@ -26,7 +29,7 @@ def tanh_step(w_hh: Any, b_hh: Any) -> Step:
     return step
 
 
-def relu_step(w_hh: Any, b_hh: Any) -> Step:
+def relu_step(w_hh: Tensor, b_hh: Any) -> Step:
     """A step of the plain recurrence with max(., 0)."""
 
     def step(projected: Any, state: State) -> State:
@@ -35,7 +38,7 @@ def relu_step(w_hh: Any, b_hh: Any) -> Step:
     return step
 
 
-def lstm_step(w_hh: Any, b_hh: Any, w_hr: Any = None) -> Step:
+def lstm_step(w_hh: Tensor, b_hh: Any, w_hr: Tensor | None = None) -> Step:
     """A step of the long short-term memory (Hochreiter and Schmidhuber, 1997); w_hr projects its output.
 
     w_hh: (4 H, H) or, with w_hr (P, H), (4 H, P).
@@ -52,7 +55,7 @@ def lstm_step(w_hh: Any, b_hh: Any, w_hr: Any = None) -> Step:
     return step
 
 
-def gru_step(w_hh: Any, b_hh: Any) -> Step:
+def gru_step(w_hh: Tensor, b_hh: Tensor | None) -> Step:
     """A step of the gated recurrent unit (Cho et al., 2014).  w_hh: (3 H, H)."""
 
     def step(projected: Any, state: State) -> State:
@@ -74,7 +77,7 @@ STEPS: dict[str, Callable[..., Step]] = {
 }
 
 
-def project(mode: str, inputs: Any, w_ih: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
+def project(mode: str, inputs: Tensor, w_ih: Any, b_ih: Any, b_hh: Tensor | None) -> tuple[Any, Any]:
     """The inputs' part of all gates of the whole sequence, and the bias left for each step.
 
     inputs: (..., I) -> (..., gates).  Both biases are added here; a GRU's second one is multiplied by the reset gate,
@@ -122,7 +125,7 @@ def _run_reversed(step: Step, projected: Sequence[Any], first: State) -> tuple[l
     return outputs, state
 
 
-def joined(outputs: list[Any]) -> Any:
+def joined(outputs: list[Any]) -> Tensor:
     """The outputs of all steps, one after the other: (total, H)."""
     return ops.cat(outputs)
 
@@ -130,13 +133,15 @@ def joined(outputs: list[Any]) -> Any:
 # One step under PyTorch's names --------------------------------------------------------------------
 
 
-def _one(mode: str, x: Any, state: State, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> State:
+def _one(
+    mode: str, x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> State:
     _check_cell(x, state, w_ih, w_hh)
     projected, bias = project(mode, x, w_ih, b_ih, b_hh)
     return STEPS[mode](w_hh, bias)(projected, state)
 
 
-def _check_cell(x: Any, state: State, w_ih: Any, w_hh: Any) -> None:
+def _check_cell(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor) -> None:
     if x.shape[-1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]}, expected {w_ih.shape[1]}")
     for i, s in enumerate(state):
@@ -146,21 +151,34 @@ def _check_cell(x: Any, state: State, w_ih: Any, w_hh: Any) -> None:
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {s.shape[-1]}, expected {w_hh.shape[1]}")
 
 
-def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step: `tanh(w_ih input + b_ih + w_hh hx + b_hh)`.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("RNN_TANH", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step: `relu(w_ih input + b_ih + w_hh hx + b_hh)`.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("RNN_RELU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step of a GRU.  input: (B, I), hx: (B, H) -> (B, H)."""
     return _one("GRU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def lstm_cell(
+    input: Tensor,
+    hx: tuple[Tensor, ...],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     """One step of an LSTM.  input: (B, I), hx: two of (B, H) -> two of (B, H)."""
     return _one("LSTM", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)

@@ -8,9 +8,12 @@ Gates lie side by side: LSTM i, f, g, o; GRU r, z, n.  Sigmoids are computed as 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 Order = list[tuple[int, int]]
 
@@ -24,7 +27,7 @@ def order_of(sizes: list[int], reverse: bool) -> Order:
     return order[::-1] if reverse else order
 
 
-def previous(states: Any, first: Any, order: Order) -> list[Any]:
+def previous(states: Array, first: Array, order: Order) -> list[Any]:
     """The states that each step starts from, in order: (n, H) each.  states: (total, H) after each step."""
     found = []
     last: tuple[int, int] | None = None
@@ -39,7 +42,7 @@ def previous(states: Any, first: Any, order: Order) -> list[Any]:
     return found
 
 
-def weight_gradient(grads: Any, states: Any, first: Any, order: Order) -> Any:
+def weight_gradient(grads: Array, states: Array, first: Array, order: Order) -> Array:
     """grads.T @ (state that each row starts from): the gradient of the state's weight, in few products."""
     start, n = order[0]
     if order[-1][1] == n:  # all steps have n rows: the states are the rows of the step before
@@ -53,7 +56,7 @@ def weight_gradient(grads: Any, states: Any, first: Any, order: Order) -> Any:
     return grads.T @ np.concatenate(parts)
 
 
-def transposed(w: Any, rows: int) -> Any:
+def transposed(w: Array, rows: int) -> Array:
     """w.T for products with few rows, many times over: copied, which makes them half as fast again, where the copy is
     small beside the gates of all `rows`."""
     return np.ascontiguousarray(w.T) if rows >= 2 * w.shape[1] else w.T
@@ -62,7 +65,9 @@ def transposed(w: Any, rows: int) -> Any:
 # LSTM ------------------------------------------------------------------------------------------------
 
 
-def lstm_forward(gates: Any, order: Order, h: Any, c: Any, w_hh: Any, w_hr: Any, keep: bool) -> tuple[Any, Any]:
+def lstm_forward(
+    gates: Array, order: Order, h: Array, c: Array, w_hh: Array, w_hr: Array | None, keep: bool
+) -> tuple[Any, Any]:
     """Run an LSTM.
 
     gates: (total, 4 H), the inputs' part, becomes the gates; h: (B, P) and c: (B, H), the first state, become the last
@@ -95,7 +100,15 @@ def lstm_forward(gates: Any, order: Order, h: Any, c: Any, w_hh: Any, w_hr: Any,
 
 
 def lstm_backward(
-    d_out: Any, dh: Any, dc: Any, gates: Any, cells: Any, c0: Any, order: Order, w_hh: Any, w_hr: Any
+    d_out: Array,
+    dh: Array,
+    dc: Array,
+    gates: Array,
+    cells: Array,
+    c0: Array,
+    order: Order,
+    w_hh: Array,
+    w_hr: Array | None,
 ) -> tuple[Any, Any]:
     """Gradients of an LSTM's gates before their functions (total, 4 H), and of w_hr.
 
@@ -134,7 +147,7 @@ def lstm_backward(
     return d_gates, dw_hr
 
 
-def _sigmoid_gradient(d: Any, y: Any, out: Any) -> None:
+def _sigmoid_gradient(d: Array, y: Array, out: Array) -> None:
     """d * y * (1 - y) into `out`; d is used up."""
     d *= y
     np.subtract(1, y, out=out)
@@ -144,7 +157,7 @@ def _sigmoid_gradient(d: Any, y: Any, out: Any) -> None:
 # GRU -------------------------------------------------------------------------------------------------
 
 
-def gru_forward(gates: Any, order: Order, h: Any, w_hh: Any, b_hh: Any, keep: bool) -> tuple[Any, Any]:
+def gru_forward(gates: Array, order: Order, h: Array, w_hh: Array, b_hh: Array | None, keep: bool) -> tuple[Any, Any]:
     """Run a GRU.
 
     gates: (total, 3 H), the inputs' part, becomes the gates; h: (B, H), the first state, becomes the last one.  Returns
@@ -179,7 +192,7 @@ def gru_forward(gates: Any, order: Order, h: Any, w_hh: Any, b_hh: Any, keep: bo
 
 
 def gru_backward(
-    d_out: Any, dh: Any, gates: Any, inner: Any, out: Any, h0: Any, order: Order, w_hh: Any
+    d_out: Array, dh: Array, gates: Array, inner: Array, out: Array, h0: Array, order: Order, w_hh: Array
 ) -> tuple[Any, Any]:
     """Gradients of a GRU: of the state's part of the gates (total, 3 H), and of n before tanh (total, H).
 
@@ -210,7 +223,7 @@ def gru_backward(
 # The plain recurrence --------------------------------------------------------------------------------
 
 
-def rnn_forward(gates: Any, order: Order, h: Any, w_hh: Any, relu: bool) -> Any:
+def rnn_forward(gates: Array, order: Order, h: Array, w_hh: Array, relu: bool) -> Array:
     """Run the plain recurrence.  gates: (total, H), the inputs' part, becomes the outputs, and is returned.
 
     h: (B, H), the first state, becomes the last one.
@@ -227,7 +240,7 @@ def rnn_forward(gates: Any, order: Order, h: Any, w_hh: Any, relu: bool) -> Any:
     return gates
 
 
-def rnn_backward(d_out: Any, dh: Any, out: Any, order: Order, w_hh: Any, relu: bool) -> Any:
+def rnn_backward(d_out: Array, dh: Array, out: Array, order: Order, w_hh: Array, relu: bool) -> Array:
     """Gradient of the plain recurrence before its function (total, H).
 
     d_out: (total, H); dh: (B, H), that of the last state, becomes that of the first.

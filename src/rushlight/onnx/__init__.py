@@ -58,7 +58,7 @@ def is_in_onnx_export() -> bool:
     return False
 
 
-def export(*args: Any, **kwargs: Any) -> NoReturn:
+def export(*args: object, **kwargs: object) -> NoReturn:
     """Refused: raises NotImplementedError."""
     raise NotImplementedError(
         "torch.onnx.export: rushlight exports no ONNX; save model.state_dict() with torch.save, load it in PyTorch and "

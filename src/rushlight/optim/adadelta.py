@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, regularized
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Adadelta"]
 
@@ -69,15 +72,15 @@ class Adadelta(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
-        grad: Any,
-        square_avg: Any,
-        acc_delta: Any,
+        param: Array,
+        grad: Array,
+        square_avg: Array,
+        acc_delta: Array,
         *,
-        lr: Any,
+        lr: float,
         rho: float,
         eps: float,
-        weight_decay: Any,
+        weight_decay: int,
         maximize: bool,
     ) -> tuple[Any, ...]:
         grad = regularized(param, grad, weight_decay, maximize)

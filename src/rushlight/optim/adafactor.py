@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, scalar, wide, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Adafactor"]
 
@@ -77,7 +80,9 @@ class Adafactor(Stepper):
         else:
             state["variance"] = zeros(p)
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+    def _update(
+        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[Any, ...]
+    ) -> None:
         eps1, eps2 = group["eps"]
         eps1 = dtypes.finfo(p.dtype).eps if eps1 is None else eps1
         param, g = fitted(p._array, grad._array)
@@ -100,31 +105,31 @@ class Adafactor(Stepper):
 Scaled = Callable[[Any], Iterator[tuple[Any, Any]]]
 
 
-def rms(arrays: Any, formula: Any) -> float:
+def rms(arrays: Any, formula: Callable[..., Any]) -> float:
     """The root of the mean square of a formula's values, found in blocks."""
     total = sum(_sum_of_squares(formula(*(wide(a) for a in block))) for block in blocks(*arrays))
     return float((total / max(arrays[0].size, 1)) ** 0.5)
 
 
-def _sum_of_squares(values: Any) -> float:
+def _sum_of_squares(values: Array) -> float:
     return float(np.vdot(values, values))
 
 
-def _whole(variance: Tensor, grad: Any, weight: float, eps1: float) -> Scaled:
+def _whole(variance: Tensor, grad: Array, weight: float, eps1: float) -> Scaled:
     """Update the mean square of a vector; then a function that gives its parts with their scaled gradients."""
     for kept, g in blocks(variance._array, grad):
         g = wide(g)
         kept[...] = wide(kept) + weight * (g * g - wide(kept))
     bump(variance)
 
-    def scaled(param: Any) -> Iterator[tuple[Any, Any]]:
+    def scaled(param: Array) -> Iterator[tuple[Any, Any]]:
         for block, kept, g in blocks(param, variance._array, grad):
             yield block, wide(g) / np.sqrt(np.maximum(wide(kept), eps1 * eps1))
 
     return scaled
 
 
-def _factored(row_var: Tensor, col_var: Tensor, grad: Any, weight: float, eps1: float) -> Scaled:
+def _factored(row_var: Tensor, col_var: Tensor, grad: Array, weight: float, eps1: float) -> Scaled:
     """Update the mean squares of rows and columns; then a function that gives parts with their scaled gradients."""
     rows, columns = row_var._array, col_var._array
     for at in np.ndindex(grad.shape[:-2]):
@@ -134,7 +139,7 @@ def _factored(row_var: Tensor, col_var: Tensor, grad: Any, weight: float, eps1: 
     bump(row_var)
     bump(col_var)
 
-    def scaled(param: Any) -> Iterator[tuple[Any, Any]]:
+    def scaled(param: Array) -> Iterator[tuple[Any, Any]]:
         for at in np.ndindex(grad.shape[:-2]):
             row, column = wide(rows[at]), wide(columns[at])
             column = column / max(float(row.mean()), eps1)
@@ -145,7 +150,7 @@ def _factored(row_var: Tensor, col_var: Tensor, grad: Any, weight: float, eps1: 
     return scaled
 
 
-def _mean_squares(matrix: Any) -> tuple[Any, Any]:
+def _mean_squares(matrix: Array) -> tuple[Any, Any]:
     """Mean squares of the rows and of the columns of a matrix."""
     row_means, totals = np.zeros(len(matrix)), np.zeros(matrix.shape[1])
     for part in _parts(matrix):
@@ -155,7 +160,7 @@ def _mean_squares(matrix: Any) -> tuple[Any, Any]:
     return row_means.astype(kind), (totals / max(len(matrix), 1)).astype(kind)
 
 
-def _parts(matrix: Any) -> Iterator[slice]:
+def _parts(matrix: Array) -> Iterator[slice]:
     """Runs of rows that together have about a block's elements."""
     count = max(1, BLOCK // max(matrix.shape[1], 1))
     for start in range(0, len(matrix), count):

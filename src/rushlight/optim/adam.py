@@ -103,7 +103,7 @@ class Adam(Stepper):
         names = ("lr", "betas", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
         return {"step": advance(state), **{name: group[name] for name in names}}
 
-    def _options(self, group: dict[str, Any]) -> Any:
+    def _options(self, group: dict[str, Any]) -> tuple[float, ...]:
         beta1, beta2 = group["betas"]
         return (
             number(group["lr"]),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.basics import heap
@@ -21,6 +22,9 @@ from rushlight.kernels import allocator
 from rushlight.optim.fused_step import Fusion, Turn
 from rushlight.tensor import Tensor, wrap
 from rushlight.utils.weak import WeakIdRef
+
+if TYPE_CHECKING:
+    from rushlight.checkpoint.frame import Recall
 
 TRIM = 1 << 28  # bytes in use from which on less than a millisecond does not matter
 
@@ -166,7 +170,7 @@ class Reader:
 
     passive = False
 
-    def __init__(self, session: Session, recall: Any):
+    def __init__(self, session: Session, recall: Recall):
         self.session, self.recall = session, recall
         self.stepped = {at: turn for turn in session.turns for at in turn.done}
         done = [p for turn in session.turns for p in turn.done.values()]
@@ -198,7 +202,7 @@ class Reader:
 class Entry:
     """A fused optimizer as the launcher knows it: weakly.  untried: weak references to its parameters until a step."""
 
-    def __init__(self, fusion: Fusion, forget: Any):
+    def __init__(self, fusion: Fusion, forget: Callable[..., Any]):
         self.fusion = weakref.ref(fusion, forget)
         self.untried = fusion.untried
 

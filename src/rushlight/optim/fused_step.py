@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from rushlight.basics.events import MARK, observed
@@ -45,7 +45,7 @@ class Fusion:
 
     # What the optimizer's methods ask ------------------------------------------------------------------
 
-    def step_called(self, step: Any, args: Any, kwargs: Any) -> Any:
+    def step_called(self, step: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """What `optimizer.step()` does: complete a step that is under way, and nothing after one."""
         if self.stepping:  # a class's step calls that of its base
             return step(*args, **kwargs)
@@ -111,7 +111,7 @@ class Fusion:
             self.begun = True
             run_pre_hooks(optimizer)
 
-    def end(self, optimizer: Any, norm: Any) -> None:
+    def end(self, optimizer: Any, norm: str | None) -> None:
         """After the last parameter."""
         self.begin(optimizer)
         self.norm, self.interrupted, self.begun, self.calls = norm, (), False, 0
@@ -244,7 +244,7 @@ class Turn:
         self.changed(p, self.optimizer.step_param, p, self.optimizer.param_groups[i])
         p._grad = None
 
-    def limit(self, p: Tensor, i: int, grad: Any) -> None:
+    def limit(self, p: Tensor, i: int, grad: Tensor) -> None:
         """Limit a gradient in place."""
         if not self.waits:  # those that waited were limited when their norm was found
             self.clip.cut(grad)
@@ -252,7 +252,7 @@ class Turn:
         if factor is not None:
             grad.mul_(factor)
 
-    def changed(self, p: Tensor, change: Any, *args: Any) -> None:
+    def changed(self, p: Tensor, change: Callable[..., Any], *args: Any) -> None:
         """Have a parameter changed, between the hooks of the step, observed."""
         fusion = self.fusion
         fusion.begin(self.optimizer)

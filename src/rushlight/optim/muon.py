@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,10 @@ from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, check, check_lr, number, wide, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.size import Size
 
 __all__ = ["Muon"]
 
@@ -76,7 +80,9 @@ class Muon(Stepper):
             raise RuntimeError("Muon does not support complex parameters")
         state["momentum_buffer"] = zeros(p)
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+    def _update(
+        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[str, ...]
+    ) -> None:
         buffer, lr = state["momentum_buffer"], group["lr"]
         lr = lr._array.reshape(())[()] if isinstance(lr, Tensor) else lr  # a NumPy scalar: rounds as tensors do
         ahead = np.empty(p.shape, np.float32)
@@ -128,12 +134,12 @@ def _round(x: Any) -> Any:
     return x
 
 
-def _rounded(x: Any) -> Any:
+def _rounded(x: Any) -> Array:
     """Values rounded to bfloat16, in float32."""
     return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-def _adjustment(shape: Any, how: str | None) -> float:
+def _adjustment(shape: Size, how: str | None) -> float:
     rows, columns = shape
     if how == "match_rms_adamw":
         return float(0.2 * max(rows, columns) ** 0.5)

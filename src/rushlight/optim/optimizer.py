@@ -6,7 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rushlight.basics.caller import warn
 from rushlight.basics.events import MARK, observed
@@ -14,6 +14,9 @@ from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.memory.budgets.paged import PagedParameter
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -88,7 +91,7 @@ def _with_hooks(step: Any) -> Any:
     return wrapper
 
 
-def _between_hooks(step: Any, self: Any, args: Any, kwargs: Any) -> Any:
+def _between_hooks(step: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
     """Run `step` and the hooks around it."""
     args, kwargs = _before(step, self, args, kwargs)
     result = step(*args, **kwargs)
@@ -111,7 +114,7 @@ def run_pre_hooks(optimizer: Any) -> None:
                                "backward has none: return None")  # fmt: skip
 
 
-def _before(step: Any, self: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def _before(step: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, Any]:
     """Run the pre-hooks; the arguments as they leave them."""
     for hook in [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
         result = hook(self, args, kwargs)
@@ -338,7 +341,7 @@ class OneParam(dict[str, Any]):
         super().__init__(group)
         super().__setitem__("params", [param])
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: int) -> None:
         raise RuntimeError(
             f"in_backward: the optimizer's step sets {key!r} of a parameter group, which parameters that are stepped one "
             "after the other would share: keep it in the state of each parameter, or step after backward"
@@ -367,7 +370,7 @@ def _order(group: dict[str, Any]) -> None:
         group["params"] = params
 
 
-def _check_param(param: Any, differentiable: Any) -> None:
+def _check_param(param: PagedParameter | Tensor, differentiable: bool | None) -> None:
     if not isinstance(param, Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
     if param._bits:
@@ -423,7 +426,7 @@ def _check_sizes(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> N
             )
 
 
-def _cast(param: Tensor, value: Any, key: Any = None) -> Any:
+def _cast(param: Tensor, value: Tensor | dict[Any, Any], key: str | None = None) -> Any:
     """`value`, state of `param`, in the dtype that it must have; a tensor of the right one is taken as it is."""
     if isinstance(value, Tensor):
         if key == "step":

@@ -83,11 +83,13 @@ class RMSprop(Stepper):
         names = ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize")
         return {name: group[name] for name in names}
 
-    def _options(self, group: dict[str, Any]) -> Any:
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
         names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")
         return self._slots(group), tuple(number(group[name]) for name in names)
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+    def _update(
+        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[Any, ...]
+    ) -> None:
         slots, (lr, alpha, eps, weight_decay, momentum, maximize) = options
         advance(state)
         buffer = raw(state["momentum_buffer"]) if momentum > 0 else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.stepper import Stepper, advance, check_lr, number, raw
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Rprop"]
 
@@ -69,10 +72,10 @@ class Rprop(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
-        grad: Any,
-        prev: Any,
-        step_size: Any,
+        param: Array,
+        grad: Array,
+        prev: Array,
+        step_size: Array,
         *,
         etas: tuple[float, float],
         step_sizes: tuple[float, float],

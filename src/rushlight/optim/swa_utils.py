@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.optim.stepper import raw, wide
 from rushlight.signs import to_hold
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = [
     "SWALR",
@@ -107,7 +110,7 @@ class AveragedModel(nn.Module):
     def __init__(
         self,
         model: nn.Module,
-        device: Any = None,
+        device: device | str | int | None = None,
         avg_fn: Callable[..., Tensor] | None = None,
         multi_avg_fn: Callable[..., None] | None = None,
         use_buffers: bool = False,
@@ -157,7 +160,7 @@ def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
         bump(target)
 
 
-def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: nn.Module, device: device | str | int | None = None) -> None:
     """Compute the running statistics of a model's batch norms anew, over the data of `loader`.
 
     loader: batches, or lists and tuples whose first element is one.  The model is in training mode meanwhile; it

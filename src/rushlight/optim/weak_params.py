@@ -53,7 +53,7 @@ class WeakParams(MutableSequence[Any]):
     def __repr__(self) -> str:
         return repr(self._living())
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copied and pickled as a plain list."""
         return list, (self._living(),)
 
@@ -72,7 +72,7 @@ class WeakState(WeakIdKeyDictionary):
         """The entry of `key`, or `default`, making none."""
         return self.data.get(self.ref_type(key), default)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copied and pickled as the ordinary state of an optimizer."""
         return defaultdict, (dict, dict(self.items()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -37,7 +38,7 @@ def attach(namespaces: dict[str, dict[str, Any]], autograd: Any) -> None:
 SHOWN = ("_is_view", "_version", "_base")
 
 
-def method(fn: Any, name: str) -> Any:
+def method(fn: Callable[..., Any], name: str) -> Any:
     """The method `name` of Tensor."""
     settings = {"python": name in names.PYTHON["Tensor"], "binary": name in names.BINARY}
     where = (names.SHOWN.get(name, name), f"Tensor.{name}", "rushlight")
@@ -53,12 +54,12 @@ def method(fn: Any, name: str) -> Any:
     return add(public)
 
 
-def declared(fn: Any) -> bool:
+def declared(fn: Callable[..., Any]) -> bool:
     """Whether a function is that of a declared operator, written out: it finds out itself what is no tensor."""
     return fn.__globals__.get("call") is fn and "again" in fn.__globals__
 
 
-def takes_operands(fn: Any) -> bool:
+def takes_operands(fn: Callable[..., Any]) -> bool:
     """Whether a method has operands beside the tensor that it is a method of."""
     if hasattr(fn, "op"):
         return len(fn.op.tensors) > 1
@@ -85,7 +86,7 @@ def attribute(found: property, name: str) -> property:
     return made
 
 
-def function(fn: Any, name: str, ns: str) -> Any:
+def function(fn: Callable[..., Any], name: str, ns: str) -> Any:
     """The function `name` of a namespace."""
     shown = name if ns in ("", names.FUNCTIONAL, "autograd") else f"{ns}_{name}"
     python = name not in names.FUNCTIONAL_NATIVE if ns == names.FUNCTIONAL else name in names.PYTHON.get(ns, ())

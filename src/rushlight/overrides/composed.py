@@ -7,7 +7,7 @@ class is known to override nothing costs one look into a set.  The rest goes to 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -91,7 +91,7 @@ def _compiled(source: str) -> Any:
     return compile(source, "<composed>", "exec")
 
 
-def looking(fn: Any, name: str, qualified: str, module: str) -> Any:
+def looking(fn: Callable[..., Any], name: str, qualified: str, module: str) -> Any:
     """A function object that does what the composed function `fn` does, once it has looked at its operands."""
     scope: dict[str, Any] = {"__name__": __name__, "plain": plain, "plainly": plainly, "inner": fn}
     return described(FunctionType(first.__code__, scope, name), fn, qualified, module)
@@ -163,7 +163,7 @@ def call(*args, **kwargs):
 """
 
 
-def operands(fn: Any) -> Iterator[str]:
+def operands(fn: Callable[..., Any]) -> Iterator[str]:
     """The names of the parameters that may be tensors."""
     code, notes = fn.__code__, fn.__annotations__
     for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:

@@ -17,7 +17,13 @@ class TransformGetItemToIndex(TorchFunctionMode):
     So a function may be mapped over its indices by vmap, where a number differs from sample to sample.
     """
 
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[Any, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[Any, Any] | None = None,
+    ) -> Any:
         """The call as it is, but for indexing by such tensors alone."""
         if func is Tensor.__getitem__:
             index = args[1] if isinstance(args[1], tuple) else (args[1],)

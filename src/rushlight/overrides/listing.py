@@ -65,7 +65,7 @@ def get_testing_overrides() -> dict[Any, Any]:
     import inspect
 
     def override(func: Any) -> Any:
-        def replaced(*args: Any, **kwargs: Any) -> int:
+        def replaced(*args: object, **kwargs: object) -> int:
             return -1
 
         try:

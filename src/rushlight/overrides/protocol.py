@@ -8,8 +8,9 @@ What has ``__torch_function__`` is called as ``__torch_function__(func, types, a
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import NoneType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
 from rushlight.tensor import Tensor, layout
+
+if TYPE_CHECKING:
+    from rushlight.autograd.run import GradientEdge
 
 NOBODY, MODES, ALL = 0, 1, 2  # who is asked in a thread
 
@@ -60,7 +64,7 @@ def overrides(kind: Any) -> bool:
     return method is not None and getattr(method, "__func__", method) is not _disabled_torch_function_impl
 
 
-def plainly(*values: Any) -> bool:
+def plainly(*values: object) -> bool:
     """Whether the classes of the arguments, and of what is in lists and tuples among them, are known to override nothing."""
     for x in values:
         if x.__class__ not in plain:
@@ -83,7 +87,9 @@ def overriding(args: Any, tensors_too: bool = False) -> list[Any]:
     return [] if len(found) == 1 and found[0].__class__ is Tensor else found
 
 
-def _gather(values: Any, found: list[Any], tensors_too: bool, depth: int) -> None:
+def _gather(
+    values: GradientEdge | list[Any] | tuple[Any, ...], found: list[Any], tensors_too: bool, depth: int
+) -> None:
     """Put those of `values` that are to be asked into `found`, in order."""
     for x in values:
         kind = x.__class__
@@ -96,7 +102,12 @@ def _gather(values: Any, found: list[Any], tensors_too: bool, depth: int) -> Non
 
 
 def asked(
-    func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any], always: bool = False
+    func: Callable[..., Any],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    found: list[Any],
+    always: bool = False,
 ) -> Any:
     """The answer of the first of the innermost mode and the arguments `found` that has one.
 
@@ -169,7 +180,13 @@ def nowrap() -> set[Any]:
     return {kind._base.__get__, kind.grad.__get__}
 
 
-def __torch_function__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def __torch_function__(
+    cls: type[Any],
+    func: Callable[..., Any],
+    types: tuple[Any, ...],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[Any, Any] | None = None,
+) -> Any:
     """Run `func`, and give tensors among its results as objects of this class.
 
     NotImplemented if an argument is of a class that this one is no subclass of: that one is to answer.

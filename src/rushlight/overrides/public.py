@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -33,7 +34,7 @@ class Public:
 
     __slots__ = ("binary", "factory", "func", "inner", "name", "python", "twin")
 
-    def __init__(self, inner: Any, twin: Any, name: str, *, factory: bool = False, python: bool = False,
+    def __init__(self, inner: Any, twin: Callable[..., Any], name: str, *, factory: bool = False, python: bool = False,
                  binary: bool = False):  # fmt: skip
         self.inner, self.twin, self.func, self.name = inner, twin, twin, name
         self.factory, self.python, self.binary = factory, python, binary
@@ -91,7 +92,7 @@ class Iteration(Public):
 # Function objects ---------------------------------------------------------------------------------------------------
 
 
-def twin_of(fn: Any, name: str, qualified: str, module: str) -> Any:
+def twin_of(fn: Callable[..., Any], name: str, qualified: str, module: str) -> Any:
     """Another function object that does what `fn` does, at the same cost."""
     twin = FunctionType(fn.__code__, fn.__globals__, name, fn.__defaults__, fn.__closure__)
     twin.__kwdefaults__ = fn.__kwdefaults__ and dict(fn.__kwdefaults__)
@@ -163,7 +164,7 @@ class Unnoticed(TypeError):
     """An operator met an object that is no tensor but overrides it, before anything looked for such objects."""
 
 
-def unfit(x: Any) -> type[TypeError]:
+def unfit(x: object) -> type[TypeError]:
     """The class of the error for an argument that should be a tensor."""
     return Unnoticed if not state["armed"] and overriding((x,)) else TypeError
 
@@ -180,7 +181,7 @@ def of_method(name: str) -> Public | None:
     return OWNER.get(id(vars(Tensor).get(name)))
 
 
-def retried(public: Public | None, error: Unnoticed, *args: Any, **kwargs: Any) -> Any:
+def retried(public: Public | None, error: Unnoticed, *args: object, **kwargs: object) -> Any:
     """Call a public function again that raised `error`, now that it looks."""
     if public is None:
         raise error
@@ -188,7 +189,7 @@ def retried(public: Public | None, error: Unnoticed, *args: Any, **kwargs: Any) 
     return public.twin(*args, **kwargs)
 
 
-def met(*args: Any) -> bool:
+def met(*args: object) -> bool:
     """Whether a method of Tensor is to be called again, since an operand that nobody looked for overrides it."""
     parts = (x for arg in args for x in (arg if arg.__class__ is tuple else (arg,)))
     if state["armed"] or not any(overrides(x.__class__) for x in parts):
@@ -197,7 +198,7 @@ def met(*args: Any) -> bool:
     return True
 
 
-def left_to(name: str, tensor: Any, other: Any) -> Any:
+def left_to(name: str, tensor: Tensor, other: Tensor | complex) -> Any:
     """What Tensor's operator `name` gives for an operand that it does not know: NotImplemented, unless that overrides it."""
     if state["armed"] or not overriding((other,)):
         return NotImplemented

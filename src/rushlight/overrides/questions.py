@@ -37,12 +37,12 @@ def has_torch_function_unary(argument: Any) -> bool:
     return has_torch_function((argument,))
 
 
-def has_torch_function_variadic(*arguments: Any) -> bool:
+def has_torch_function_variadic(*arguments: object) -> bool:
     """``has_torch_function(arguments)``."""
     return has_torch_function(arguments)
 
 
-def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: object, **kwargs: object) -> Any:
     """What overrides `public_api`, called with `args` and `kwargs`, in place of it.
 
     relevant_args: those of the arguments that may override it.  Raises TypeError where none of them has an answer.
@@ -65,7 +65,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 
     def wrap(func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: object, **kwargs: object) -> Any:
             relevant = tuple(dispatcher(*args, **kwargs))
             if has_torch_function(relevant):
                 return handle_torch_function(wrapped, relevant, *args, **kwargs)

@@ -41,7 +41,7 @@ def mark(msg: str) -> None:
 
 
 @contextlib.contextmanager
-def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
     """A range around a block; `msg` is formatted with the other arguments."""
     range_push(msg.format(*args, **kwargs))
     try:

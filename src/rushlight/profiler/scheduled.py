@@ -86,7 +86,7 @@ class _KinetoProfile:
     def __init__(self, *, activities: Iterable[Any] | None = None, record_shapes: bool = False,
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
                  with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
-                 acc_events: bool = False, custom_trace_id_callback: Any = None, **others: Any):  # fmt: skip
+                 acc_events: bool = False, custom_trace_id_callback: Any = None, **others: object):  # fmt: skip
         self.activities = set(core.supported_activities() if activities is None else activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found: activities is empty")
@@ -196,7 +196,7 @@ class profile(_KinetoProfile):
                  record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
                  with_flops: bool = False, with_modules: bool = False, experimental_config: Any = None,
                  execution_trace_observer: Any = None, acc_events: bool = False, use_cuda: bool | None = None,
-                 custom_trace_id_callback: Any = None, **others: Any):  # fmt: skip
+                 custom_trace_id_callback: Any = None, **others: object):  # fmt: skip
         super().__init__(activities=activities, record_shapes=record_shapes, profile_memory=profile_memory,
                          with_stack=with_stack, with_flops=with_flops, with_modules=with_modules,
                          experimental_config=experimental_config, acc_events=acc_events)  # fmt: skip

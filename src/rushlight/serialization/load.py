@@ -32,7 +32,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
-    **pickle_load_args: Any,
+    **pickle_load_args: object,
 ) -> Any:
     """Read what `save`, here or in PyTorch, wrote.
 

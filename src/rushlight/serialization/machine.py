@@ -10,10 +10,13 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rushlight.serialization import names
 from rushlight.serialization.names import StorageType
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 _ADVICE = (
     "If you trust this file, allow the name with torch.serialization.add_safe_globals([...]), or load the file with "
@@ -176,7 +179,7 @@ class Machine:
         )
 
     @staticmethod
-    def set_attributes(target: Any, state: Any) -> None:
+    def set_attributes(target: Tensor, state: Any) -> None:
         """Update the attributes of an object by one dictionary, or by two, the second for slots."""
         own, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
         for name, value in [*(own or {}).items(), *(slots or {}).items()]:

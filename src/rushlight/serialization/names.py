@@ -6,17 +6,20 @@ import threading
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 class StorageType:
     """A type of storage as files name it.  dtype: of its elements, None for bytes of no dtype."""
 
-    def __init__(self, module: str, name: str, dtype: Any):
+    def __init__(self, module: str, name: str, dtype: dtype | None):
         self.module, self.name, self.dtype = module, name, dtype
 
     def __repr__(self) -> str:
@@ -53,7 +56,7 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return text.encode("latin1")
 
 
-def _bytearray(data: Any = b"", *encoding: Any) -> bytearray:
+def _bytearray(data: Any = b"", *encoding: object) -> bytearray:
     """A bytearray of bytes or of latin1 text, never one of a length that the file chooses."""
     return bytearray(_encode(data, *encoding) if encoding else bytes(data) if isinstance(data, (bytes, list)) else b"")
 
@@ -70,7 +73,7 @@ def _layout(name: Any) -> Any:
 FACTORIES = (list, dict, int, float, str, tuple, bool)  # may be named, but not called
 
 
-def _defaultdict(factory: Any = None, *items: Any) -> Any:
+def _defaultdict(factory: Any = None, *items: object) -> Any:
     """A defaultdict whose factory is one of the builtin types."""
     if factory not in (None, set, *FACTORIES):
         raise TypeError(f"a defaultdict of {factory!r} is not allowed")

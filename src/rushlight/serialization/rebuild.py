@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from rushlight import storage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 
 class Stored:
@@ -25,7 +28,7 @@ class Stored:
         """The elements."""
         return self._read if self.storage is None else self.storage.root
 
-    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: Any = None) -> Tensor:
+    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: dtype | None = None) -> Tensor:
         """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
         array = self.array if dtype is None else self.array.reshape(-1).view(dtype.numpy)
         if len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):

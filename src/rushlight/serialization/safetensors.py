@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.dispatch.options import values
 from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = ["load_file", "save_file"]
 
@@ -37,7 +40,7 @@ def save_file(
         library.save_file(arrays, path, metadata=metadata)
 
 
-def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
+def load_file(filename: str | os.PathLike[str], device: device | str | int | None = "cpu") -> dict[str, Tensor]:
     """Read tensors by name.  device: only the CPU.  Raises what the library does for damaged files."""
     if str(device) != "cpu":
         raise RuntimeError(f"load_file: tensors are read to the CPU, and device={device!r} was asked for")

@@ -7,7 +7,7 @@ and requires_grad. They raise ValueError for negative lengths and dtypes other t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
+
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
            "kaiser", "nuttall"]  # fmt: skip
 
 
-def checked(name: str, M: int, dtype: Any, layout: Any) -> Any:
+def checked(name: str, M: int, dtype: dtype | None, layout: layout | None) -> Any:
     """The dtype of a window.  Raises ValueError for what it cannot be."""
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -43,8 +48,8 @@ def span(M: int, sym: bool) -> int:
     return max(M - 1 if sym else M, 1)
 
 
-def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided,
-                   device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+                   device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The sum of (-1)^i a[i] cos(2 pi i n / (M - 1)) over the coefficients."""
     kind = checked("general_cosine", M, dtype, layout)
     if not isinstance(a, (tuple, list)):
@@ -58,20 +63,20 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
     return made(total, kind, device, requires_grad)
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided,
-                    device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+                    device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos(2 pi n / (M - 1))."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 
 
-def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def hamming(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Hamming window: general_hamming with 0.54."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
-def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def hann(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Hann window: general_hamming with 0.5.
 
@@ -84,7 +89,7 @@ def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, 
     )
 
 
-def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def blackman(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Blackman window, of three cosines."""
     checked("blackman", M, dtype, layout)
@@ -92,14 +97,14 @@ def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strid
                           requires_grad=requires_grad)  # fmt: skip
 
 
-def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def nuttall(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The minimal four-term Blackman-Harris window of Nuttall (IEEE ASSP 29, 1981)."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
                           device=device, requires_grad=requires_grad)  # fmt: skip
 
 
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def bartlett(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The triangular window that ends in zeros."""
     kind = checked("bartlett", M, dtype, layout)
@@ -108,7 +113,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strid
     return made(1 - np.abs(-1 + 2 * np.arange(M) / span(M, sym)), kind, device, requires_grad)
 
 
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def cosine(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Half a period of the sine."""
     kind = checked("cosine", M, dtype, layout)
@@ -116,8 +121,8 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided
     return made(np.sin(np.pi * (np.arange(M) + 0.5) / max(n, 1)), kind, device, requires_grad)
 
 
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
-                layout: Any = strided, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: dtype | None = None,
+                layout: layout | None = strided, device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """exp(-|n - center| / tau); a center other than the middle is for periodic windows alone."""
     kind = checked("exponential", M, dtype, layout)
     if tau <= 0:
@@ -130,7 +135,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     return made(np.exp(-np.abs(np.arange(M) - middle) / tau), kind, device, requires_grad)
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """exp(-((n - (M - 1) / 2) / std)^2 / 2)."""
     kind = checked("gaussian", M, dtype, layout)
@@ -141,7 +146,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
     return made(np.exp(-0.5 * ((np.arange(M) - span(M, sym) / 2.0) / std) ** 2), kind, device, requires_grad)
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), with the modified Bessel function I0."""
     kind = checked("kaiser", M, dtype, layout)

@@ -101,21 +101,21 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
 WHY = "layouts CSC, BSR and BSC are not here: torch.sparse_csr_tensor and torch.sparse_coo_tensor are"
 
 
-def sparse_csc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+def sparse_csc_tensor(*args: object, **kwargs: object) -> NoReturn:
     """Refused: raises NotImplementedError."""
     raise NotImplementedError(f"sparse_csc_tensor: {WHY}")
 
 
-def sparse_bsr_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+def sparse_bsr_tensor(*args: object, **kwargs: object) -> NoReturn:
     """Refused: raises NotImplementedError."""
     raise NotImplementedError(f"sparse_bsr_tensor: {WHY}")
 
 
-def sparse_bsc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+def sparse_bsc_tensor(*args: object, **kwargs: object) -> NoReturn:
     """Refused: raises NotImplementedError."""
     raise NotImplementedError(f"sparse_bsc_tensor: {WHY}")
 
 
-def sparse_compressed_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+def sparse_compressed_tensor(*args: object, **kwargs: object) -> NoReturn:
     """Refused: raises NotImplementedError."""
     raise NotImplementedError(f"sparse_compressed_tensor: {WHY}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from rushlight.storage import storage_of
 from rushlight.stores.layout import layout_of
 from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.memory.budgets.paged import PagedStorage
+    from rushlight.memory.budgets.pages import SavedPage
+    from rushlight.storage import Storage
+    from rushlight.stores.region import Region
 
 
 class Calls(threading.local):
@@ -42,7 +49,7 @@ class Recipes:
 
     # Observing operators -----------------------------------------------------------------------------
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> Any:
+    def begin(self, kind: int, what: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """An operator is called: note where its inputs can be had."""
         if kind in (OPERATOR, INPLACE):
             if kind == INPLACE and isinstance(inputs[0], Tensor) and not inputs[0]._inference:
@@ -53,14 +60,14 @@ class Recipes:
                 call = None if sources is None else (what, sources, statics, perf_counter())
             self.calls.open.append(call)
 
-    def changes(self, storage: Any) -> None:
+    def changes(self, storage: PagedStorage | Storage) -> None:
         """A storage is about to be changed in place: whoever computes from it has to do so now."""
         reference = self.region(storage, storage.version)
         region = None if reference is None else reference()
         if region is not None and hasattr(region, "before_change"):
             region.before_change()
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+    def end(self, kind: int, what: Any, inputs: tuple[Any, ...], statics: Any, token: Any, result: Any) -> None:
         """It returned: note how its result was made."""
         if kind in (OPERATOR, INPLACE):
             call = self.calls.open.pop()
@@ -69,7 +76,7 @@ class Recipes:
             if call is not None and usual:
                 self.made(call, first._array, storage_of(first))
 
-    def made(self, call: Any, array: Any, storage: Any) -> None:
+    def made(self, call: tuple[Any, ...], array: Array, storage: PagedStorage | Storage) -> None:
         """Remember the recipe of a result that has its memory for itself."""
         op, sources, statics, start = call
         for source in sources:
@@ -87,21 +94,21 @@ class Recipes:
 
     # What is known -----------------------------------------------------------------------------------
 
-    def recipe(self, storage: Any, version: int) -> Any:
+    def recipe(self, storage: PagedStorage | Storage, version: int) -> Any:
         """The recipe of a storage at a version."""
         found = self.recipes.get(storage)
         return found[1] if found is not None and found[0] == version and not found[1].void else None
 
-    def region(self, storage: Any, version: int) -> Any:
+    def region(self, storage: PagedStorage | Storage, version: int) -> Any:
         """A weak reference to the region that keeps a storage at a version."""
         found = self.regions.get(storage)
         return found[1] if found is not None and found[0] == version else None
 
-    def learn(self, storage: Any, version: int, region: Any) -> None:
+    def learn(self, storage: Storage, version: int, region: Region | SavedPage) -> None:
         """A region keeps a storage: what is computed from that can be computed again."""
         self.regions[storage] = (version, weakref.ref(region))
 
-    def again(self, storage: Any, version: int, array: Any) -> Any:
+    def again(self, storage: Storage, version: int, array: Any) -> Any:
         """What computes the memory of a tensor that is being saved again, None if nothing can.
 
         array: the tensor's, if it may be the result of the operator that is under way, and saves it itself.

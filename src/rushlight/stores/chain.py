@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from rushlight.stores.layout import Layout, layout_of, stretch
 from rushlight.stores.region import Exposed, Handle, Passed, Region, Watch, encoded
 from rushlight.tensor import LEAF, Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.storage import Storage
+    from rushlight.stores.offload import DiskStore
+
 
 class Table:
     """Which regions stand for the memory of which storages, as it is now: so that none is stored twice."""
@@ -23,14 +27,14 @@ class Table:
     def __init__(self) -> None:
         self.of: weakref.WeakKeyDictionary[Any, tuple[int, dict[Any, Any]]] = weakref.WeakKeyDictionary()
 
-    def regions(self, storage: Any, version: int) -> dict[Any, Any]:
+    def regions(self, storage: Storage, version: int) -> dict[Any, Any]:
         """Weak references to the regions of a storage at a version, by what they are."""
         found = self.of.get(storage)
         if found is None or found[0] != version:
             found = self.of[storage] = (version, {})
         return found[1]
 
-    def find(self, storage: Any, version: int, layout: Layout, kind: Any) -> Region | None:
+    def find(self, storage: Storage, version: int, layout: Layout, kind: tuple[int, ...]) -> Region | None:
         """A region that holds what `layout` does, kept in the way of `kind`."""
         regions = self.regions(storage, version)
         for key in ((layout, kind), (layout.start, layout.stop, layout.dtype, kind), (layout.dtype, kind)):
@@ -47,7 +51,7 @@ class Table:
                 return region  # type: ignore[no-any-return]
         return None
 
-    def add(self, storage: Any, version: int, layout: Layout, kind: Any, region: Region) -> None:
+    def add(self, storage: Storage, version: int, layout: Layout, kind: tuple[int, ...], region: Region) -> None:
         """Remember a region."""
         regions, reference = self.regions(storage, version), weakref.ref(region)
         if layout.compact:
@@ -75,7 +79,7 @@ class Chain(Sparing):
     stores: tuple[Any, ...]
 
     @classmethod
-    def of(cls, stores: tuple[Any, ...], around: Any) -> Chain:
+    def of(cls, stores: tuple[Any, ...], around: tuple[Any, ...]) -> Chain:
         """The chain of `stores`; around: the pairs of hooks around it, innermost last."""
         made = cls((Packer(stores, bool(around) and around[-1].__class__ is not Anything).pack, unpack))
         made.stores = stores
@@ -114,7 +118,7 @@ class Packer:
             return self.passed(saved, parameter)
         return self.exposed(tuple(stages), saved) if self.exposes else self.kept(tuple(stages), saved)
 
-    def handle(self, region: Region, saved: Saved, stages: Any) -> Handle:
+    def handle(self, region: Region, saved: Saved, stages: list[Any] | tuple[DiskStore, ...]) -> Handle:
         """A handle of the tensor in a region, which stores on disk are told of."""
         layout = saved.layout
         handle = Handle(region, layout if layout.compact else layout.within(region.start), saved.watch)
@@ -165,7 +169,7 @@ class Saved:
 
     __slots__ = ("layout", "storage", "tensor", "version", "watch")
 
-    def __init__(self, tensor: Tensor, storage: Any, version: int, layout: Layout, watch: Any):
+    def __init__(self, tensor: Tensor, storage: Storage, version: int, layout: Layout, watch: Any):
         self.tensor, self.storage, self.version, self.layout, self.watch = tensor, storage, version, layout, watch
 
     def flat(self) -> Any:

@@ -18,14 +18,18 @@ import sys
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.caller import warn
 from rushlight.stores.errors import StoreError, StoreWarning, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 IDLE = 0.5  # seconds after which a thread without work ends
 QUEUED, WRITING, WRITTEN, KEPT = range(4)
@@ -56,7 +60,7 @@ class Piece:
 
     __slots__ = ("__weakref__", "axes", "dtype", "shape", "slot", "spill")
 
-    def __init__(self, spill: Spill, slot: Slot, array: Any, axes: Any):
+    def __init__(self, spill: Spill, slot: Slot, array: Array, axes: Any):
         self.spill, self.slot, self.axes = spill, slot, axes
         self.shape, self.dtype = array.shape, array.dtype
 
@@ -65,7 +69,7 @@ class Piece:
         """Bytes of the array."""
         return self.slot.nbytes  # type: ignore[no-any-return]
 
-    def get(self, out: Any = None) -> Any:
+    def get(self, out: Any = None) -> Array:
         """The array: the very one that was put as long as that waits to be written, else one read from disk.
 
         out: a C-contiguous array of at least as many bytes to read into; it is returned, with its own shape.
@@ -74,7 +78,7 @@ class Piece:
         found = self.spill._take(self.slot, out)
         return found if out is not None else self.laid_out(found)
 
-    def laid_out(self, data: Any) -> Any:
+    def laid_out(self, data: Array) -> Array:
         """Bytes, or elements in the order of memory, as the array that was put."""
         if data.dtype != self.dtype or data.ndim != len(self.shape) or self.axes is not None:
             order = self.shape if self.axes is None else [self.shape[i] for i in self.axes]
@@ -104,7 +108,7 @@ class Piece:
             self.spill._free(slot)
 
 
-def ordered(array: Any) -> tuple[Any, Any]:
+def ordered(array: Array) -> tuple[Any, Any]:
     """An array as its elements lie in memory, and the axes that order it so (None: as it was): a copy if it has gaps."""
     if array.flags.c_contiguous:
         return array, None
@@ -113,7 +117,7 @@ def ordered(array: Any) -> tuple[Any, Any]:
     return (turned, axes) if turned.flags.c_contiguous else (np.ascontiguousarray(array), None)
 
 
-def flat_bytes(array: Any) -> Any:
+def flat_bytes(array: Array) -> Array:
     """The bytes of a C-contiguous array, without a copy."""
     return array.reshape(-1).view(np.uint8)
 
@@ -155,7 +159,7 @@ class Spill:
 
     # The public part -------------------------------------------------------------------------------
 
-    def put(self, array: Any, guard: Any = None) -> Piece:
+    def put(self, array: Any, guard: Callable[..., Any] | None = None) -> Piece:
         """Take an array.  Waits while the bound on memory is reached; raises StoreError for a full disk, and for what went
         wrong with earlier arrays since.
 
@@ -381,7 +385,7 @@ class Spill:
             self.turn.notify_all()
         return found
 
-    def _read(self, slot: Slot, out: Any = None) -> Any:
+    def _read(self, slot: Slot, out: Any = None) -> Array:
         """The bytes of a slot from disk, verified."""
         start = perf_counter()
         data = np.empty(slot.nbytes, np.uint8) if out is None else flat_bytes(out)[: slot.nbytes]

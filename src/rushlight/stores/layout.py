@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rushlight.storage import root_of
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.stores.recipes import Source
 
 
 class Layout(NamedTuple):
@@ -34,7 +38,7 @@ class Layout(NamedTuple):
         return self._replace(start=start, offset=self.offset + self.start - start)
 
 
-def extremes(array: Any) -> tuple[int, int]:
+def extremes(array: Array | Source) -> tuple[int, int]:
     """Bytes from the first element of an array down to its lowest, and up to the end of its highest."""
     low = high = 0
     for n, stride in zip(array.shape, array.strides, strict=True):
@@ -45,7 +49,7 @@ def extremes(array: Any) -> tuple[int, int]:
     return low, high + array.itemsize
 
 
-def layout_of(array: Any) -> Layout:
+def layout_of(array: Array) -> Layout:
     """The layout of an array in its owner: the stretch that it spans; of a view with gaps, all of the owner, unless it is
     less than a quarter of that: then the view's elements alone, as a copy.
 
@@ -65,7 +69,7 @@ def layout_of(array: Any) -> Layout:
     return Layout(start, stop, 0, shape, array.strides, dtype, True)
 
 
-def stretch(array: Any, layout: Layout) -> Any:
+def stretch(array: Array, layout: Layout) -> Any:
     """The memory of a layout as a flat array of its dtype: no copy, unless the layout is compact."""
     if layout.compact:
         return np.ascontiguousarray(array).reshape(-1)
@@ -74,7 +78,7 @@ def stretch(array: Any, layout: Layout) -> Any:
     return whole[layout.start : layout.stop].view(layout.dtype)
 
 
-def viewed(flat: Any, layout: Layout) -> Any:
+def viewed(flat: Array, layout: Layout) -> Array:
     """The view that a layout describes, of the flat array of its stretch."""
     if layout.compact:
         return flat.reshape(layout.shape)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.stores.errors import StoreWarning, filesystem, in_memory, size
 from rushlight.stores.files import Spill
 from rushlight.stores.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rushlight.basics.arrays import Array
+    from rushlight.stores.files import Piece
+    from rushlight.stores.region import Handle, Region
 
 REACH = 64  # handles that are looked at for reading ahead
 
@@ -27,7 +35,7 @@ class Order:
         self.position = 0
         self.held: dict[int, Any] = {}
 
-    def add(self, handle: Any) -> None:
+    def add(self, handle: Handle) -> None:
         """One more handle."""
         with self.lock:
             handle.number, handle.order = self.next, self
@@ -46,7 +54,7 @@ class Order:
         """A handle is asked for its tensor."""
         self.position = number
 
-    def restored(self, region: Any, root: Any) -> None:
+    def restored(self, region: Region, root: Array) -> None:
         """Keep what a region was restored to, if another handle of it is wanted soon: in up to half of the memory."""
         with self.lock:
             region.numbers = [n for n in region.numbers if n in self.handles]
@@ -123,10 +131,10 @@ class DiskStore(Store):
                 StoreWarning,
             )
 
-    def encode(self, array: Any, guard: Any) -> tuple[list[Any], Any]:
+    def encode(self, array: Array, guard: Callable[..., Any]) -> tuple[list[Any], Any]:
         return [], self.spill.put(array, guard)
 
-    def decode(self, parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+    def decode(self, parts: list[Any], note: Piece, count: int, dtype: np.dtype[Any]) -> Array:
         return note.get()
 
     def ended(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,15 @@ from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
+    from rushlight.stores.calls import Recipes
+
 SMALL = 16  # an input of at most this part of the result's bytes is copied
 
 
-def is_cheap(op: Any) -> bool:
+def is_cheap(op: Op) -> bool:
     """Whether an operator may run again."""
     return op.repeatable and op.sequence is None and not op.view
 
@@ -42,7 +47,7 @@ class Source:
         "version",
     )
 
-    def __init__(self, tensor: Any, recipes: Any):
+    def __init__(self, tensor: Any, recipes: Recipes):
         array, storage = tensor._array, storage_of(tensor)
         root = root_of(array)
         self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -57,7 +62,7 @@ class Source:
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """The memory is about to change: what it holds then is no longer this input."""
         self.lost = True
 
@@ -65,7 +70,7 @@ class Source:
         """The region that has it, if that lives."""
         return None if self.region is None else self.region()
 
-    def look(self, recipes: Any) -> None:
+    def look(self, recipes: Recipes) -> None:
         """Look for its region while its storage lives: the operator itself may have had it saved."""
         storage = self.storage()
         if storage is not None and self.kept() is None:
@@ -100,7 +105,7 @@ class Source:
         low, high = extremes(self)
         return bool(region.start <= self.offset + low and self.offset + high <= region.stop)
 
-    def view_of(self, root: Any, start: int = 0) -> Any:
+    def view_of(self, root: Array, start: int = 0) -> Array:
         """The input, given the memory from byte `start` on."""
         flat = root if root.flags.c_contiguous else root.T
         data = flat.reshape(-1).view(np.uint8)
@@ -125,7 +130,7 @@ class FromRegion:
         """How long they take."""
         return self.region.seconds
 
-    def array(self) -> Any:
+    def array(self) -> Array:
         """The input; raises RuntimeError if it was changed since, which the region may not have noticed."""
         if self.region.watch is not None:
             self.region.watch.check(self.source.shape)
@@ -159,7 +164,7 @@ class FromTensor:
         """Nothing is encoded."""
         return ()
 
-    def sources(self) -> Any:
+    def sources(self) -> tuple[Array, ...]:
         """The memory in use by others that it is taken from."""
         return (self.tensor._array,)
 
@@ -175,7 +180,7 @@ class Copied(FromTensor):
     def array(self) -> Any:
         return self.value
 
-    def sources(self) -> Any:
+    def sources(self) -> tuple[Any, ...]:
         return ()
 
 
@@ -184,7 +189,7 @@ class Recipe:
 
     __slots__ = ("__weakref__", "cost", "inputs", "keys", "layout", "op", "seconds", "statics", "void")
 
-    def __init__(self, op: Any, statics: Any, inputs: list[Any], layout: Layout, seconds: float):
+    def __init__(self, op: Any, statics: tuple[Any, ...], inputs: list[Any], layout: Layout, seconds: float):
         self.op, self.statics, self.inputs, self.layout, self.seconds = op, statics, inputs, layout, seconds
         self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
         self.void, self.keys = False, list[int]()
@@ -197,7 +202,7 @@ class Recipe:
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """The memory of the tensor is about to change."""
         self.void = True
 
@@ -238,7 +243,7 @@ class Again:
         """The tensor's memory, flat."""
         return stretch(self.result(), self.layout)
 
-    def sources(self) -> Any:
+    def sources(self) -> list[Any]:
         """The memory in use by others that it is computed from."""
         return [array for x in self.inputs for array in x.sources()]
 

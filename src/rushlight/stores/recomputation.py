@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes, set_mode
 from rushlight.stores.calls import Recipes
 from rushlight.stores.layout import stretch
 from rushlight.stores.region import Handle, Region
 from rushlight.stores.store import Store
+
+if TYPE_CHECKING:
+    from rushlight.stores.chain import Saved
 
 
 class RecomputeStore(Store):
@@ -49,7 +52,7 @@ class RecomputeStore(Store):
 
     # Contexts ----------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> RecomputeStore:
         super().__enter__()
         self.entered.former.append(modes.observers)
         if self.recipes not in modes.observers:
@@ -68,7 +71,7 @@ class RecomputeStore(Store):
 
     # Packing -----------------------------------------------------------------------------------------
 
-    def region(self, saved: Any) -> Any:
+    def region(self, saved: Saved) -> Any:
         """The region that keeps the memory of a saved tensor, None if there is none."""
         known = self.recipes.region(saved.storage, saved.version)
         return None if known is None else known()

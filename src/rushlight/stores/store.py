@@ -40,7 +40,7 @@ class Store:
 
     made_with: Any  # the arguments of the constructor
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         made = super().__new__(cls)
         made.made_with = (args, kwargs)
         return made
@@ -136,7 +136,7 @@ class Store:
 
     # Filters and statistics ----------------------------------------------------------------------------
 
-    def accepts(self, nbytes: int, where: Any, parameter: bool) -> bool:
+    def accepts(self, nbytes: int, where: tuple[str, ...], parameter: bool) -> bool:
         """Whether this store takes a tensor."""
         counts = self.counts
         if parameter and not self.parameters:

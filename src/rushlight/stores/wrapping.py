@@ -8,7 +8,7 @@ from typing import Any
 def class_of(cls: Any, store: Any) -> Any:
     """A subclass of a module's class whose forward runs in `store`."""
 
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(self: Any, *args: object, **kwargs: object) -> Any:
         """The module's forward, in the store."""
         return store.run(cls.forward.__get__(self), self, args, kwargs)
 

@@ -50,8 +50,8 @@ class Rules:
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
+    actual: Tensor,
+    expected: Tensor,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,
@@ -141,7 +141,7 @@ Compare = Callable[[Any, Any, Rules], str | None]
 Pair = tuple[Compare, Any, Any, tuple[Any, ...]]
 
 
-def _pairs(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Iterator[Pair]:
+def _pairs(actual: Tensor, expected: Tensor, rules: Rules, path: tuple[Any, ...]) -> Iterator[Pair]:
     """The leaves of both trees beside each other, each pair with what compares it and its place in the trees.
 
     Raises AssertionError where the trees differ in shape, TypeError for leaves that cannot be compared.
@@ -157,7 +157,7 @@ def _pairs(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> I
         yield from _pairs(actual[key], expected[key], rules, (*path, key))
 
 
-def _both(actual: Any, expected: Any, kind: Any) -> bool:
+def _both(actual: Tensor, expected: Tensor, kind: Any) -> bool:
     return isinstance(actual, kind) and isinstance(expected, kind)
 
 
@@ -185,7 +185,7 @@ def _in_order(keys: Any) -> list[Any]:
         return list(keys)
 
 
-def _comparison(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Compare:
+def _comparison(actual: Tensor, expected: Tensor, rules: Rules, path: tuple[Any, ...]) -> Compare:
     """What compares two leaves.  Raises TypeError where nothing does."""
     if actual is None or expected is None:
         return _compare_nones
@@ -237,7 +237,7 @@ def _allowed(rtol: float, atol: float) -> tuple[str, Callable[[float], str]]:
     return "close", lambda tolerance: f" (up to {tolerance} allowed)"
 
 
-def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
+def _compare_tensors(actual: Tensor, expected: Tensor, rules: Rules) -> str | None:
     a: Any
     e: Any
     a, e = (x.detach() if isinstance(x, Tensor) else wrap(x) for x in (actual, expected))
@@ -255,7 +255,7 @@ def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
     return _compare_values(*_of_one_dtype(a, e), rtol, atol, rules.equal_nan)
 
 
-def _of_one_dtype(a: Any, e: Any) -> tuple[Any, Any]:
+def _of_one_dtype(a: Tensor, e: Tensor) -> tuple[Any, Any]:
     """Both in their common dtype, integers and bools in int64, where differences fit."""
     kind = dtypes.promote_types(a.dtype, e.dtype)
     if not kind.is_floating_point and not kind.is_complex:
@@ -263,7 +263,7 @@ def _of_one_dtype(a: Any, e: Any) -> tuple[Any, Any]:
     return a.to(kind), e.to(kind)
 
 
-def _compare_values(a: Any, e: Any, rtol: float, atol: float, equal_nan: bool) -> str | None:
+def _compare_values(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool) -> str | None:
     close = named.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(close.all()):
         return None

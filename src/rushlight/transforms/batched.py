@@ -8,7 +8,8 @@ grad themselves, that of the samples, for gradients taken inside, one for each s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ from rushlight.signs import turn
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching import rule_of, samples
 from rushlight.transforms.batching.given import Given
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
 
 
 class BatchedLevel(Level):
@@ -111,7 +116,7 @@ class BatchedLevel(Level):
                 turn(tensor, inner._bits)
         self.lifted.clear()
 
-    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` on all samples."""
         results, single = self.results(op, flat, statics)
         if op.view:
@@ -120,14 +125,14 @@ class BatchedLevel(Level):
             self.record(op, flat, statics, results)
         return results[0] if single else tuple(results)
 
-    def results(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> tuple[list[Tensor], bool]:
+    def results(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> tuple[list[Tensor], bool]:
         """The results as batched tensors, and whether the operator has one that is not in a tuple."""
         given = Given(self, op, flat, statics)
         found, dim = (rule_of(op)(given), 0) if any(given.batched) else (given.run(given.values), None)
         single = op.out_count == 1 and not isinstance(found, (tuple, list))
         return [self.batched(t, dim) for t in ([found] if single else found)], single
 
-    def note_views(self, op: Any, of: Any, results: list[Tensor], statics: tuple[Any, ...]) -> None:
+    def note_views(self, op: Op, of: Tensor, results: list[Tensor], statics: tuple[Any, ...]) -> None:
         """Note which results share memory, so that changes in place are known to reach both."""
         source = self.part(of)
         if source is None:
@@ -142,11 +147,11 @@ class BatchedLevel(Level):
 
     # What functions on tensors ask of the level they are batched at ----------------------------------
 
-    def formula(self, fn: Any, op: Any, args: list[Any]) -> Any:
+    def formula(self, fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
         """A gradient formula; one that looks at values runs sample after sample."""
         return samples.formula(fn, op, args)
 
-    def by_samples(self, fn: Any, args: Any, name: str) -> Any:
+    def by_samples(self, fn: Callable[..., Any], args: tuple[Any, ...], name: str) -> Any:
         """`fn` of each sample of a tuple of trees, its results stacked."""
         return samples.by_samples(self, fn, args, name)
 
@@ -156,7 +161,7 @@ class BatchedLevel(Level):
         t._storage = x._storage
         return t
 
-    def alike(self, x: Tensor, array: Any) -> Tensor:
+    def alike(self, x: Tensor, array: Array) -> Tensor:
         """A tensor whose every sample is a copy of `array`, batched as `x` is."""
         part = x._array
         return wrap(array) if part.dim is None else self.batched(stretched(part.tensor, array, self.size), 0)
@@ -172,11 +177,11 @@ class BatchedLevel(Level):
 
     # The graph of the samples ----------------------------------------------------------------------
 
-    def edges(self, op: Any, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    def edges(self, op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         """As `call.edges_of`, of the tensors of this level alone."""
         return call.edges_of(op, tuple(x if self.part(x) is not None else None for x in flat))
 
-    def record(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], results: list[Tensor]) -> None:
+    def record(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: list[Tensor]) -> None:
         """Put the results into the graph of the samples if a batched tensor requires grad."""
         mask, edges = self.edges(op, flat)
         if not mask:
@@ -197,7 +202,7 @@ class BatchedLevel(Level):
                     results[k]._edge = node if node.count == 1 else Port(node, k)
         node.outs = call.save_outputs(node, tuple(results))
 
-    def aux(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], mask: int) -> tuple[Any, ...]:
+    def aux(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], mask: int) -> tuple[Any, ...]:
         """The auxiliary results that formulas on tensors ask for, as tensors; None for the others."""
         wanted = {r for f in op.formulas for r in f.requests if r in op.aux}
         if not wanted or not op.plan(mask, len(flat)).save_aux:
@@ -207,7 +212,7 @@ class BatchedLevel(Level):
 
     # In place --------------------------------------------------------------------------------------
 
-    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
+    def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
         """Run `op` and store the result of every sample in the first input."""
         target: Tensor = flat[0]
         part, others = self.part(target), [p for p in map(self.part, flat) if p is not None]
@@ -253,7 +258,7 @@ class BatchedLevel(Level):
             node.outs = call.save_outputs(node, (target,))
         return target
 
-    def before(self, op: Any, flat: tuple[Any, ...], edges: Any, mask: int) -> tuple[Any, ...]:
+    def before(self, op: Op, flat: tuple[Any, ...], edges: tuple[Any, ...], mask: int) -> tuple[Any, ...]:
         """The inputs with a copy of the target, where formulas ask for its value before the change."""
         target = flat[0]
         if 0 not in op.plan(mask, len(flat)).save_inputs:
@@ -278,7 +283,7 @@ class BatchedLevel(Level):
         return flat[0]  # type: ignore[no-any-return]
 
 
-def recorded(x: Any) -> bool:
+def recorded(x: Tensor) -> bool:
     """Whether a tensor requires grad in any of the graphs that it takes part in."""
     while isinstance(x, Tensor):
         if x.requires_grad:
@@ -289,7 +294,7 @@ def recorded(x: Any) -> bool:
     return False
 
 
-def asks_for_target(op: Any) -> bool:
+def asks_for_target(op: Op) -> bool:
     """Whether a gradient formula asks for the first input."""
     return any(op.tensors[0] in (*f.requests, *f.raw_requests) for f in op.formulas)
 
@@ -326,7 +331,7 @@ def fresh_leaf(x: Tensor) -> Tensor:
     return t
 
 
-def repeated(array: Any, size: int) -> Any:
+def repeated(array: Any, size: int) -> Array:
     """`size` copies of an array one behind another, each with its strides."""
     if array.flags.c_contiguous:
         return np.repeat(array[None], size, 0)
@@ -337,7 +342,7 @@ def repeated(array: Any, size: int) -> Any:
     return whole
 
 
-def stretched(like: Tensor, array: Any, size: int) -> Tensor:
+def stretched(like: Tensor, array: Array, size: int) -> Tensor:
     """`size` copies of `array`, batched at the outer levels as `like` is."""
     whole = repeated(array, size)
     return like._array.level.alike(like, whole) if type(like._array) is BatchedArray else wrap(whole)

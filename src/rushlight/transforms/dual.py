@@ -8,7 +8,7 @@ another one take theirs anew when it is next asked for. Nobody ever writes into 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from rushlight.ops.elementwise.convert import clone
 from rushlight.storage import storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.engine.node import Node
 
 
 class DualLevel(Level):
@@ -57,12 +61,12 @@ class DualLevel(Level):
                 self.give(x, viewed(base, x, base._tangents[self]))
         return x._tangents.get(self) if x._tangents else None
 
-    def give(self, x: Tensor, tangent: Any) -> None:
+    def give(self, x: Tensor, tangent: Tensor) -> None:
         """Set the tangent of a tensor."""
         x._tangents = {**(x._tangents or {}), self: tangent}
         self.note(x)
 
-    def note(self, x: Any) -> None:
+    def note(self, x: Node | Tensor) -> None:
         """Remember that a tensor has a tangent of this level, or that a node keeps one."""
         if len(self.holders) >= self.limit:
             self.holders = [ref for ref in self.holders if ref() is not None]
@@ -78,7 +82,7 @@ class DualLevel(Level):
                     tangents.pop(self, None)
         self.holders.clear()
 
-    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` on the values, and its derivative on the tangents."""
         values = tuple(self.value(x) for x in flat)
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
@@ -110,7 +114,7 @@ class DualLevel(Level):
         self.give(view, viewed(base, view, tangent))
         return True
 
-    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
         """Run the in-place form of `op` on the values, and replace the target's tangent."""
         target = flat[0]
         if modes.grad and op.formulas and self.saves_target(op, flat):
@@ -124,7 +128,7 @@ class DualLevel(Level):
             call.check_cast(op.name, result._array, target._array)
         return self.replace(target, result)
 
-    def saves_target(self, op: Any, flat: tuple[Any, ...]) -> bool:
+    def saves_target(self, op: Op, flat: tuple[Any, ...]) -> bool:
         """Whether a graph, of the values or of the tangents, keeps the value that the first input has before its change."""
         if type(flat[0]._held) is BatchedArray:  # the graphs around a batched tensor are not seen from here
             return bool(op.tensors)
@@ -148,7 +152,7 @@ class DualLevel(Level):
             self.change(target, tangent)
         return target
 
-    def change(self, target: Tensor, tangent: Any) -> None:
+    def change(self, target: Tensor, tangent: Tensor) -> None:
         """Make `tangent` (zeros for None) that of `target` after a change in place, and so part of that of its base."""
         base = base_of(target)
         if base is target:
@@ -163,7 +167,7 @@ class DualLevel(Level):
             self.give(base, whole)
         base._stamp += 1
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: Tensor | float | None) -> Any:
         """A tensor without its tangent of this level, at the same place in the graph."""
         if not isinstance(x, Tensor) or self.tangent_of(x) is None:
             return x
@@ -291,7 +295,7 @@ def fitting(t: Tensor, target: Tensor) -> Tensor:
     return t if t._array.dtype == target._array.dtype else t.to(target.dtype)
 
 
-def carry_tangents(op: Any, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+def carry_tangents(op: Op, out: Tensor, flat: tuple[Any, ...], values: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     """Have the node of `out` keep the dual inputs and outputs themselves, so that its backward has tangents too.
 
     Returns the node if it keeps tangents of its outputs, whose graph leads back to it.

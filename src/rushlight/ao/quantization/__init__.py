@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.nn.modules.module import Module
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["DeQuantStub", "QuantStub", "convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat", "quantize",
            "quantize_dynamic"]  # fmt: skip
@@ -18,7 +21,7 @@ class QuantStub(Module):
         if qconfig:
             self.qconfig = qconfig
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Any:
         """`x` as it is."""
         return x
 
@@ -28,7 +31,7 @@ class DeQuantStub(QuantStub):
 
 
 def _refused(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
+    def function(*args: object, **kwargs: object) -> NoReturn:
         raise NotImplementedError(
             f"torch.ao.quantization.{name}: there are no quantized tensors; bfloat16 halves the memory of a model"
         )

@@ -145,7 +145,7 @@ class DetailedCollector(Collector):
         self.rows.append((kind, what, start, stop, seq, self.here(), details))
 
 
-def shape_of(x: Any) -> Any:
+def shape_of(x: Tensor) -> Any:
     """The sizes of a tensor or array; of a sequence of tensors, those of each; [] of anything else."""
     if isinstance(x, Tensor):
         return list(x._array.shape)
@@ -156,7 +156,7 @@ def shape_of(x: Any) -> Any:
     return []
 
 
-def concrete(x: Any) -> str:
+def concrete(x: Tensor) -> str:
     """An argument that is no tensor as text, "" for a tensor."""
     if isinstance(x, (Tensor, np.ndarray)) or (isinstance(x, (tuple, list)) and x and isinstance(x[0], Tensor)):
         return ""
@@ -235,7 +235,7 @@ def kept_by(node: Any) -> Any:
     return [entry[0] for entry in getattr(context, "_saved", None) or () if entry is not None]
 
 
-def root(x: Any) -> Any:
+def root(x: Tensor) -> Any:
     """The array that owns the memory of a tensor or array; None of anything else, of foreign memory, and of what stands
     for an array under a transformation."""
     array = x._array if isinstance(x, Tensor) else x

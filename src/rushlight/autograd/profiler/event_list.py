@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler.intervals import DeviceType, FunctionEventAvg
+
+if TYPE_CHECKING:
+    from rushlight.autograd.profiler.intervals import FunctionEvent
 
 METRICS = ("self_cpu_time_total", "self_device_time_total", "self_cuda_time_total", "self_xpu_time_total",
            "self_cpu_memory_usage", "self_device_memory_usage")  # fmt: skip
@@ -133,7 +136,7 @@ def _nest(events: list[Any]) -> None:
         open_events.append(event)
 
 
-def _key(event: Any, shapes: bool, stack_n: int, overload: bool) -> Any:
+def _key(event: FunctionEvent, shapes: bool, stack_n: int, overload: bool) -> tuple[Any, ...]:
     """What tells groups of events apart."""
     return (event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation,
             str(event.input_shapes) if shapes else "", event.overload_name if overload else "",

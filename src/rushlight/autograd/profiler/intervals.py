@@ -104,7 +104,7 @@ class FunctionEvent(Times):
                  overload_name: str | None = None, fwd_thread: int | None = None, input_shapes: Any = None,
                  stack: Any = None, scope: int = 0, use_device: str | None = None, cpu_memory_usage: int = 0,
                  device_memory_usage: int = 0, is_async: bool = False, is_remote: bool = False,
-                 sequence_nr: int = -1, node_id: int = -1, device_type: Any = DeviceType.CPU, device_index: int = 0,
+                 sequence_nr: int = -1, node_id: int = -1, device_type: DeviceType = DeviceType.CPU, device_index: int = 0,
                  device_resource_id: int | None = None, is_legacy: bool = False, flops: int | None = None,
                  trace_name: str | None = None, concrete_inputs: Any = None, kwinputs: Any = None,
                  is_user_annotation: bool = False, module_hierarchy: str = ""):  # fmt: skip

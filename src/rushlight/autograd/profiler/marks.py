@@ -40,7 +40,7 @@ class record_function:
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
-        def marked(*args: Any, **kwargs: Any) -> Any:
+        def marked(*args: object, **kwargs: object) -> Any:
             with record_function(self.name, self.args):
                 return function(*args, **kwargs)
 

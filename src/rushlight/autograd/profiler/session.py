@@ -21,9 +21,9 @@ class _ExperimentalConfig:
     settings concern tools that are not here, and are kept without effect."""
 
     def __init__(self, profiler_metrics: Any = (), profiler_measure_per_kernel: bool = False, verbose: bool = False,
-                 performance_events: Any = (), enable_cuda_sync_events: bool = False,
+                 performance_events: tuple[Any, ...] = (), enable_cuda_sync_events: bool = False,
                  adjust_profiler_step: bool = False, disable_external_correlation: bool = False,
-                 profile_all_threads: bool = False, capture_overload_names: bool = False, **others: Any):  # fmt: skip
+                 profile_all_threads: bool = False, capture_overload_names: bool = False, **others: object):  # fmt: skip
         self.profiler_metrics, self.profiler_measure_per_kernel = profiler_metrics, profiler_measure_per_kernel
         self.verbose, self.performance_events = verbose, performance_events
         self.enable_cuda_sync_events, self.adjust_profiler_step = enable_cuda_sync_events, adjust_profiler_step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import Any
 
 from rushlight.absent import devices as no_device
@@ -51,7 +52,9 @@ class StreamContext:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         return None
 
 
@@ -68,7 +71,9 @@ class device:
         if self.idx >= 0 and devices.instead_of_cuda is None:
             raise RuntimeError(f"torch.cuda.device({self.idx}): there is no CUDA device")
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         return None
 
 

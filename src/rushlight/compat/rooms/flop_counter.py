@@ -6,6 +6,7 @@ As in PyTorch's counter: an addition and a multiplication are two, and everythin
 from __future__ import annotations
 
 from collections import defaultdict
+from types import TracebackType
 from typing import Any
 
 from rushlight.basics.events import NODE, OPERATOR, Observation
@@ -87,7 +88,9 @@ class FlopCounterMode:
         self._watch.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._watch.__exit__(kind, error, traceback)
         for hook in self._hooks:
             hook.remove()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.generator import default_generator
 from rushlight.ops.create.create import from_numpy
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import Tensor
 
 __all__ = ["SobolEngine"]
 
@@ -39,7 +43,7 @@ class SobolEngine:
         self.num_generated = 0
         return self
 
-    def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> Any:
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtype | None = None) -> Any:
         """The next points.  -> (n, dimension), of the default dtype unless one is given"""
         import warnings
 
@@ -50,7 +54,7 @@ class SobolEngine:
         found = from_numpy(points).to(dtype or dtypes.get_default_dtype())
         return found if out is None else out.resize_(found.shape).copy_(found)
 
-    def draw_base2(self, m: int, out: Any = None, dtype: Any = None) -> Any:
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtype | None = None) -> Any:
         """The next 2**m points.  Raises ValueError where there would not be a power of two in all."""
         total = self.num_generated + 2**m
         if total & (total - 1):

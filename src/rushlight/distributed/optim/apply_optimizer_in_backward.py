@@ -8,11 +8,14 @@ optimizers, which belong to the parameter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.weak_params import hold_weakly
 from rushlight.utils.weak import WeakIdRef, WeakTensorKeyDictionary
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__: list[str] = []
 
@@ -24,7 +27,7 @@ class _AccumulatorMap(WeakTensorKeyDictionary):
     parameters it knows, and asks the graph for the node, whose hooks live on the parameter.
     """
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Tensor) -> Any:
         super().__getitem__(key)
         return _accumulate_grad(key)
 
@@ -40,7 +43,7 @@ param_to_optim_hook_handle_map = WeakTensorKeyDictionary()
 param_to_acc_grad_map = _AccumulatorMap()
 
 
-def _accumulate_grad(param: Any) -> Any:
+def _accumulate_grad(param: Tensor) -> Any:
     """The node at which gradients of the leaf `param` gather.  Raises ValueError unless it is a leaf that needs one."""
     from rushlight.engine.modes import enable_grad
 
@@ -101,7 +104,7 @@ def _apply_to_param(optimizer_class: Any, param: Any, kwargs: dict[str, Any], re
         param_to_optim_hook_handle_map.setdefault(param, []).append(handle)
 
 
-def _optimizer_hook(param: Any) -> Callable[..., None]:
+def _optimizer_hook(param: Tensor) -> Callable[..., None]:
     """A hook that steps all in-backward optimizers of `param` and drops its gradient."""
     ref = WeakIdRef(param)
 

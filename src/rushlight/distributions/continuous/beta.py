@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
 from rushlight.distributions.vectors.dirichlet import Dirichlet
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Beta"]
 
@@ -21,7 +24,7 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
+    def __init__(self, concentration1: Any, concentration0: Tensor | float, validate_args: bool | None = None):
         both = named.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=False)
         super().__init__(both.shape[:-1], validate_args=validate_args)
@@ -32,29 +35,29 @@ class Beta(ExponentialFamily):
         return self._finished(new, batch_shape)
 
     @property
-    def concentration1(self) -> Any:
+    def concentration1(self) -> Tensor:
         """One more than the power of p.  (*batch)"""
         return self._dirichlet.concentration[..., 0]
 
     @property
-    def concentration0(self) -> Any:
+    def concentration0(self) -> Tensor:
         """One more than the power of 1 - p.  (*batch)"""
         return self._dirichlet.concentration[..., 1]
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration1 / (self.concentration1 + self.concentration0)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self._dirichlet.mode[..., 0]
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.square() * (total + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Any) -> Any:
@@ -62,11 +65,11 @@ class Beta(ExponentialFamily):
             self._validate_sample(value)
         return self._dirichlet.log_prob(named.stack([value, 1 - value], -1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
     @property
-    def _mean_carrier_measure(self) -> Any:
+    def _mean_carrier_measure(self) -> Tensor:
         """Minus the expectations of the logarithms of the probabilities, one of each power more than theta has."""
         a, b = self.concentration1, self.concentration0
         return 2 * (a + b).digamma() - a.digamma() - b.digamma()

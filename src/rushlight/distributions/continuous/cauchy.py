@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions.continuous.loc_scale import LocScale
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Cauchy"]
 
@@ -16,17 +19,17 @@ class Cauchy(LocScale):
     """The ratio of two normal variables, around `loc`, of half width `scale`, which broadcast.  It has no mean."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return named.full_like(self.loc, math.nan)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return named.full_like(self.loc, math.inf)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale
 
     def log_prob(self, value: Any) -> Any:
@@ -42,5 +45,5 @@ class Cauchy(LocScale):
     def icdf(self, value: Any) -> Any:
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.gamma import Gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Chi2"]
 
@@ -20,7 +23,7 @@ class Chi2(Gamma):
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property
-    def df(self) -> Any:
+    def df(self) -> Tensor:
         """Degrees of freedom.  (*batch)"""
         return 2 * self.concentration
 

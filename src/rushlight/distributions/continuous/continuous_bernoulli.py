@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, clamp_probs
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -19,7 +22,7 @@ _SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 13076
 _NEAR = 0.5  # below this logit the series is exact to 2e-16, above it the closed forms lose no more than a digit
 
 
-def _series(x: Any, factor: Callable[[int], float], power: int) -> Any:
+def _series(x: Tensor, factor: Callable[[int], float], power: int) -> Tensor:
     """The sum over k of B_2k / (2k)! factor(k) x^(2k - power), by Horner's rule.  (*) -> (*)"""
     square, total = x.square(), named.zeros_like(x)
     for k in reversed(range(1, len(_SERIES) + 1)):
@@ -27,13 +30,13 @@ def _series(x: Any, factor: Callable[[int], float], power: int) -> Any:
     return total * x.pow(2 - power)
 
 
-def _chosen(x: Any, near: Callable[[Any], Any], far: Callable[[Any], Any]) -> Any:
+def _chosen(x: Tensor, near: Callable[[Any], Any], far: Callable[[Any], Any]) -> Tensor:
     """`near` around 0 and `far` elsewhere, each of numbers where it and its gradient are finite.  (*) -> (*)"""
     small = x.abs() < _NEAR
     return named.where(small, near(x.masked_fill(~small, 0.0)), far(x.masked_fill(small, 1.0)))
 
 
-def _log_normalizer(x: Any) -> Any:
+def _log_normalizer(x: Any) -> Tensor:
     """log((exp(x) - 1) / x), the logarithm of the integral of exp(x y) over y from 0 to 1.  (*) -> (*)"""
     return _chosen(
         x,
@@ -56,7 +59,7 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
     _mean_carrier_measure = 0
     has_rsample = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),
+    def __init__(self, probs: Any = None, logits: Tensor | None = None, lims: tuple[float, float] = (0.499, 0.501),
                  validate_args: bool | None = None):  # fmt: skip
         kept = self._take(probs, logits)
         if probs is not None:
@@ -73,7 +76,7 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         return new
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """1 / (1 - exp(-t)) - 1 / t."""
         return _chosen(
             self.logits,
@@ -82,7 +85,7 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         )
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """1 / t^2 - 1 / (2 sinh(t / 2))^2, the square as e / (1 - e)^2 for e = exp(-|t|), which does not overflow."""
         return _chosen(
             self.logits,
@@ -91,10 +94,10 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         )
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         param = self._param
         u = named.rand(self._extended_shape(sample_shape), dtype=param.dtype, device=param.device)
         return self.icdf(u)
@@ -122,18 +125,18 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         logits, value = broadcast_all(self.logits, value)
         return _mirrored(logits, value, lambda t, u: (u * t.expm1()).log1p() / t)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return _log_normalizer(self.logits) - self.logits * self.mean
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
         return _log_normalizer(natural_params[0])
 
 
-def _mirrored(logits: Any, x: Any, curve: Callable[[Any, Any], Any]) -> Any:
+def _mirrored(logits: Tensor, x: Any, curve: Callable[[Any, Any], Any]) -> Tensor:
     """curve(t, x) for negative t; 1 - curve(-t, 1 - x), which is as much, for positive ones, and x at 0.  (*), (*) -> (*)"""
     rising, flat = logits > 0, logits.abs() < 1e-6
     t = (-logits.abs()).masked_fill(flat, -1.0)

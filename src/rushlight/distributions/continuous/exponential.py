@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Exponential"]
 
@@ -26,25 +29,25 @@ class Exponential(ExponentialFamily):
         super().__init__(self.rate.size(), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.rate.reciprocal()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return named.zeros_like(self.rate)
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.rate.reciprocal()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.rate.pow(-2)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Exponential, batch_shape, _instance, "rate")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value: Any) -> Any:
@@ -60,7 +63,7 @@ class Exponential(ExponentialFamily):
     def icdf(self, value: Any) -> Any:
         return -(-value).log1p() / self.rate
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 1 - self.rate.log()
 
     @property

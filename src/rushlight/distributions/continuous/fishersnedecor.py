@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, tiny_of
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["FisherSnedecor"]
 
@@ -21,7 +24,7 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
+    def __init__(self, df1: Any, df2: Tensor, validate_args: bool | None = None):
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
 
@@ -29,24 +32,24 @@ class FisherSnedecor(Distribution):
         return self._expanded(FisherSnedecor, batch_shape, _instance, "df1", "df2")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """NaN for df2 up to 2, where it is infinite or undefined."""
         df2 = self.df2.masked_fill(self.df2 <= 2, math.nan)
         return df2 / (df2 - 2)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """NaN for df1 up to 2, where the density grows towards 0."""
         mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
         return mode.masked_fill(self.df1 <= 2, math.nan)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """NaN for df2 up to 4."""
         df2 = self.df2.masked_fill(self.df2 <= 4, math.nan)
         return 2 * df2.square() * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).square() * (df2 - 4))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The ratio of gamma variables, by their logarithms."""
         shape = self._extended_shape(sample_shape)
         halves = [(0.5 * df).expand(shape) for df in (self.df1, self.df2)]

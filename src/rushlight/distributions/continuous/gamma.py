@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, special, tiny_of
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Gamma"]
 
@@ -26,26 +29,26 @@ class Gamma(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
+    def __init__(self, concentration: Any, rate: Tensor | float, validate_args: bool | None = None):
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration / self.rate
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.concentration - 1) / self.rate).clamp(min=0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Gamma, batch_shape, _instance, "concentration", "rate")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shapes = self.concentration.expand(self._extended_shape(sample_shape))
         return (log_standard_gamma(shapes) - self.rate.log()).exp().clamp(min=tiny_of(shapes))
 
@@ -62,7 +65,7 @@ class Gamma(ExponentialFamily):
             self._validate_sample(value)
         return special.gammainc(*broadcast_all(self.concentration, self.rate * value))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a = self.concentration
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.utils import euler_constant, tiny_of
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Gumbel"]
 
@@ -16,21 +19,21 @@ class Gumbel(LocScale):
     """The limit of maxima of many variables: loc - scale log(E) for a standard exponential E; they broadcast."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return math.pi / math.sqrt(6) * self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.stddev.square()
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Gumbel, batch_shape, _instance, "loc", "scale")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()
         return self.loc - self.scale * waits.clamp(min=tiny_of(waits)).log()
 
@@ -48,5 +51,5 @@ class Gumbel(LocScale):
     def icdf(self, value: Any) -> Any:
         return self.loc - self.scale * (-value.log()).log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AbsTransform
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Half"]
 
@@ -25,12 +28,12 @@ class Half(TransformedDistribution):
         super().__init__(whole, AbsTransform(), validate_args=validate_args)
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """That of the whole variable.  (*batch)"""
         return self.base_dist.scale
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return named.zeros_like(self.scale)
 
     def log_prob(self, value: Any) -> Any:
@@ -43,8 +46,8 @@ class Half(TransformedDistribution):
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor | complex) -> Tensor:
         return self.base_dist.icdf((value + 1) / 2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2)

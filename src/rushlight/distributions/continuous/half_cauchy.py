@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions.continuous.cauchy import Cauchy
 from rushlight.distributions.continuous.half import Half
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["HalfCauchy"]
 
@@ -23,9 +26,9 @@ class HalfCauchy(Half):
         return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return named.full_like(self.scale, math.inf)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.base_dist.variance

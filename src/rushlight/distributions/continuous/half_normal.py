@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions.continuous.half import Half
 from rushlight.distributions.continuous.normal import Normal
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["HalfNormal"]
 
@@ -22,9 +25,9 @@ class HalfNormal(Half):
         return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.scale.square() * (1 - 2 / math.pi)

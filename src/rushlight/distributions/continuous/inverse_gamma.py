@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.gamma import Gamma
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import PowerTransform
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["InverseGamma"]
 
@@ -22,7 +25,7 @@ class InverseGamma(TransformedDistribution):
     has_rsample = True
     base_dist: Gamma
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
+    def __init__(self, concentration: Any, rate: Tensor, validate_args: bool | None = None):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
@@ -30,34 +33,34 @@ class InverseGamma(TransformedDistribution):
         return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
 
     @property
-    def concentration(self) -> Any:
+    def concentration(self) -> Tensor:
         """That of the gamma variable.  (*batch)"""
         return self.base_dist.concentration
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> Tensor:
         """That of the gamma variable, and the scale of this one.  (*batch)"""
         return self.base_dist.rate
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """Infinite for concentrations up to 1."""
         return (self.rate / (self._over(1) - 1)).masked_fill(self.concentration <= 1, math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.rate / (self.concentration + 1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Infinite for concentrations up to 2."""
         a = self._over(2)
         return (self.rate.square() / ((a - 1).square() * (a - 2))).masked_fill(self.concentration <= 2, math.inf)
 
-    def _over(self, bound: int) -> Any:
+    def _over(self, bound: int) -> Tensor:
         """Concentrations, those up to `bound` as some number over it, whose gradients are finite."""
         return self.concentration.masked_fill(self.concentration <= bound, bound + 1.0)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a = self.concentration
         return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -13,6 +13,9 @@ from rushlight.distributions.continuous.uniform import Uniform
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, eps_of, euler_constant, special, tiny_of
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Kumaraswamy"]
 
@@ -27,7 +30,7 @@ class Kumaraswamy(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
+    def __init__(self, concentration1: Any, concentration0: Tensor, validate_args: bool | None = None):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         super().__init__(_uniform(self, validate_args), _maps(self), validate_args=validate_args)
 
@@ -39,24 +42,24 @@ class Kumaraswamy(TransformedDistribution):
         new.transforms = _maps(new)
         return new
 
-    def _moment(self, n: int) -> Any:
+    def _moment(self, n: int) -> Tensor:
         """E X^n = b B(1 + n / a, b)."""
         a, b = 1 + n / self.concentration1, self.concentration0
         return (b.log() + a.lgamma() + b.lgamma() - (a + b).lgamma()).exp()
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._moment(1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """((a - 1) / (a b - 1))^(1 / a); NaN where a or b is below 1, or both are 1: no maximum within the interval."""
         a, b = self.concentration1, self.concentration0
         none = (a < 1) | (b < 1) | ((a == 1) & (b == 1))
         return ((a - 1) / (a * b - 1)).pow(1 / a).masked_fill(none, math.nan)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._moment(2) - self.mean.square()
 
     def log_prob(self, value: Any) -> Any:
@@ -71,7 +74,7 @@ class Kumaraswamy(TransformedDistribution):
             self._validate_sample(value)
         return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """(1 - 1 / b) + (1 - 1 / a) H_b - log(a b), with the harmonic number H_b = digamma(b + 1) + Euler's constant."""
         a, b = self.concentration1, self.concentration0
         harmonic = (b + 1).digamma() + euler_constant

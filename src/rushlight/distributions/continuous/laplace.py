@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions.continuous.loc_scale import LocScale
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Laplace"]
 
@@ -15,17 +18,17 @@ class Laplace(LocScale):
     """The two-sided exponential distribution around `loc`, of width `scale`, which broadcast."""
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return 2 * self.scale.square()
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return math.sqrt(2) * self.scale
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         first, second = self.loc.new_empty((2, *self._extended_shape(sample_shape))).exponential_()
         return self.loc + self.scale * (first - second)  # of two waiting times that are alike
 
@@ -44,5 +47,5 @@ class Laplace(LocScale):
         away = value - 0.5
         return self.loc - self.scale * away.sign() * (-2 * away.abs()).log1p()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 1 + (2 * self.scale).log()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import standard_normal
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Normal"]
 
@@ -24,17 +27,17 @@ class Normal(LocScale, ExponentialFamily):
     _mean_carrier_measure = 0
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.scale.square()
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Normal, batch_shape, _instance, "loc", "scale")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)
 
     def log_prob(self, value: Any) -> Any:
@@ -50,7 +53,7 @@ class Normal(LocScale, ExponentialFamily):
     def icdf(self, value: Any) -> Any:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
     @property

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
 from rushlight.distributions.utils import broadcast_all
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import _GreaterThanEq
+    from rushlight.tensor import Tensor
 
 __all__ = ["Pareto"]
 
@@ -20,7 +24,7 @@ class Pareto(TransformedDistribution):
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
-    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None):
+    def __init__(self, scale: Any, alpha: complex, validate_args: bool | None = None):
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=validate_args)
         super().__init__(base, [ExpTransform(), AffineTransform(0, self.scale)], validate_args=validate_args)
@@ -33,25 +37,25 @@ class Pareto(TransformedDistribution):
         return new
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> _GreaterThanEq:
         return constraints.greater_than_eq(self.scale)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """Infinite for alpha up to 1."""
         alpha = self.alpha.clamp(min=1)
         return alpha * self.scale / (alpha - 1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Infinite for alpha up to 2."""
         alpha = self.alpha.clamp(min=2)
         finite = self.scale.square() * alpha / ((alpha - 1).square() * (alpha - 2))
         return finite.masked_fill(alpha == 2, math.inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, standard_normal, tiny_of
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["StudentT"]
 
@@ -21,20 +24,22 @@ class StudentT(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None):
+    def __init__(
+        self, df: Any, loc: Tensor | float = 0.0, scale: Tensor | float = 1.0, validate_args: bool | None = None
+    ):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.size(), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc.masked_fill(self.df <= 1, math.nan)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         finite = self.df > 2
         df = self.df.masked_fill(~finite, 3.0)  # any number over 2, so that gradients stay finite
         variance = self.scale.square() * df / (df - 2)
@@ -43,7 +48,7 @@ class StudentT(Distribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(StudentT, batch_shape, _instance, "df", "loc", "scale")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         half = 0.5 * self.df
         log_gamma = log_standard_gamma(half.expand(shape)).clamp(min=math.log(tiny_of(half)))  # keeps samples finite
@@ -56,10 +61,10 @@ class StudentT(Distribution):
         y = (value - self.loc) / self.scale
         return -0.5 * (self.df + 1) * (y.square() / self.df).log1p() - self._log_normalizer()
 
-    def _log_normalizer(self) -> Any:
+    def _log_normalizer(self) -> Tensor:
         ratio = (0.5 * self.df).lgamma() - (0.5 * (self.df + 1)).lgamma()
         return self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + ratio
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         upper = 0.5 * (self.df + 1)
         return self._log_normalizer() + upper * (upper.digamma() - (0.5 * self.df).digamma())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, special
 from rushlight.engine.modes import no_grad
 from rushlight.ops.random.von_mises_sample import von_mises
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["VonMises"]
 
@@ -25,7 +28,7 @@ class VonMises(Distribution):
     support = constraints.real
     has_rsample = False
 
-    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None):
+    def __init__(self, loc: Any, concentration: Tensor, validate_args: bool | None = None):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
@@ -39,21 +42,21 @@ class VonMises(Distribution):
         c = self.concentration
         return c * ((value - self.loc).cos() - 1) - math.log(2 * math.pi) - special.i0e(c).log()
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return von_mises(self.loc.expand(shape), self.concentration.expand(shape))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The direction of the mean on the circle."""
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """On the circle: 1 - I1(c) / I0(c)."""
         return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,6 +11,9 @@ from rushlight.distributions.continuous.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, euler_constant
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Weibull"]
 
@@ -22,7 +25,7 @@ class Weibull(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None):
+    def __init__(self, scale: Any, concentration: Tensor, validate_args: bool | None = None):
         self.scale, self.concentration = broadcast_all(scale, concentration)
         base = Exponential(named.ones_like(self.scale), validate_args=validate_args)
         super().__init__(base, _maps(self.scale, self.concentration), validate_args=validate_args)
@@ -35,25 +38,25 @@ class Weibull(TransformedDistribution):
         return new
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.scale * (1 + 1 / self.concentration).lgamma().exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """0 for concentrations up to 1."""
         k = self.concentration
         return self.scale * ((k - 1) / k).clamp(min=0) ** k.reciprocal()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         inverse = self.concentration.reciprocal()
         return self.scale.square() * ((1 + 2 * inverse).lgamma().exp() - (2 * (1 + inverse).lgamma()).exp())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         inverse = self.concentration.reciprocal()
         return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
 
 
-def _maps(scale: Any, concentration: Any) -> list[Any]:
+def _maps(scale: Tensor, concentration: Tensor) -> list[Any]:
     """From a standard exponential variable."""
     return [PowerTransform(concentration.reciprocal()), AffineTransform(0, scale)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,6 +11,9 @@ from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all, functional
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Bernoulli"]
 
@@ -30,19 +33,19 @@ class Bernoulli(ByProbs, ExponentialFamily):
         return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         likelier = (self.probs >= 0.5).to(self.probs.dtype)
         return likelier.masked_fill(self.probs == 0.5, float("nan"))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return named.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
@@ -52,17 +55,17 @@ class Bernoulli(ByProbs, ExponentialFamily):
         logits, value = broadcast_all(self.logits, value)
         return -functional.binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
         return functional.softplus(natural_params[0])
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         values = named.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs, one_of
 from rushlight.distributions.utils import broadcast_all, functional
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import _IntegerInterval
+    from rushlight.tensor import Tensor
 
 __all__ = ["Binomial"]
 
@@ -31,22 +35,22 @@ class Binomial(ByProbs):
         return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> _IntegerInterval:
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return named.binomial(self.total_count.expand(shape), self.probs.expand(shape))
@@ -64,7 +68,7 @@ class Binomial(ByProbs):
         log_prob = self.log_prob(values)
         return -(log_prob.exp() * log_prob).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values("enumerate_support", expand)
 
     def _values(self, caller: str, expand: bool) -> Any:

@@ -14,7 +14,7 @@ from rushlight.tensor import Tensor
 __all__ = ["ByProbs", "one_of"]
 
 
-def one_of(probs: Any, logits: Any) -> bool:
+def one_of(probs: Tensor | None, logits: Any) -> bool:
     """Whether it is `probs` that is given.  Raises ValueError unless exactly one is."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
@@ -32,17 +32,17 @@ class ByProbs(Distribution):
         return kept
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities of success.  (*batch)"""
         return logits_to_probs(self.logits, is_binary=True)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """log(p / (1 - p)).  (*batch)"""
         return probs_to_logits(self.probs, is_binary=True)
 
     @property
-    def _param(self) -> Any:
+    def _param(self) -> Tensor:
         """The one of the two that is there."""
         return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
 

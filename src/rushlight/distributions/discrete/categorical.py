@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.dtypes import finfo
 from rushlight.basics.size import Size
@@ -13,6 +13,10 @@ from rushlight.distributions.discrete.by_probs import one_of
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.distributions.constraints import _IntegerInterval
+    from rushlight.tensor import Tensor
 
 __all__ = ["Categorical"]
 
@@ -45,21 +49,21 @@ class Categorical(Distribution):
         super().__init__(given.size()[:-1], validate_args=validate_args)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities that sum to 1.  (*batch, K)"""
         return logits_to_probs(self.logits)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Their logarithms.  (*batch, K)"""
         return probs_to_logits(self.probs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> _IntegerInterval:
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def _param(self) -> Any:
+    def _param(self) -> Tensor:
         return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
 
     @property
@@ -69,15 +73,15 @@ class Categorical(Distribution):
         return shape
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return named.full_like(self._param[..., 0], float("nan"))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.probs.argmax(-1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.mean
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
@@ -88,7 +92,7 @@ class Categorical(Distribution):
         new._num_events = self._num_events
         return self._finished(new, batch_shape)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             shape = Size(sample_shape)
             rows = self.probs.reshape(-1, self._num_events)
@@ -103,10 +107,10 @@ class Categorical(Distribution):
         index, logits = named.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         values = named.arange(self._num_events, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values

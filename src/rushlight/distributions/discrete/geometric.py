@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -12,6 +12,9 @@ from rushlight.distributions.utils import broadcast_all, functional, special, ti
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.shared import raw
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Geometric"]
 
@@ -22,7 +25,7 @@ class Geometric(ByProbs):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
         if self._validate_args and probs is not None and not (everything(raw(self.probs)) > 0).all():
             raise ValueError(f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution "
@@ -32,18 +35,18 @@ class Geometric(ByProbs):
         return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return 1 / self.probs - 1
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return named.zeros_like(self.probs)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return (1 / self.probs - 1) / self.probs
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The integer part of an exponential variable, by inversion (Devroye 1986, chapter X.2)."""
         with no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
@@ -56,5 +59,5 @@ class Geometric(ByProbs):
         value, probs = broadcast_all(value, self.probs)
         return special.xlog1py(value, -probs) + probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

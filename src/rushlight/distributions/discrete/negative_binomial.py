@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,6 +11,9 @@ from rushlight.distributions.discrete.by_probs import ByProbs, one_of
 from rushlight.distributions.utils import broadcast_all, functional
 from rushlight.engine.modes import no_grad
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["NegativeBinomial"]
 
@@ -32,18 +35,18 @@ class NegativeBinomial(ByProbs):
         return self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.logits.exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.mean / (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """A Poisson variable whose rate is gamma distributed."""
         with no_grad():
             shapes = self.total_count.expand(self._extended_shape(sample_shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
@@ -11,6 +11,9 @@ from rushlight.distributions import constraints
 from rushlight.distributions.discrete.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import functional
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -22,7 +25,7 @@ class OneHotCategorical(Distribution):
     support = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
@@ -33,29 +36,29 @@ class OneHotCategorical(Distribution):
         return self._finished(new, batch_shape)
 
     @property
-    def _param(self) -> Any:
+    def _param(self) -> Tensor:
         return self._categorical._param
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities that sum to 1.  (*batch, K)"""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Their logarithms.  (*batch, K)"""
         return self._categorical.logits
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self._one_hot(self.probs.argmax(-1))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
     @property
@@ -63,10 +66,10 @@ class OneHotCategorical(Distribution):
         """(*batch, K)"""
         return self._categorical.param_shape
 
-    def _one_hot(self, index: Any) -> Any:
+    def _one_hot(self, index: Tensor) -> Tensor:
         return functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._one_hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
@@ -74,10 +77,10 @@ class OneHotCategorical(Distribution):
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._event_shape[0]
         values = named.eye(n, dtype=self._param.dtype, device=self._param.device)
         values = values.view(n, *[1] * len(self._batch_shape), n)
@@ -89,5 +92,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import broadcast_all
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Poisson"]
 
@@ -25,21 +28,21 @@ class Poisson(ExponentialFamily):
         super().__init__(self.rate.size(), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.rate
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.rate.floor()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.rate
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return self._expanded(Poisson, batch_shape, _instance, "rate")
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return named.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 

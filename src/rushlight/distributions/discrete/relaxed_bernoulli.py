@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,6 +11,9 @@ from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs, functional
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -22,7 +25,13 @@ class LogitRelaxedBernoulli(ByProbs):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         self.temperature = temperature
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
 
@@ -31,7 +40,7 @@ class LogitRelaxedBernoulli(ByProbs):
         new.temperature = self.temperature
         return new
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = clamp_probs(named.rand_like(self._param.expand(self._extended_shape(sample_shape))))
         return (u.log() - (-u).log1p() + self.logits) / self.temperature
 
@@ -56,7 +65,13 @@ class RelaxedBernoulli(TransformedDistribution):
     has_rsample = True
     base_dist: LogitRelaxedBernoulli
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
@@ -69,11 +84,11 @@ class RelaxedBernoulli(TransformedDistribution):
         return self.base_dist.temperature
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """log(p / (1 - p)).  (*batch)"""
         return self.base_dist.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """(*batch)"""
         return self.base_dist.probs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
@@ -14,6 +14,9 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
@@ -25,7 +28,13 @@ class ExpRelaxedCategorical(Distribution):
     support = constraints.real_vector  # its elements' exponentials sum to 1
     has_rsample = True
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         shape = self._categorical.param_shape
@@ -42,16 +51,16 @@ class ExpRelaxedCategorical(Distribution):
         return self._categorical.param_shape
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Logarithms of the probabilities.  (*batch, K)"""
         return self._categorical.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities that sum to 1.  (*batch, K)"""
         return self._categorical.probs
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The log-softmax of (logits + Gumbel noise) / temperature."""
         u = clamp_probs(named.rand_like(self._categorical._param.expand(self._extended_shape(sample_shape))))
         return ((self.logits - (-u.log()).log()) / self.temperature).log_softmax(-1)
@@ -78,7 +87,13 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     has_rsample = True
     base_dist: ExpRelaxedCategorical
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
@@ -91,11 +106,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         return self.base_dist.temperature
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Logarithms of the probabilities.  (*batch, K)"""
         return self.base_dist.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities that sum to 1.  (*batch, K)"""
         return self.base_dist.probs

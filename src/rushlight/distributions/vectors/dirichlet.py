@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import eps_of, functional, tiny_of
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Dirichlet"]
 
@@ -37,11 +40,11 @@ class Dirichlet(ExponentialFamily):
         return self._finished(new, batch_shape)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration / self.concentration.sum(-1, keepdim=True)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """Where all concentrations are below 1, the density has no maximum: then the vertex of the largest."""
         above = (self.concentration - 1).clamp(min=0)
         vertex = functional.one_hot(self.concentration.argmax(-1), self._event_shape[0]).to(above.dtype)
@@ -49,11 +52,11 @@ class Dirichlet(ExponentialFamily):
         return named.where(corner, vertex, above / above.sum(-1, keepdim=True))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration.sum(-1, keepdim=True)
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shares = log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
         return shares.clamp(min=tiny_of(shares), max=1 - eps_of(shares) / 2)
 
@@ -63,13 +66,13 @@ class Dirichlet(ExponentialFamily):
         a = self.concentration
         return named.xlogy(a - 1, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a, k = self.concentration, self._event_shape[0]
         total = a.sum(-1)
         return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
 
     @property
-    def _mean_carrier_measure(self) -> Any:
+    def _mean_carrier_measure(self) -> Tensor:
         """Minus the expectations of the logarithms of the probabilities, one of each power more than theta has."""
         a = self.concentration
         return a.shape[-1] * a.sum(-1).digamma() - a.digamma().sum(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -13,6 +13,9 @@ from rushlight.distributions.continuous.beta import Beta
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, functional, tiny_of
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["LKJCholesky"]
 
@@ -39,13 +42,13 @@ class LKJCholesky(Distribution):
         new.dim = self.dim
         return new
 
-    def _last(self) -> Any:
+    def _last(self) -> Tensor:
         """concentration + (dim - 1 - i) / 2 for the rows i = 1, ..., dim - 1.  (*batch, dim - 1)"""
         c = self.concentration
         rows = named.arange(1, self.dim, dtype=c.dtype, device=c.device)
         return c.unsqueeze(-1) + (self.dim - 1 - rows) / 2
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The onion method (section 3.2): row i has i elements before the diagonal, in a uniform direction, whose squared
         length is Beta(i / 2, concentration + (dim - 1 - i) / 2)."""
         n, shape = self.dim, self._extended_shape(sample_shape)

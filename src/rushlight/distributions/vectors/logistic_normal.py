@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.normal import Normal
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import StickBreakingTransform
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["LogisticNormal"]
 
@@ -25,7 +28,7 @@ class LogisticNormal(TransformedDistribution):
     has_rsample = True
     base_dist: Independent
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+    def __init__(self, loc: Any, scale: Tensor, validate_args: bool | None = None):
         base = Normal(loc, scale, validate_args=validate_args)
         base = base if base.batch_shape else base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
@@ -34,11 +37,11 @@ class LogisticNormal(TransformedDistribution):
         return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """The means of the normal variables.  (*batch, K - 1)"""
         return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """Their standard deviations.  (*batch, K - 1)"""
         return self.base_dist.base_dist.scale  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
@@ -12,6 +12,9 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
 from rushlight.distributions.vectors.multivariate_normal import half_log_det
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -33,7 +36,7 @@ class LowRankMultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None):
+    def __init__(self, loc: Any, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None):
         event = _check_shapes(loc, cov_factor, cov_diag)
         try:
             batch = named.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
@@ -58,23 +61,23 @@ class LowRankMultivariateNormal(Distribution):
         return self._finished(new, batch_shape)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         each = self._unbroadcasted_cov_factor.square().sum(-1) + self._unbroadcasted_cov_diag
         return each.expand((*self._batch_shape, *self._event_shape))
 
-    def _whole(self, matrix: Any) -> Any:
+    def _whole(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower triangular L with covariance L L^T: of I + A A^T with A = d^-1/2 W, its rows times d^1/2.  (*batch, n, n)"""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         a = self._unbroadcasted_cov_factor / root
@@ -82,33 +85,33 @@ class LowRankMultivariateNormal(Distribution):
         return self._whole(root * linalg.cholesky(unit + a @ a.mT))
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """(*batch, n, n)"""
         w = self._unbroadcasted_cov_factor
         return self._whole(w @ w.mT + named.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
-    def _inner(self) -> Any:
+    def _inner(self) -> Tensor:
         """B with the inverse of the covariance diag(1 / d) - B^T B.  (*, m, n)"""
         scaled = self._unbroadcasted_cov_factor / self._unbroadcasted_cov_diag.unsqueeze(-1)
         return linalg.solve_triangular(self._capacitance_tril, scaled.mT, upper=False)
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance.  (*batch, n, n)"""
         inner = self._inner
         return self._whole(named.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - inner.mT @ inner)
 
-    def half_log_det(self) -> Any:
+    def half_log_det(self) -> Tensor:
         """Half of the logarithm of the covariance's determinant.  -> (*)"""
         return half_log_det(self._capacitance_tril) + 0.5 * self._unbroadcasted_cov_diag.log().sum(-1)
 
-    def squared_mahalanobis(self, x: Any) -> Any:
+    def squared_mahalanobis(self, x: Tensor) -> Tensor:
         """x^T covariance^-1 x = x^T d^-1 x - |B x|^2.  (*, n) -> (*)"""
         along = (self._inner @ x.unsqueeze(-1)).squeeze(-1)
         return (x.square() / self._unbroadcasted_cov_diag).sum(-1) - along.square().sum(-1)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         few = standard_normal(Size((*shape[:-1], self.cov_factor.shape[-1])), self.loc)
         each = standard_normal(shape, self.loc)
@@ -121,12 +124,12 @@ class LowRankMultivariateNormal(Distribution):
         distance = self.squared_mahalanobis(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self.half_log_det()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         entropy = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self.half_log_det()
         return entropy.expand(self._batch_shape)
 
 
-def _check_shapes(loc: Any, cov_factor: Any, cov_diag: Any) -> Size:
+def _check_shapes(loc: Tensor, cov_factor: Tensor, cov_diag: Tensor) -> Size:
     """The shape of one vector.  Raises ValueError for parameters that do not fit it."""
     if loc.dim() < 1:
         raise ValueError("loc must be at least one-dimensional.")

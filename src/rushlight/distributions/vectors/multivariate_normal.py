@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 __all__ = ["FORMS", "MultivariateNormal", "OfCovariance", "factor_of", "half_log_det", "squared_mahalanobis"]
 
 FORMS = ("covariance_matrix", "precision_matrix", "scale_tril")
 
 
-def half_log_det(scale_tril: Any) -> Any:
+def half_log_det(scale_tril: Tensor) -> Tensor:
     """Half of log det(L L^T).  L: (*, n, n), lower triangular -> (*)"""
     return scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
@@ -33,7 +36,7 @@ def squared_mahalanobis(scale_tril: Any, x: Any) -> Any:
     return solved.square().sum(-2).movedim(-1, 0).reshape(shape[:-1])
 
 
-def _factor_of_inverse(precision: Any) -> Any:
+def _factor_of_inverse(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse of P.  (*, n, n) -> (*, n, n)
 
     P = R R^T with an upper triangular R, which is the Cholesky factor of P read backwards; then L = R^-T.
@@ -54,7 +57,7 @@ class OfCovariance:
     _event_shape: Any
     _unbroadcasted_scale_tril: Any
 
-    def _take(self, name: str, matrix: Any, batch: Any) -> None:
+    def _take(self, name: str, matrix: Tensor, batch: Any) -> None:
         self.__dict__[name] = matrix.expand((*batch, -1, -1))
 
     def _take_from(self, other: Any, batch: Sequence[int]) -> None:
@@ -64,22 +67,22 @@ class OfCovariance:
             if name in other.__dict__:
                 self._take(name, other.__dict__[name], batch)
 
-    def _whole(self, matrix: Any) -> Any:
+    def _whole(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, -1, -1))
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower triangular L with covariance L L^T.  (*batch, n, n)"""
         return self._whole(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """(*batch, n, n)"""
         factor = self._unbroadcasted_scale_tril
         return self._whole(factor @ factor.mT)
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance.  (*batch, n, n)"""
         return self._whole(named.cholesky_inverse(self._unbroadcasted_scale_tril))
 
@@ -102,7 +105,7 @@ class MultivariateNormal(OfCovariance, Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+    def __init__(self, loc: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
                  validate_args: bool | None = None):  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
@@ -125,35 +128,35 @@ class MultivariateNormal(OfCovariance, Distribution):
         return self._finished(new, batch_shape)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._unbroadcasted_scale_tril.square().sum(-1).expand((*self._batch_shape, *self._event_shape))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         noise = standard_normal(self._extended_shape(sample_shape), self.loc)
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor | complex) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         factor = self._unbroadcasted_scale_tril
         distance = squared_mahalanobis(factor, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(factor)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         n = self._event_shape[0]
         entropy = 0.5 * n * (1 + math.log(2 * math.pi)) + half_log_det(self._unbroadcasted_scale_tril)
         return entropy.expand(self._batch_shape)
 
 
-def factor_of(name: str, matrix: Any) -> Any:
+def factor_of(name: str, matrix: Tensor) -> Tensor:
     """The Cholesky factor of the covariance, from the matrix that is given."""
     if name == "scale_tril":
         return matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.size import Size
@@ -14,6 +14,9 @@ from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.vectors.multivariate_normal import FORMS, OfCovariance, factor_of, half_log_det
 from rushlight.ops.random.gamma_sample import log_standard_gamma
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Wishart"]
 
@@ -46,7 +49,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     @property
-    def arg_constraints(self) -> Any:
+    def arg_constraints(self) -> dict[Any, Any]:
         """The matrices are positive definite, and df is over n - 1, which the constructor checks."""
         matrix = constraints.positive_definite
         return {"covariance_matrix": matrix, "precision_matrix": matrix, "scale_tril": constraints.lower_cholesky,
@@ -59,23 +62,23 @@ class Wishart(OfCovariance, ExponentialFamily):
         return self._finished(new, batch_shape)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.df[..., None, None] * self.covariance_matrix
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """(df - n - 1) V; NaN for df up to n + 1."""
         factor = self.df - self._event_shape[-1] - 1
         return factor.masked_fill(factor <= 0, math.nan)[..., None, None] * self.covariance_matrix
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """df (V_ij^2 + V_ii V_jj)."""
         v = self.covariance_matrix
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self.df[..., None, None] * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Samples of which those singular in this dtype are drawn again, up to `max_try_correction` times, 10 by default."""
         shape = self._extended_shape(sample_shape)
         drawn = self._bartlett(shape)
@@ -86,7 +89,7 @@ class Wishart(OfCovariance, ExponentialFamily):
             drawn = named.where(singular[..., None, None], self._bartlett(shape), drawn)
         return drawn
 
-    def _bartlett(self, shape: Size) -> Any:
+    def _bartlett(self, shape: Size) -> Tensor:
         """L A A^T L^T: normal numbers below the diagonal of A, roots of chi-squared ones of df - i on it (M. S. Bartlett,
         On the theory of statistical regression, Proceedings of the Royal Society of Edinburgh 53, 1934)."""
         df, n = self.df, self._event_shape[-1]
@@ -106,13 +109,13 @@ class Wishart(OfCovariance, ExponentialFamily):
         normalizer = df * (n / 2 * math.log(2) + half_log_det(factor)) + (df / 2).mvlgamma(n)
         return (df - n - 1) * half_log_det(root) - inner.square().sum((-2, -1)) / 2 - normalizer
 
-    def _mean_half_log_det(self) -> Any:
+    def _mean_half_log_det(self) -> Tensor:
         """E log |X| / 2 = (the sum of digamma((df - i) / 2), i < n, + n log 2) / 2 + log |L|.  (*batch)"""
         df, n = self.df, self._event_shape[-1]
         halves = (df.unsqueeze(-1) - named.arange(n, dtype=df.dtype, device=df.device)) / 2
         return (halves.digamma().sum(-1) + n * math.log(2)) / 2 + half_log_det(self._unbroadcasted_scale_tril)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         df, n = self.df, self._event_shape[-1]
         normalizer = df * (n / 2 * math.log(2) + half_log_det(self._unbroadcasted_scale_tril)) + (df / 2).mvlgamma(n)
         return normalizer - (df - n - 1) * self._mean_half_log_det() + df * n / 2
@@ -128,12 +131,14 @@ class Wishart(OfCovariance, ExponentialFamily):
         return df / 2 * (n * math.log(2) - linalg.slogdet(-negative)[1]) + (df / 2).mvlgamma(n)
 
     @property
-    def _mean_carrier_measure(self) -> Any:
+    def _mean_carrier_measure(self) -> Tensor:
         """Minus (n + 1) E log |X| / 2."""
         return -(self._event_shape[-1] + 1) * self._mean_half_log_det()
 
 
-def _one_matrix(covariance_matrix: Any, precision_matrix: Any, scale_tril: Any) -> tuple[str, Any]:
+def _one_matrix(
+    covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None
+) -> tuple[str, Any]:
     """The name and the value of the one that is given, with its checks."""
     given = {k: v for k, v in zip(FORMS, (covariance_matrix, precision_matrix, scale_tril)) if v is not None}
     if len(given) != 1:

@@ -12,6 +12,6 @@ def get_proxy_mode() -> Any:
     return None
 
 
-def make_fx(*args: Any, **kwargs: Any) -> NoReturn:
+def make_fx(*args: object, **kwargs: object) -> NoReturn:
     """Refused: operators are not traced below autograd; `torch.fx.symbolic_trace` traces functions of torch."""
     raise NotImplementedError("torch.fx.experimental.proxy_tensor.make_fx: use torch.fx.symbolic_trace")

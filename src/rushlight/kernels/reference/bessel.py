@@ -54,7 +54,7 @@ _I1_FAR = (
 )  # fmt: skip
 
 
-def _scaled(size: Array, near: Any, far: Any) -> Array:
+def _scaled(size: Array, near: tuple[float, ...], far: tuple[float, ...]) -> Array:
     """A series in x up to 8, and beyond one in 1/x divided by the root of x."""
     beyond = size > 8
     out = chebyshev(near, np.minimum(size, 8.0) / 4 - 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import weakref
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from rushlight.stores.errors import StoreError
 from rushlight.stores.files import Spill
 from rushlight.stores.region import Watch
 from rushlight.tensor import LEAF, Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.memory.budgets.paged import PagedParameter
+    from rushlight.optim.sgd import SGD
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead
@@ -317,7 +322,7 @@ class Pager:
 
     # What is to be paged ---------------------------------------------------------------------------
 
-    def adopt(self, tensor: Any, kind: str) -> None:
+    def adopt(self, tensor: Tensor, kind: str) -> None:
         """Let a tensor's array be sent away."""
         if type(tensor) in PAGEABLE and adopt(tensor, kind, self):
             key, tensors = id(tensor), self.tensors
@@ -338,7 +343,7 @@ class Pager:
                 if x._grad is not None:
                     self.adopt(x._grad, GRADIENT)
 
-    def adopt_state(self, optimizer: Any, again: bool = False) -> None:
+    def adopt_state(self, optimizer: SGD, again: bool = False) -> None:
         """Adopt what an optimizer keeps, if that is not what it was when last looked at, or to look once more."""
         kept = optimizer.__dict__.get("state")
         if not isinstance(kept, dict):  # it is being made
@@ -368,7 +373,7 @@ class Pager:
 
     # Saved tensors: a pair of hooks --------------------------------------------------------------------
 
-    def pack(self, tensor: Any) -> Any:
+    def pack(self, tensor: PagedParameter | Tensor) -> Any:
         """A saved tensor as a page; itself where it is small, a parameter, or memory of another's."""
         if tensor.__class__ not in PAGED or isinstance(tensor, Parameter) or tensor._edge is LEAF:
             return bare(tensor)
@@ -378,7 +383,7 @@ class Pager:
             return bare(tensor)
         return Kept(self.page_of(root, tensor), None if array is root else View(array, root), tensor._bits)
 
-    def page_of(self, root: Any, tensor: Any) -> SavedPage:
+    def page_of(self, root: Array, tensor: Tensor) -> SavedPage:
         """The page of a saved tensor's memory: that of another tensor on it, or a new one."""
         storage = storage_of(tensor)
         reference = self.roots.get(id(root))
@@ -397,12 +402,12 @@ class Pager:
                 self.write_behind()
         return page
 
-    def unpack(self, packed: Any) -> Any:
+    def unpack(self, packed: Bare | Kept) -> Any:
         """The tensor again."""
         return packed.tensor() if packed.__class__ in (Kept, Bare) else packed
 
 
-def bare(tensor: Any) -> Any:
+def bare(tensor: PagedParameter | Tensor) -> Any:
     """A tensor that stays as it is, and the version that it has."""
     if modes.mutation is not None or tensor._array.__class__ is not np.ndarray or tensor._inference:
         return tensor

@@ -67,7 +67,7 @@ class Rehearsal:
             self.stack = stack.pop_all()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.states.clear()
         self.stack.close()
 

@@ -11,7 +11,7 @@ import os
 import threading
 from time import perf_counter_ns as clock
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from rushlight.memory.recordings.replay import most_telling
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 NONE, FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("", "forward", "backward", "optimizer"))
 KEEP = 1 << PARAMETER | 1 << GRADIENT | 1 << OPTIMIZER_STATE  # what is one of these stays it
@@ -125,7 +128,7 @@ class Recorder:
             number = self.labels.setdefault(key, len(self.labels))
         return bool(self.library.label(start, number, category))
 
-    def categorize(self, array: Any, category: int, keep: int = KEEP) -> None:
+    def categorize(self, array: Array, category: int, keep: int = KEEP) -> None:
         """Say what the block of an array is for, unless it is one of those in `keep`."""
         while array.base is not None:
             array = array.base
@@ -227,7 +230,7 @@ class Recorder:
         return recording
 
 
-def is_recorded(result: Any) -> bool:
+def is_recorded(result: Tensor | tuple[Tensor, ...]) -> bool:
     """Whether a result is one of the graph: not where parameters are set, under `no_grad`."""
     several = result if isinstance(result, (tuple, list)) else (result,)
     return bool(modes.grad) and any(isinstance(x, Tensor) and x._edge is not None for x in several)
@@ -252,7 +255,7 @@ class _Table(dict[str, int]):
         return self[key]
 
 
-def frames(stack: Any) -> tuple[Frame, ...]:
+def frames(stack: list[Any]) -> tuple[Frame, ...]:
     """The lines of a stack outside this package, innermost first; all of them if there are no others."""
     lines = [Frame(code.co_filename, line_of(code, position), code.co_name) for code, position in stack]
     lines = (
@@ -278,7 +281,7 @@ def line_of(code: Any, position: int) -> int:
     return int(code.co_firstlineno)
 
 
-def assemble(rows: Any, alive: Any, dropped: int, total: int, pairs: Any, zero: int) -> Recording:
+def assemble(rows: Array, alive: Array, dropped: int, total: int, pairs: Array, zero: int) -> Recording:
     """Columns from the allocator's events: blocks numbered anew, those that were alive at the beginning first.
 
     total: bytes alive when the recording began; what is not told of one by one is one block.
@@ -302,7 +305,7 @@ def assemble(rows: Any, alive: Any, dropped: int, total: int, pairs: Any, zero: 
     labels = last["label"]
     made_by = np.where(labels[:, None] >= 0, pairs[np.maximum(labels, 0)], -1)
 
-    def column(values: Any, of_rest: int, dtype: Any) -> Any:
+    def column(values: Array, of_rest: int, dtype: type[Any]) -> Array:
         return np.concatenate([np.full(shift, of_rest, dtype), values.astype(dtype)])
 
     return Recording(

@@ -51,7 +51,7 @@ class CausalBias(Tensor):
             warn("causal_lower_right: the first queries may look at no key where seq_len_q > seq_len_kv, and attend to "
                           "nothing")  # fmt: skip
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, **_: object) -> str:
         return repr(self.as_subclass(Tensor)).replace("tensor", "CausalBias", 1)
 
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight.dispatch.named import named
 from rushlight.func import vmap
 from rushlight.nn.functional import pad
 from rushlight.overrides.index_mode import TransformGetItemToIndex
+
+if TYPE_CHECKING:
+    from rushlight.basics.size import Size
+    from rushlight.tensor import Tensor
 
 __all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
            "noop_mask", "or_masks"]  # fmt: skip
@@ -23,12 +27,12 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 _LEVELS = ((0, None, None, None), (None, 0, None, None), (None, None, 0, None), (None, None, None, 0))
 
 
-def _over(function: Any, given: bool) -> Any:
+def _over(function: Callable[..., Any], given: bool) -> Any:
     """A function of a score (where `given`) and four indices, for all of them at once.  -> (B, H, rows, columns)"""
     for dims in reversed(_LEVELS):
         function = vmap(function, in_dims=((0, *dims) if given else dims))
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: object) -> Tensor:
         with TransformGetItemToIndex():
             return function(*args)
 
@@ -39,7 +43,7 @@ def _indices(*sizes: int) -> tuple[Any, ...]:
     return tuple(named.arange(size) for size in sizes)
 
 
-def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """A mask that hides nothing."""
     return batch.new_ones((), dtype=(batch == batch).dtype)
 
@@ -48,7 +52,7 @@ def and_masks(*mask_mods: _Mask) -> _Mask:
     """The mask that shows what all of these show.  Raises RuntimeError for what is no function."""
     _check("and_masks", mask_mods)
 
-    def both(b: Any, h: Any, q: Any, kv: Any) -> Any:
+    def both(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         seen = noop_mask(b, h, q, kv)
         for mask in mask_mods:
             seen = seen & mask(b, h, q, kv)
@@ -61,7 +65,7 @@ def or_masks(*mask_mods: _Mask) -> _Mask:
     """The mask that shows what any of these shows.  Raises RuntimeError for what is no function."""
     _check("or_masks", mask_mods)
 
-    def either(b: Any, h: Any, q: Any, kv: Any) -> Any:
+    def either(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         seen = ~noop_mask(b, h, q, kv)
         for mask in mask_mods:
             seen = seen | mask(b, h, q, kv)
@@ -76,7 +80,7 @@ def _check(name: str, masks: tuple[Any, ...]) -> None:
 
 
 def create_mask(mod_fn: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
-                **options: Any) -> Any:  # fmt: skip
+                **options: object) -> Tensor:  # fmt: skip
     """The mask as a tensor of bools.  -> (B, H, Q_LEN, KV_LEN), with 1 where B or H is None
 
     mod_fn: of batch, head, row and column, tensors of no dimensions: whether it is seen.
@@ -90,7 +94,7 @@ class BlockMask:
     Here nothing is skipped by blocks: BLOCK_SIZE is kept and has no effect.
     """
 
-    def __init__(self, mask_mod: _Mask, mask: Any, BLOCK_SIZE: Any) -> None:
+    def __init__(self, mask_mod: _Mask, mask: Tensor, BLOCK_SIZE: int) -> None:
         self.mask_mod, self._mask = mask_mod, mask
         self.BLOCK_SIZE = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)
         self.seq_lengths = tuple(mask.shape[-2:])
@@ -109,7 +113,7 @@ class BlockMask:
         rows, columns = self.BLOCK_SIZE
         return 100.0 * (1.0 - int(self.to_dense().sum()) * rows * columns / self.numel())
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Tensor:
         """Which blocks show something.  -> (B, H, rows of blocks, columns of blocks), 0 and 1"""
         rows, columns = self.BLOCK_SIZE
         spare = (0, -self.shape[-1] % columns, 0, -self.shape[-2] % rows)
@@ -126,7 +130,7 @@ class BlockMask:
 
 
 def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
-                      BLOCK_SIZE: Any = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: Any) -> BlockMask:  # fmt: skip
+                      BLOCK_SIZE: int = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: object) -> BlockMask:  # fmt: skip
     """A BlockMask of a function of batch, head, row and column.
 
     B, H: None where the mask is the same for all.
@@ -137,7 +141,7 @@ def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int,
 absent.names(globals(), "flex_attention returns logarithms of sums with return_lse=True", "AuxOutput AuxRequest")
 
 
-def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: BlockMask | None = None,
+def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Callable[..., Any] | None = None, block_mask: BlockMask | None = None,
                    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False,
                    kernel_options: Any = None, *, return_aux: Any = None) -> Any:  # fmt: skip
     """softmax(score_mod(query @ key^T * scale)) @ value; 0 for rows of which the mask shows nothing.
@@ -162,7 +166,7 @@ def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, bloc
     return (out, scores.logsumexp(-1)) if return_lse else out
 
 
-def _check_inputs(query: Any, key: Any, value: Any, enable_gqa: bool, return_aux: Any) -> None:
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, return_aux: Any) -> None:
     if return_aux is not None:
         raise NotImplementedError(
             "flex_attention: expected return_aux=None; return_lse=True returns what it would hold"
@@ -178,7 +182,7 @@ def _check_inputs(query: Any, key: Any, value: Any, enable_gqa: bool, return_aux
         )
 
 
-def _mask_for(block_mask: BlockMask, shape: Any) -> Any:
+def _mask_for(block_mask: BlockMask, shape: Size) -> Any:
     """What of the scores is seen; a part of the mask where there are fewer rows or columns than it was made for."""
     rows, columns = shape[-2:]
     if rows > block_mask.seq_lengths[0] or columns > block_mask.seq_lengths[1]:

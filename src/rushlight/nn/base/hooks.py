@@ -25,7 +25,7 @@ class _Global:
         self.with_kwargs: OrderedDict[int, bool] = OrderedDict()
         self.always_called: OrderedDict[int, bool] = OrderedDict()
 
-    def add(self, hooks: Hooks, hook: Any) -> RemovableHandle:
+    def add(self, hooks: Hooks, hook: Callable[..., Any]) -> RemovableHandle:
         self.used = True
         return hooks.add(hook)
 
@@ -41,17 +41,17 @@ _NONE: dict[int, Any] = {}
 class Hooked(Stateful):
     """A module that is called, with hooks before and after its forward and its backward."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if not self._hooked and not shared.used:
             return self.forward(*args, **kwargs)
         return self._call_hooked(args, kwargs)
 
-    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self, *args: object, **kwargs: object) -> Any:
         return self._call_hooked(args, kwargs)
 
     _wrapped_call_impl = _call_impl
 
-    def _forward_unimplemented(self, *input: Any) -> Any:
+    def _forward_unimplemented(self, *input: object) -> Any:
         """Compute the output; every subclass overrides it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -68,7 +68,7 @@ class Hooked(Stateful):
             self._run_always_called(args, kwargs, called, results[0])
             raise
 
-    def _run(self, args: Any, kwargs: Any, called: set[int], results: list[Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[Any, Any], called: set[int], results: list[Any]) -> Any:
         """Pre-hooks, forward, hooks; `results` keeps the latest result and `called` the hooks that have run."""
         args, kwargs = self._before(args, kwargs)
         around = self._backward_hooks_around()
@@ -89,7 +89,7 @@ class Hooked(Stateful):
         """The hooks registered under `name`, without making their collection."""
         return self.__dict__.get(name, _NONE)
 
-    def _before(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _before(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, Any]:
         """Run the forward pre-hooks, global ones first; each may replace the arguments."""
         for hook in tuple(shared.forward_pre.values()):
             args = _replaced(args, hook(self, args))
@@ -114,7 +114,7 @@ class Hooked(Stateful):
         always = self._own("_forward_hooks_always_called")
         return listed + [(i, h, i in with_kwargs, i in always) for i, h in self._own("_forward_hooks").items()]
 
-    def _run_always_called(self, args: Any, kwargs: Any, called: set[int], result: Any) -> None:
+    def _run_always_called(self, args: tuple[Any, ...], kwargs: dict[Any, Any], called: set[int], result: Any) -> None:
         """After an exception: the hooks that asked to run even then and have not yet; their errors are warnings."""
         for hook_id, hook, with_kwargs, always in self._after():
             if not always or hook_id in called:
@@ -142,7 +142,7 @@ class Hooked(Stateful):
 
         return BackwardHook(self, full, pre)
 
-    def _attach_legacy(self, args: Any, result: Any) -> None:
+    def _attach_legacy(self, args: tuple[Any, ...], result: Any) -> None:
         """Attach hooks of `register_backward_hook` to the node that computed the result."""
         hooks = list(shared.legacy_backward.values())
         if self._is_full_backward_hook is False:
@@ -175,7 +175,7 @@ class Hooked(Stateful):
         return handle
 
     def register_forward_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward, or `hook(module, args, kwargs, output)` with `with_kwargs`.
 
@@ -190,11 +190,11 @@ class Hooked(Stateful):
                 flag[handle.id] = True
         return handle
 
-    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""
         return self._backward_pre_hooks.add(hook, prepend)
 
-    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
 
         It may return other gradients of the inputs.  Raises RuntimeError beside hooks of `register_backward_hook`.
@@ -202,7 +202,7 @@ class Hooked(Stateful):
         self._only_one_kind_of_backward_hook(True)
         return self._backward_hooks.add(hook, prepend)
 
-    def register_backward_hook(self, hook: Any) -> RemovableHandle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Deprecated: call `hook(module, grad_input, grad_output)` after the node that computed the output.
 
         Use `register_full_backward_hook`.
@@ -240,24 +240,26 @@ class _Bound:
         return self.hook(self.module, grad_input, grad_output)
 
 
-def _replaced(args: Any, result: Any) -> Any:
+def _replaced(args: tuple[Any, ...], result: tuple[int, ...] | None) -> tuple[Any, ...]:
     if result is None:
         return args
     return result if isinstance(result, tuple) else (result,)
 
 
-def _insert(hooks: Any, handle: RemovableHandle, hook: Any, prepend: bool) -> None:
+def _insert(hooks: Hooks, handle: RemovableHandle, hook: Any, prepend: bool) -> None:
     hooks[handle.id] = hook
     if prepend:
         hooks.move_to_end(handle.id, last=False)
 
 
-def register_module_forward_pre_hook(hook: Any) -> RemovableHandle:
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module, before its own hooks."""
     return shared.add(shared.forward_pre, hook)
 
 
-def register_module_forward_hook(hook: Any, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module, before its own hooks."""
     shared.used = True
     handle = RemovableHandle(shared.forward, extra_dict=[shared.with_kwargs, shared.always_called])

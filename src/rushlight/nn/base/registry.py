@@ -19,7 +19,7 @@ HOOK_FLAGS = frozenset({"_forward_hooks_with_kwargs", "_forward_hooks_always_cal
 registration_hooks: dict[str, Hooks] = {"parameter": Hooks(), "buffer": Hooks(), "module": Hooks()}
 
 
-def typename(value: Any) -> str:
+def typename(value: Tensor | int) -> str:
     """The name of a value's type as messages print it: `torch.FloatTensor` for tensors."""
     if isinstance(value, Tensor):
         return str(value.type())
@@ -36,7 +36,7 @@ def _announce(kind: str, module: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _check_name(module: Any, kind: str, name: Any, register: str) -> None:
+def _check_name(module: Any, kind: str, name: str, register: str) -> None:
     """Raise TypeError or KeyError where `name` cannot be registered."""
     if not isinstance(name, str):
         raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
@@ -64,7 +64,7 @@ class Registry:
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         if not self.call_super_init and (args or kwargs):
             _refuse_arguments(type(self).__name__, args, kwargs)
         own = self.__dict__
@@ -187,7 +187,7 @@ class Registry:
         else:
             self._buffers[name] = None if value is None else _announce("buffer", self, name, value)
 
-    def _clear(self, name: str, value: Any) -> None:
+    def _clear(self, name: str, value: Tensor | int | None) -> None:
         """Assign None, the only plain value allowed, to a parameter or child."""
         if value is None:
             self.__dict__["_parameters" if name in self._parameters else "_modules"][name] = None
@@ -226,13 +226,13 @@ class Registry:
         self.__dict__.update(state)
 
 
-def _refuse_arguments(name: str, args: Any, kwargs: Any) -> None:
+def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> None:
     if kwargs:
         raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
     raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
 
 
-def _check_parameter(name: str, param: Any) -> None:
+def _check_parameter(name: str, param: Tensor) -> None:
     if not isinstance(param, Parameter):
         raise TypeError(
             f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"

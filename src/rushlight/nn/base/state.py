@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rushlight.basics.handles import RemovableHandle
@@ -53,7 +53,7 @@ class Stateful(Convertible):
             f"{type(self).__name__}"
         )
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: StateDict, prefix: str, keep_vars: bool) -> None:
         """Put this module's own parameters, persistent buffers and extra state into `destination`."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
@@ -87,7 +87,7 @@ class Stateful(Convertible):
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         return self._after_state_dict(destination, prefix, local_metadata)
 
-    def _after_state_dict(self, destination: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
+    def _after_state_dict(self, destination: StateDict, prefix: str, local_metadata: dict[str, Any]) -> StateDict:
         for hook, may_replace in self._hooks_of("_state_dict_hooks"):
             result = hook(self, destination, prefix, local_metadata)
             if result is None:
@@ -105,7 +105,7 @@ class Stateful(Convertible):
         """Call `hook(module, prefix, keep_vars)` before `state_dict`."""
         return self._state_dict_pre_hooks.add(hook)
 
-    def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict."""
         return self._state_dict_hooks.add((hook, False))
 
@@ -115,12 +115,14 @@ class Stateful(Convertible):
 
     # In --------------------------------------------------------------------------------------------
 
-    def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
         before this module loads; it may change the dict in place."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
         return self._load_state_dict_pre_hooks.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
@@ -155,7 +157,7 @@ class Stateful(Convertible):
 
     def _load_from_state_dict(
         self,
-        state_dict: Any,
+        state_dict: dict[Any, Any],
         prefix: str,
         local_metadata: dict[str, Any],
         strict: bool,
@@ -185,7 +187,7 @@ class Stateful(Convertible):
         return {k: v for k, v in {**self._parameters, **buffers}.items() if v is not None}
 
     def _load_extra_state(
-        self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]
+        self, state_dict: dict[Any, Any], prefix: str, strict: bool, missing: list[str], unexpected: list[str]
     ) -> None:
         key = prefix + EXTRA_STATE
         if type(self).set_extra_state is not Stateful.set_extra_state:
@@ -196,7 +198,7 @@ class Stateful(Convertible):
         elif strict and key in state_dict:
             unexpected.append(key)
 
-    def _unexpected(self, state_dict: Any, prefix: str, own: dict[str, Any]) -> list[str]:
+    def _unexpected(self, state_dict: dict[Any, Any], prefix: str, own: dict[str, Any]) -> list[str]:
         """Names under `prefix` that belong neither to this module nor to a child."""
         found = []
         for key in state_dict:
@@ -217,7 +219,7 @@ class _Loading:
         self.unexpected: list[str] = []
         self.errors: list[str] = []
 
-    def load(self, module: Any, state_dict: Any, prefix: str, metadata: Any) -> None:
+    def load(self, module: Any, state_dict: dict[Any, Any], prefix: str, metadata: dict[Any, Any] | None) -> None:
         local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
         if self.assign:
             local["assign_to_params_buffers"] = True
@@ -245,7 +247,7 @@ class _Loading:
         ]
 
 
-def _detached(tensor: Any) -> Any:
+def _detached(tensor: Tensor) -> Tensor:
     return tensor if is_lazy(tensor) else tensor.detach()
 
 
@@ -278,7 +280,7 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
         )
 
 
-def _put(module: Any, name: str, parameter: Any, value: Any, assign: bool) -> None:
+def _put(module: Any, name: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
     if not assign:
         if not is_lazy(value):
             with no_grad():

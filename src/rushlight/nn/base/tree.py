@@ -187,7 +187,7 @@ class Tree(Registry):
         return builtins.type(self).__name__
 
 
-def _member(module: Any, name: str) -> Any:
+def _member(module: Any, name: str) -> Tensor:
     if not hasattr(module, name):
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     return getattr(module, name)

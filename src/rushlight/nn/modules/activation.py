@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
@@ -11,6 +11,10 @@ from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
@@ -337,7 +341,13 @@ class Softplus(Module):
 class PReLU(Module):
     """`x` where positive, else `weight * x`; weight: (num_parameters), one for all channels or one for each."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(ops.empty(num_parameters, device=device, dtype=dtype))

@@ -86,7 +86,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 
-    def _batch(self, input_: Any, target_: Any) -> tuple[Any, Any, bool]:
+    def _batch(self, input_: Tensor, target_: Tensor) -> tuple[Any, Any, bool]:
         """Both with a batch dimension.  Raises RuntimeError for shapes or targets that do not fit."""
         batched = target_.ndim > 0
         if target_.ndim > 1:
@@ -109,7 +109,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         return x, target, batched
 
-    def _of_cluster(self, cluster: int, x: Any, head: Any, target: Any, rows: Any) -> Any:
+    def _of_cluster(self, cluster: int, x: Tensor, head: Tensor, target: Tensor, rows: Tensor) -> Tensor:
         """Log-probabilities of the targets in `rows`, which belong to this cluster (0 is the head)."""
         wanted = target.index_select(0, rows)
         of_head = head.index_select(0, rows)

@@ -173,7 +173,7 @@ def _check_sizes(embed_dim: int, num_heads: int) -> None:
         raise AssertionError(f"embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}")
 
 
-def _swap_first(query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+def _swap_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, Any, Any]:
     """Length before batch; the same tensor stays the same tensor, so that its projections can be joined."""
     if key is value:
         if query is key:

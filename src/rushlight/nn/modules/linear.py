@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
@@ -13,13 +13,17 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear", "NonDynamicallyQuantizableLinear"]
 
 
 class Identity(Module):
     """Returns its input; accepts and ignores all arguments."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -42,7 +46,12 @@ class Linear(Module):
     weight: Tensor
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
@@ -88,8 +97,8 @@ class Bilinear(Module):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -127,7 +136,9 @@ class LazyLinear(LazyModuleMixin, Linear):
     cls_to_become = Linear
     weight: UninitializedParameter
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, out_features: int, bias: bool = True, device: device | str | int | None = None, dtype: dtype | None = None
+    ) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn import functional as F
 from rushlight.nn.base.loss_base import _WeightedLoss
 from rushlight.nn.modules.linear import Linear
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 
 class LinearCrossEntropyOptions:
@@ -61,8 +65,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
         reduction: str = "mean",
         weight: Tensor | None = None,
         ignore_index: int | None = None,

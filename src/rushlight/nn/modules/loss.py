@@ -42,9 +42,9 @@ class NLLLoss(_WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: Any = None,
+        size_average: bool | None = None,
         ignore_index: int = -100,
-        reduce: Any = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
@@ -66,9 +66,9 @@ class PoissonNLLLoss(_Loss):
         self,
         log_input: bool = True,
         full: bool = False,
-        size_average: Any = None,
+        size_average: bool | None = None,
         eps: float = 1e-8,
-        reduce: Any = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -97,7 +97,11 @@ class KLDivLoss(_Loss):
     """`target * (log(target) - input)`: input in log space, the target too with `log_target`."""
 
     def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, log_target: bool = False
+        self,
+        size_average: Any = None,
+        reduce: str | complex | None = None,
+        reduction: str = _MEAN,
+        log_target: bool = False,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
@@ -132,8 +136,8 @@ class BCEWithLogitsLoss(_Loss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
         pos_weight: Tensor | None = None,
     ) -> None:
@@ -152,7 +156,11 @@ class HingeEmbeddingLoss(_Loss):
     """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
 
     def __init__(
-        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
+        reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -173,7 +181,9 @@ class MultiLabelMarginLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """Squared below `beta`, absolute above: `d ** 2 / (2 beta)` or `d - beta / 2`."""
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN, beta: float = 1.0) -> None:
+    def __init__(
+        self, size_average: Any = None, reduce: str | complex | None = None, reduction: str = _MEAN, beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -216,9 +226,9 @@ class CrossEntropyLoss(_WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        size_average: Any = None,
+        size_average: bool | None = None,
         ignore_index: int = -100,
-        reduce: Any = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
         label_smoothing: float = 0.0,
     ) -> None:
@@ -249,7 +259,11 @@ class CosineEmbeddingLoss(_Loss):
     """`1 - cos(x1, x2)` where the target is 1, `max(0, cos(x1, x2) - margin)` where it is -1."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
+        reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -263,7 +277,11 @@ class MarginRankingLoss(_Loss):
     """`max(0, -target * (x1 - x2) + margin)`."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = _MEAN
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
+        reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -281,8 +299,8 @@ class MultiMarginLoss(_WeightedLoss):
         p: int = 1,
         margin: float = 1.0,
         weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
@@ -312,8 +330,8 @@ class TripletMarginLoss(_Loss):
         p: float = 2.0,
         eps: float = 1e-6,
         swap: bool = False,
-        size_average: Any = None,
-        reduce: Any = None,
+        size_average: bool | None = None,
+        reduce: str | complex | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)

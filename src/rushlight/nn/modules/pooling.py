@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.nn import functional as F
@@ -26,9 +27,9 @@ class _MaxPoolNd(Module):
     def __init__(
         self,
         kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -85,14 +86,16 @@ class _MaxUnpoolNd(Module):
 
     _spread: Any = None
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(
+        self, kernel_size: Any, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0
+    ) -> None:
         super().__init__()
         spread = type(self)._spread
         self.kernel_size = spread(kernel_size)
         self.stride = spread(kernel_size if stride is None else stride)
         self.padding = spread(padding)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         """Pooled values and their indices -> the unpooled size, or `output_size`."""
         unpool: Any = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[len(self.kernel_size) - 1]
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -134,8 +137,8 @@ class AvgPool1d(_AvgPoolNd):
     def __init__(
         self,
         kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -156,8 +159,8 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
     def __init__(
         self,
         kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -212,7 +215,7 @@ class _FractionalMaxPoolNd(Module):
     def __init__(
         self,
         kernel_size: Any,
-        output_size: Any = None,
+        output_size: int | Sequence[int] | None = None,
         output_ratio: Any = None,
         return_indices: bool = False,
         _random_samples: Any = None,
@@ -265,7 +268,13 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 class _LPPoolNd(Module):
     """The p-norm of each window."""
 
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 

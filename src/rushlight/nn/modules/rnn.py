@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
@@ -15,6 +16,10 @@ from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBa
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -50,8 +55,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         if mode not in _GATES:
@@ -114,7 +119,7 @@ class RNNBase(Module):
         if "_given_weights" in self.__dict__ and name in self._flat_weights_names:
             del self.__dict__["_given_weights"]  # as in PyTorch, where a new parameter brings all of them back
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Any:
         """As every module; then `forward` uses the parameters again."""
         super()._apply(fn, recurse)
         self.__dict__.pop("_given_weights", None)
@@ -150,7 +155,7 @@ class RNNBase(Module):
 
     # Checks ----------------------------------------------------------------------------------------
 
-    def check_input(self, input: Tensor, batch_sizes: Any) -> None:
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise ValueError or RuntimeError for an input of a wrong dtype or size."""
         weight = self._weights_of(0)[0]
         if input.dtype != weight.dtype:
@@ -166,7 +171,7 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
             )
 
-    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Any) -> tuple[int, int, int]:
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the first state for this input."""
         if batch_sizes is not None:
             batch = int(batch_sizes[0])
@@ -181,7 +186,7 @@ class RNNBase(Module):
         if tuple(hx.shape) != tuple(expected):
             raise RuntimeError(msg.format(expected, list(hx.shape)))
 
-    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Any) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Raise for an input or first state of a wrong size."""
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
@@ -193,7 +198,7 @@ class RNNBase(Module):
 
     # Forward ---------------------------------------------------------------------------------------
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Any, ...]:
         """Run the whole sequence.
 
         Args:
@@ -221,7 +226,7 @@ class RNNBase(Module):
             last = tuple(s.squeeze(1) for s in last)
         return output, self._as_given(last)
 
-    def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
+    def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[Any, ...]:
         data, batch_sizes, sorted_indices, unsorted_indices = packed
         state = self._first_state(data, hx, batch_sizes, True)
         if sorted_indices is not None and hx is not None:
@@ -233,7 +238,7 @@ class RNNBase(Module):
         packed_output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return packed_output, self._as_given(last)
 
-    def _as_given(self, state: Any) -> Any:
+    def _as_given(self, state: tuple[Tensor, ...]) -> Any:
         return state if self.mode == "LSTM" else state[0]
 
     def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> Any:
@@ -252,7 +257,7 @@ class RNNBase(Module):
             raise RuntimeError(f"For {kind} input, {names} should also be {dims}-D but got {got}")
         return state if batched else tuple(s.unsqueeze(1) for s in state)
 
-    def _layers(self, inputs: Any, state: Any, batch_sizes: list[int] | None) -> tuple[Any, Any]:
+    def _layers(self, inputs: Tensor, state: tuple[Tensor, ...], batch_sizes: list[int] | None) -> tuple[Any, Any]:
         """All layers on (L, N, I), or on packed data (total, I) of the given batch sizes."""
         directions = len(self._suffixes())
         lasts = []
@@ -279,7 +284,7 @@ class RNNBase(Module):
         return given[start : start + len(self._all_weights[k])]
 
     def _direction(
-        self, k: int, inputs: Any, state: Any, batch_sizes: list[int] | None, reverse: bool
+        self, k: int, inputs: Tensor, state: tuple[Tensor, ...], batch_sizes: list[int] | None, reverse: bool
     ) -> tuple[Any, Any]:
         """One direction of one layer: its outputs, laid out as the inputs, and its last state."""
         weights = self._weights_of(k)
@@ -291,14 +296,14 @@ class RNNBase(Module):
         return output.view(steps, batch, output.shape[1]), last
 
 
-def _check_types(input_size: Any, hidden_size: Any, bias: Any, batch_first: Any) -> None:
+def _check_types(input_size: int, hidden_size: int, bias: bool, batch_first: bool) -> None:
     for name, value, kind in (("input_size", input_size, int), ("hidden_size", hidden_size, int),
                               ("bias", bias, bool), ("batch_first", batch_first, bool)):  # fmt: skip
         if not isinstance(value, kind):
             raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
 
 
-def _check_dropout(dropout: Any, num_layers: int) -> None:
+def _check_dropout(dropout: float, num_layers: int) -> None:
     is_number: bool = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
     if not is_number or not 0 <= dropout <= 1:
         raise ValueError(
@@ -351,9 +356,9 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        **options: Any,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
+        **options: object,
     ) -> None:
         _refuse_projection(options)
         if nonlinearity not in ("tanh", "relu"):
@@ -381,8 +386,8 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(
             "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size,
@@ -405,9 +410,9 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        **options: Any,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
+        **options: object,
     ) -> None:
         _refuse_projection(options)
         super().__init__(

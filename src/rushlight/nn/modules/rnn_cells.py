@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import init, recurrent
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 
 class RNNCellBase(Module):
@@ -84,8 +88,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
@@ -102,7 +106,12 @@ class LSTMCell(RNNCellBase):
     """One step of an LSTM; see LSTM."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
@@ -116,7 +125,12 @@ class GRUCell(RNNCellBase):
     """One step of a GRU; see GRU."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 

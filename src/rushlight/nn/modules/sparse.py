@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
@@ -12,11 +12,15 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
 def _table(
-    owner: str, num_embeddings: int, embedding_dim: int, given: Any, freeze: bool, device: Any, dtype: Any
+    owner: str, num_embeddings: int, embedding_dim: int, given: Tensor | None, freeze: bool, device: Any, dtype: Any
 ) -> tuple[Any, bool]:
     """The weight parameter, and whether it is still to be filled."""
     shape = (num_embeddings, embedding_dim)
@@ -85,8 +89,8 @@ class Embedding(_Table):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -162,8 +166,8 @@ class EmbeddingBag(_Table):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
@@ -17,6 +17,10 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
 ]  # fmt: skip
@@ -24,7 +28,7 @@ __all__ = [
 Activation = str | Callable[[Tensor], Tensor]
 
 
-def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
+def _generate_square_subsequent_mask(size: int, device: device | None = None, dtype: dtype | None = None) -> Tensor:
     """(size, size): minus infinity above the diagonal, 0 elsewhere."""
     return ops.triu(ops.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
@@ -41,7 +45,7 @@ def _get_clones(module: Module, n: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
-def _detect_is_causal_mask(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Whether `mask` is causal, unless `is_causal` says so already."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
@@ -50,7 +54,7 @@ def _detect_is_causal_mask(mask: Any, is_causal: bool | None = None, size: int |
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
-def _additive(mask: Any, name: str, dtype: Any) -> Any:
+def _additive(mask: Tensor | None, name: str, dtype: dtype) -> Any:
     """A mask as numbers to add: minus infinity where a bool mask is True.  Raises RuntimeError for other dtypes."""
     if mask is None or mask.is_floating_point():
         return mask
@@ -235,7 +239,7 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-def _length(x: Tensor, layers: Any) -> int | None:
+def _length(x: Tensor, layers: ModuleList) -> int | None:
     """The length of the sequences, if the layers say where it is."""
     first = layers[0] if len(layers) else None
     if x.ndim == 2:
@@ -253,10 +257,12 @@ class _Layer(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("activation", F.relu)
 
-    def _feed_forward(self, x: Tensor, last: Dropout) -> Any:
+    def _feed_forward(self, x: Tensor, last: Dropout) -> Tensor:
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
-    def _attend(self, attention: Any, x: Any, memory: Any, mask: Any, padding: Any, causal: bool) -> Any:
+    def _attend(
+        self, attention: MultiheadAttention, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Any, causal: bool
+    ) -> Tensor:
         attended, _ = attention(
             x, memory, memory, attn_mask=mask, key_padding_mask=padding, is_causal=causal, need_weights=False
         )
@@ -315,10 +321,10 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self._feed_forward(x, self.dropout2)
 
 
@@ -382,11 +388,13 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
-    def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+    def _mha_block(
+        self, x: Tensor, mem: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Tensor:
         return self.dropout2(self._attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self._feed_forward(x, self.dropout3)

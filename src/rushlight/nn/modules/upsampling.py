@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.nn import functional as F
@@ -59,12 +60,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Nearest-neighbour upsampling of images."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Any = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Bilinear upsampling of images with aligned corners."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Any = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

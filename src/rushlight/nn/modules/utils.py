@@ -10,7 +10,7 @@ from typing import Any
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """A function that repeats a single value n times and turns an iterable into a tuple."""
 
-    def parse(value: Any) -> tuple[Any, ...]:
+    def parse(value: int) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, Iterable) else tuple(repeat(value, n))
 
     parse.__name__ = name

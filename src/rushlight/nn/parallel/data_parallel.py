@@ -24,6 +24,6 @@ class DataParallel(Module):
         self.device_ids = list(device_ids or [])
         self.output_device = output_device
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+    def forward(self, *inputs: object, **kwargs: object) -> Any:
         """The output of the module."""
         return self.module(*inputs, **kwargs)

@@ -45,7 +45,7 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__()
         self.process_group = groups.required() if process_group is None else process_group
@@ -70,7 +70,7 @@ class DistributedDataParallel(Module):
             unused = find_unused_parameters or static_graph
             self.reducer = groups.averaging["Reducer"](named, self.process_group, cap, unused, gradient_as_bucket_view)
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+    def forward(self, *inputs: object, **kwargs: object) -> Any:
         """The output of the module."""
         if self._processes > 1 and self.broadcast_buffers and self.require_backward_grad_sync:
             for buffer in self.module.buffers():
@@ -104,7 +104,7 @@ class DistributedDataParallel(Module):
         self.reducer.state, self.reducer.hook = state, hook
 
     @contextlib.contextmanager
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **options: Any) -> Iterator[None]:
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **options: object) -> Iterator[None]:
         """A block in which processes may have different numbers of batches.  Refused for several processes."""
         if self._processes > 1 and enable:
             raise NotImplementedError("DistributedDataParallel.join: expected as many batches on each process; use a "

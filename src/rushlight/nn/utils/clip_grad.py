@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rushlight.basics.caller import warn
@@ -15,7 +15,7 @@ from rushlight.tensor import Tensor
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
-def _gradients(parameters: Any) -> list[Any]:
+def _gradients(parameters: Tensor | list[Any]) -> list[Any]:
     """The gradients of one parameter or of an iterable of them, those that exist."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if special.launcher is not None and special.launcher.owner_of(listed) is not None:
@@ -28,7 +28,7 @@ def _gradients(parameters: Any) -> list[Any]:
 
 
 def get_total_norm(
-    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+    tensors: Sequence[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """The norm of all tensors as if they were one vector: a 0-d tensor.
 

@@ -16,7 +16,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
     return ops.cat([p.reshape(-1) for p in parameters])
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Any]) -> None:
     """Let the parameters be pieces of the vector, one after the other.  Raises TypeError for what is no tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+def skip_init(module_cls: Any, *args: object, **kwargs: object) -> Any:
     """Make a module whose parameters are left uninitialised.
 
     Raises RuntimeError unless `module_cls` is a Module class whose constructor takes `device`.

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.nn.modules.container import Sequential
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _converted(module: Any, kinds: Any, memory_format: Any) -> Any:
+def _converted(module: Sequential, kinds: tuple[Any, ...], memory_format: Any) -> Sequential:
     for each in module.modules():
         if isinstance(each, kinds):
             each.weight.data = each.weight.detach().clone().contiguous(memory_format=memory_format)
     return module
 
 
-def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+def convert_conv2d_weight_memory_format(module: Any, memory_format: memory_format | None) -> Sequential:
     """Lay out the weights of all 2-d convolutions in `module` in this memory format.  Returns the module."""
     return _converted(module, (Conv2d, ConvTranspose2d), memory_format)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
@@ -13,6 +13,9 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
 from rushlight.nn.utils.weight_norm import norm_except_dim, normalised
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -24,10 +27,10 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return normalised(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight: Any) -> Any:
+    def right_inverse(self, weight: Tensor) -> tuple[Any, ...]:
         """Magnitude and direction of a weight."""
         return norm_except_dim(weight, self.dim), weight
 
@@ -44,7 +47,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def _renamed(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
+def _renamed(name: str, state_dict: dict[Any, Any], prefix: str, *_: object) -> None:
     """Give magnitude and direction of `nn.utils.weight_norm` the names of originals."""
     former = [f"{prefix}{name}_{part}" for part in "gv"]
     if all(key in state_dict for key in former):
@@ -76,7 +79,7 @@ class _SpectralNorm(Module):
             self.register_buffer("_v", v)
             iterate(matrix.t(), self._v, self._u, 15, eps)
 
-    def forward(self, weight: Any) -> Any:
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -85,7 +88,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / ops.dot(u, ops.mv(matrix, v))
 
-    def right_inverse(self, value: Any) -> Any:
+    def right_inverse(self, value: Tensor | complex) -> Any:
         """The weight itself: what is assigned is taken as not yet normalised."""
         return value
 
@@ -118,7 +121,7 @@ class _Orthogonal(Module):
             rows = max(weight.shape[-2:])
             self.register_buffer("base", weight.detach().new_empty((*weight.shape[:-2], rows, rows)))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         wide = x.shape[-2] < x.shape[-1]
         if wide:
             x = x.transpose(-2, -1)
@@ -149,7 +152,7 @@ class _Orthogonal(Module):
         return free.transpose(-2, -1) if value.shape[-2] < value.shape[-1] else free
 
 
-def _rotated(x: Any, orthogonal_map: str) -> Any:
+def _rotated(x: Tensor, orthogonal_map: str) -> Tensor:
     """The first columns of the exponential or the Cayley transform of the skew-symmetric matrix below the diagonal of `x`."""
     rows, columns = x.shape[-2:]
     lower = x.tril()
@@ -162,14 +165,14 @@ def _rotated(x: Any, orthogonal_map: str) -> Any:
     return linalg("solve")(identity + skew * -0.5, identity + skew * 0.5)[..., :columns]
 
 
-def _reflected(x: Any) -> Any:
+def _reflected(x: Tensor) -> Tensor:
     """The first columns of the product of reflections at the columns of `x`, with the signs on its diagonal."""
     below = x.tril(-1)
     q = linalg("householder_product")(below, 2.0 / (1.0 + (below * below).sum(-2)))
     return q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
 
-def _completed(matrix: Any) -> Any:
+def _completed(matrix: Any) -> Tensor:
     """An orthogonal matrix whose first columns are the orthogonal factor of `matrix` (rows >= columns)."""
     q, r = linalg("qr")(matrix, mode="complete")
     columns = r.shape[-1]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.modes import no_grad
 from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.linear import Linear
 
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
@@ -35,14 +38,14 @@ def cached() -> Iterator[None]:
             _cache.clear()
 
 
-def _register(module: Any, name: str, tensor: Any) -> None:
+def _register(module: ParametrizationList, name: str, tensor: Tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
         module.register_buffer(name, tensor)
 
 
-def _put(destination: Any, source: Any) -> None:
+def _put(destination: Tensor, source: Any) -> None:
     """Let `destination` use the memory of `source`."""
     if source is not destination:
         destination.data = source.data if isinstance(source, Tensor) else source
@@ -60,7 +63,7 @@ class ParametrizationList(ModuleList):
     original: Any
     unsafe: bool
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -146,7 +149,7 @@ class ParametrizationList(ModuleList):
                                  f"dtype {held.dtype}")  # fmt: skip
         return new
 
-    def forward(self) -> Any:
+    def forward(self) -> Tensor:
         """Compute the tensor."""
         modules = list(self)
         value = modules[0](*self._originals())
@@ -155,7 +158,7 @@ class ParametrizationList(ModuleList):
         return value
 
 
-def check_like(computed: Any, before: Any, names: tuple[str, str] = ("unparametrized ", "parametrized ")) -> None:
+def check_like(computed: Tensor, before: Tensor, names: tuple[str, str] = ("unparametrized ", "parametrized ")) -> None:
     """Raise ValueError where the computed tensor does not look like `before`; `names` is what the two are called."""
     if not isinstance(computed, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(computed).__name__}.")
@@ -168,7 +171,7 @@ def check_like(computed: Any, before: Any, names: tuple[str, str] = ("unparametr
 
 
 def _property(name: str) -> property:
-    def compute(self: Any) -> Any:
+    def compute(self: Any) -> Tensor:
         if not _depth:
             return self.parametrizations[name]()
         key = (id(self), name)
@@ -176,13 +179,13 @@ def _property(name: str) -> property:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
 
-    def assign(self: Any, value: Any) -> None:
+    def assign(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
 
     return property(compute, assign)
 
 
-def _inject_new_class(module: Any) -> None:
+def _inject_new_class(module: Linear | Module) -> None:
     """Give `module` a class of its own, to which properties can be added."""
     former = type(module)
 

@@ -14,11 +14,14 @@ from __future__ import annotations
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.linear import Linear
 
 __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
            "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
@@ -42,7 +45,7 @@ class BasePruningMethod(ABC):
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """1 for elements to keep and 0 for others, never 1 where `default_mask` is 0.  t, default_mask: (*) -> (*)"""
 
-    def apply_mask(self, module: Any) -> Any:
+    def apply_mask(self, module: Any) -> Tensor:
         """The original times the mask.  Raises AssertionError where the module has not been pruned."""
         if not hasattr(self, "_tensor_name"):
             raise AssertionError(f"Module {module} has to be pruned")
@@ -50,7 +53,7 @@ class BasePruningMethod(ABC):
         return getattr(module, self._tensor_name + "_mask").to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
         """Prune the parameter `name` of `module`; on top of what pruned it before, by both.  Returns the hook.
 
         importance_scores: by which to choose, of the parameter's shape; its own values by default.
@@ -81,7 +84,7 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Any = None) -> Tensor:
         """`t` pruned, without a module.  t, default_mask, importance_scores: (*) -> (*)"""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
@@ -102,7 +105,7 @@ class BasePruningMethod(ABC):
         setattr(module, name, original)
 
 
-def _hooks(module: Any, name: str) -> list[tuple[Any, BasePruningMethod]]:
+def _hooks(module: Linear, name: str) -> list[tuple[Any, BasePruningMethod]]:
     """What prunes the parameter `name`, with its key among the hooks."""
     hooks = module._forward_pre_hooks.items()
     return [(key, h) for key, h in hooks if isinstance(h, BasePruningMethod) and h._tensor_name == name]
@@ -139,7 +142,7 @@ class PruningContainer(BasePruningMethod):
     def __getitem__(self, index: Any) -> Any:
         return self._pruning_methods[index]
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """`default_mask` after the method that was added last.  Raises ValueError for an unknown PRUNING_TYPE."""
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         where = _left(method, mask)
@@ -148,7 +151,7 @@ class PruningContainer(BasePruningMethod):
         return combined
 
 
-def _left(method: Any, mask: Any) -> Any:
+def _left(method: Any, mask: Tensor) -> Any:
     """The index of what a method gets to choose from."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
@@ -168,7 +171,7 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
 
@@ -197,7 +200,7 @@ class _Unstructured(_ByAmount):
     def _scores(self, t: Any) -> Any:
         raise NotImplementedError
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Any:
         mask, count = default_mask.clone(), self._count(t.nelement())
         if count:
             lowest = self._scores(t).reshape(-1).topk(count, largest=False).indices
@@ -208,14 +211,14 @@ class _Unstructured(_ByAmount):
 class RandomUnstructured(_Unstructured):
     """Prunes single elements, drawn without looking."""
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Tensor:
         return ops.rand_like(t)
 
 
 class L1Unstructured(_Unstructured):
     """Prunes the elements closest to 0."""
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Tensor:
         return t.abs()
 
 
@@ -232,7 +235,7 @@ class _Structured(_ByAmount):
         """One for each slice.  -> (size,)"""
         raise NotImplementedError
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Any:
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
@@ -248,18 +251,18 @@ class _Structured(_ByAmount):
 class RandomStructured(_Structured):
     """Prunes slices, drawn without looking."""
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Tensor:
         return ops.rand(t.shape[self.dim], device=t.device)
 
 
 class LnStructured(_Structured):
     """Prunes the slices of the lowest `n`-norm, where n is a number or what `torch.norm` takes as p."""
 
-    def __init__(self, amount: Any, n: Any, dim: int = -1):
+    def __init__(self, amount: Any, n: int | None, dim: int = -1):
         super().__init__(amount, dim)
         self.n = n
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Tensor:
         return _compute_norm(t, self.n, self.dim)
 
 
@@ -271,43 +274,45 @@ class CustomFromMask(BasePruningMethod):
     def __init__(self, mask: Any):
         self.mask = mask
 
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if default_mask.shape != self.mask.shape:
             raise AssertionError(f"mask has shape {tuple(self.mask.shape)}, expected {tuple(default_mask.shape)}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module: Any, name: str) -> Any:
+def identity(module: Any, name: str) -> Linear:
     """Give the parameter `name` a mask of ones.  Returns the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+def random_unstructured(module: Any, name: str, amount: Any) -> Linear:
     """Prune elements of the parameter `name` at random: a share, or a number of them.  Returns the module."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
 
-def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
+def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
     """Prune the elements of the parameter `name` that are closest to 0, or have the lowest scores.  Returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: Any, name: str, amount: Any, dim: int) -> Linear:
     """Prune slices of the parameter `name` along `dim` at random.  Returns the module."""
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
 
-def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
+def ln_structured(
+    module: Any, name: str, amount: Any, n: int | None, dim: int, importance_scores: Tensor | None = None
+) -> Any:
     """Prune the slices of the parameter `name` along `dim` that have the lowest n-norm.  Returns the module."""
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
+def custom_from_mask(module: Any, name: str, mask: Tensor) -> Linear:
     """Prune the parameter `name` where `mask` is 0.  Returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module
@@ -353,7 +358,7 @@ def is_pruned(module: Any) -> bool:
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._hooks_of("_forward_pre_hooks"))
 
 
-def _validate_pruning_amount_init(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: float | str) -> None:
     """Raise TypeError for what is no real number, ValueError for no count and no share."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
@@ -362,7 +367,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0.0, 1.0] or a non-negative integer")
 
 
-def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+def _validate_pruning_amount(amount: int, tensor_size: int) -> None:
     """Raise ValueError for more elements than there are."""
     if isinstance(amount, int) and amount > tensor_size:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
@@ -388,7 +393,7 @@ def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
-def _compute_norm(t: Any, n: Any, dim: int) -> Any:
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
     """The n-norm of each slice along `dim`.  (*) -> (size of dim,)"""
     dims = [d for d in range(t.dim()) if d != dim % t.dim()]
     return ops.norm(t, p=n, dim=dims)

@@ -30,7 +30,11 @@ class PackedSequence(_Fields):
     __slots__ = ()
 
     def __new__(
-        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
         if batch_sizes is None:
             data, batch_sizes = data
@@ -120,7 +124,7 @@ def _steps(lengths: list[int]) -> list[int]:
 
 
 def pack_padded_sequence(
-    input: Any,
+    input: Tensor,
     lengths: Any,
     batch_first: bool = False,
     enforce_sorted: bool = True,
@@ -216,7 +220,7 @@ def pad_sequence(
     return fill(sequences, longest, batch_first, padding_value, padding_side == "left")
 
 
-def _pad_filled(sequences: Any, longest: int, batch_first: bool, value: float, left: bool) -> Any:
+def _pad_filled(sequences: list[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
     """Copy each sequence into its place."""
     first, n = sequences[0], len(sequences)
     head = (n, longest) if batch_first else (longest, n)
@@ -228,7 +232,7 @@ def _pad_filled(sequences: Any, longest: int, batch_first: bool, value: float, l
     return padded
 
 
-def _pad_recorded(sequences: Any, longest: int, batch_first: bool, value: float, left: bool) -> Any:
+def _pad_recorded(sequences: list[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
     """The same by operators whose gradients are slices."""
     padded = []
     for s in sequences:
@@ -240,7 +244,7 @@ def _pad_recorded(sequences: Any, longest: int, batch_first: bool, value: float,
     return ops.stack(padded, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences (L_i, *) of a padded tensor."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(n)] for row, n in zip(rows, lengths, strict=True)]

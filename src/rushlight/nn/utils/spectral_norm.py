@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter, is_lazy
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.conv import Conv2d
+    from rushlight.tensor import Tensor
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -19,14 +23,14 @@ def default_dim(module: Any) -> int:
     return 1 if isinstance(module, _ConvTransposeNd) else 0
 
 
-def as_matrix(weight: Any, dim: int) -> Any:
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
     """The weight with `dim` first and the rest flattened."""
     if dim != 0:
         weight = weight.permute(dim, *(d for d in range(weight.ndim) if d != dim))
     return weight.reshape(weight.shape[0], -1)
 
 
-def iterate(matrix: Any, u: Any, v: Any, times: int, eps: float) -> None:
+def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
     """Power iteration in place: u and v approach the singular vectors of the largest singular value."""
     with no_grad():
         for _ in range(times):
@@ -44,7 +48,7 @@ class SpectralNorm:
             )
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
-    def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
         """The weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -105,7 +109,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: Any, name: str = "weight") -> Conv2d:
     """Undo `spectral_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, SpectralNorm) and hook.name == name:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.parameter import Parameter, is_lazy
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.linear import Linear
+    from rushlight.tensor import Tensor
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v: Any, dim: int | None) -> Any:
+def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     """The 2-norm of `v` over all dimensions but `dim`, which keep size 1; over all for None or -1."""
     if dim is None or dim == -1:
         return v.norm()
@@ -17,7 +21,7 @@ def norm_except_dim(v: Any, dim: int | None) -> Any:
     return (v * v).sum(others, keepdim=True).sqrt() if others else v.abs()
 
 
-def normalised(v: Any, g: Any, dim: int | None) -> Any:
+def normalised(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
     """`g * v / |v|`, the norm over all dimensions but `dim`."""
     return v * (g / norm_except_dim(v, dim))
 
@@ -28,7 +32,7 @@ class WeightNorm:
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Any:
+    def compute_weight(self, module: Any) -> Tensor:
         """`g * v / |v|`."""
         return normalised(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
@@ -63,7 +67,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Linear:
     """Replace a weight by its magnitude (`name_g`, one for each index of `dim`) and its direction (`name_v`).
 
     Source: Salimans and Kingma, Weight Normalization (2016).
@@ -72,7 +76,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: Any, name: str = "weight") -> Linear:
     """Undo `weight_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, WeightNorm) and hook.name == name:

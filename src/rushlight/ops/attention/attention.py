@@ -7,7 +7,7 @@ the backward computes them anew, a block at a time, and drops the same ones agai
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,17 +22,20 @@ from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.nn.attention.bias import CausalBias
+
 F = "nn.functional"
 
 
 class Heads:
     """The arrays of one call as (B, H, L, E), heads that share a key side by side, copied only where needed."""
 
-    def __init__(self, q: Any, k: Any, v: Any, groups: int):
+    def __init__(self, q: Any, k: Array, v: Array, groups: int):
         self.groups = groups
         self.batch = joint_batch(q.shape[:-2], k.shape[:-2], v.shape[:-2], groups)
 
-    def queries(self, x: Any) -> Any:
+    def queries(self, x: Array) -> Array:
         """(*, L, E) as (B, H, L, E)."""
         if x.shape[:-2] != self.batch:
             x = np.broadcast_to(x, (*self.batch, *x.shape[-2:]))
@@ -40,7 +43,7 @@ class Heads:
             return x.reshape(-1, self.groups, *x.shape[-2:])
         return self.folded(x)
 
-    def keys(self, x: Any) -> Any:
+    def keys(self, x: Array) -> Array:
         """The same of keys and values, those of each group once."""
         if self.groups == 1:
             return self.queries(x)
@@ -48,7 +51,7 @@ class Heads:
         x = x.reshape(-1, 1, *x.shape[-2:])
         return np.broadcast_to(x, (x.shape[0], self.groups, *x.shape[2:]))
 
-    def mask(self, x: Any, whole: bool) -> Any:
+    def mask(self, x: Array | None, whole: bool) -> Any:
         """A mask that broadcasts with (B, H, L, S).  whole: with every head's own rows, for its gradient."""
         if x is None or (self.groups == 1 and len(self.batch) <= 2):
             return x
@@ -61,7 +64,7 @@ class Heads:
             return self.folded(x)
         return x.reshape(math.prod(self.batch) // self.groups, heads * self.groups // self.batch[-1], *x.shape[-2:])
 
-    def folded(self, x: Any) -> Any:
+    def folded(self, x: Array) -> Array:
         """Leading dimensions folded into two."""
         if x.ndim == 4:
             return x
@@ -69,7 +72,7 @@ class Heads:
             return x.reshape((1,) * (4 - x.ndim) + x.shape)
         return x.reshape(-1, *x.shape[-3:])
 
-    def unfolded(self, x: Any, summed: bool = False) -> Any:
+    def unfolded(self, x: Array, summed: bool = False) -> Array:
         """(B, H, L, E) with the leading dimensions of the call; summed: over the heads of each group."""
         if summed and self.groups > 1:
             total = x.sum(1)
@@ -77,7 +80,7 @@ class Heads:
         return x if len(self.batch) == 2 and self.groups == 1 else x.reshape(*self.batch, *x.shape[-2:])
 
 
-def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
+def joint_batch(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], groups: int) -> tuple[int, ...]:
     """The leading dimensions of query, key and value broadcast, with the query's number of heads."""
     if groups > 1:
         k, v = ((*s[:-1], s[-1] * groups) for s in (k, v))
@@ -99,7 +102,7 @@ def joint_batch(q: Any, k: Any, v: Any, groups: int) -> Any:
     batch=families.attention,
 )
 def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,
-                 groups: int, drop: Any) -> Any:  # fmt: skip
+                 groups: int, drop: tuple[Any, ...] | None) -> tuple[Array, ...]:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
 
     groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and its seed.
@@ -139,8 +142,8 @@ def _(query: Array, key: Array, is_causal: Any, drop: Any) -> int:
     return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
-def _attention_raw(g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, is_causal: bool,
-                   scale: float, groups: int, drop: Any, needs: Any) -> Any:  # fmt: skip
+def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array | None, out: Array, lse: Array, is_causal: bool,
+                   scale: float, groups: int, drop: tuple[Any, ...] | None, needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
     heads = Heads(query, key, value, groups)
     of_mask = heads.mask(mask, needs[3])
     grads = backend.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
@@ -152,8 +155,8 @@ def _attention_raw(g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any
 
 
 @attention_op.grad("query", "key", "value", "mask", raw=_attention_raw)
-def _(g: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: Any, scale: Any, groups: Any, drop: Any,
-      needs: Any) -> Any:  # fmt: skip
+def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float, groups: int, drop: Any,
+      needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     many, kept = (tuple(key.shape), tuple(value.shape)), None
     if drop is not None:
         kept = kept_probabilities(query, key, value, is_causal, groups, drop)
@@ -175,7 +178,7 @@ def kept_probabilities(query: Any, key: Any, value: Any, is_causal: bool, groups
     return wrap(heads.unfolded(backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
 
 
-def repeated(x: Any, groups: int) -> Any:
+def repeated(x: Any, groups: int) -> Tensor:
     """Each head of `x` repeated for the heads of its group."""
     if groups == 1:
         return x
@@ -184,7 +187,7 @@ def repeated(x: Any, groups: int) -> Any:
     return spread.reshape(*lead, heads * groups, rows, width)
 
 
-def gathered(x: Any, shape: Any, groups: int) -> Any:
+def gathered(x: Tensor, shape: Any, groups: int) -> Tensor:
     """The gradient of `repeated`."""
     if groups == 1:
         return x
@@ -192,7 +195,7 @@ def gathered(x: Any, shape: Any, groups: int) -> Any:
     return ops.sum(x.reshape(*lead, heads // groups, groups, rows, width), -3)
 
 
-def probabilities(query: Any, key: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+def probabilities(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
     """softmax(query key^T scale + mask), 0 in rows that see nothing."""
     scores = ops.matmul(query, key.mT) * scale
     rows, columns = scores.shape[-2:]
@@ -234,7 +237,7 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
                            f"attn_mask.dtype: {mask.dtype} and query.dtype: {query.dtype} instead.")  # fmt: skip
 
 
-def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
+def groups_of(query: Tensor, key: Tensor, value: Any, enable_gqa: bool) -> int:
     """How many heads of the query share one of the key.  Raises RuntimeError where they do not divide."""
     if not enable_gqa:
         return 1
@@ -245,7 +248,7 @@ def groups_of(query: Any, key: Any, value: Any, enable_gqa: bool) -> int:
     return int(heads[0] // heads[1])
 
 
-def check_broadcast(query: Any, key: Any, value: Any, mask: Any, groups: int) -> None:
+def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: CausalBias | Tensor | None, groups: int) -> None:
     """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
     try:
         leads = [x._array.shape[:-2] for x in (query, key, value)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function
@@ -12,10 +12,16 @@ from rushlight.ops.linear.matmul import linear
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import dropout
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import Tensor
+
 F = "nn.functional"
 
 
-def check_shapes(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
+def check_shapes(
+    query: Tensor, key: Tensor, value: Any, padding: Tensor | None, mask: Tensor | None, heads: int
+) -> bool:
     """Whether there is a batch.  Raises AssertionError where numbers of dimensions or shapes do not fit."""
     n = query.ndim
     if n not in (2, 3):
@@ -34,7 +40,7 @@ def check_shapes(query: Any, key: Any, value: Any, padding: Any, mask: Any, head
     return bool(n == 3)
 
 
-def added(mask: Any, name: str, dtype: Any) -> Any:
+def added(mask: Tensor | None, name: str, dtype: dtype) -> Any:
     """A mask as numbers to add: a bool one becomes minus infinity where it is True."""
     if mask is None:
         return None
@@ -46,14 +52,14 @@ def added(mask: Any, name: str, dtype: Any) -> Any:
     return ops.masked_fill(ops.zeros_like(mask, dtype=dtype), mask, -math.inf)
 
 
-def split_weight(weight: Any, bias: Any, parts: tuple[int, ...]) -> list[tuple[Any, Any]]:
+def split_weight(weight: Tensor, bias: Tensor, parts: tuple[int, ...]) -> list[tuple[Any, Any]]:
     """Rows of a stacked projection: (weight, bias) of each part."""
     weights = ops.split(weight, list(parts))
     biases = (None,) * len(parts) if bias is None else ops.split(bias, list(parts))
     return list(zip(weights, biases, strict=True))
 
 
-def project_packed(q: Any, k: Any, v: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
+def project_packed(q: Tensor, k: Tensor, v: Tensor, weight: Tensor, bias: Tensor) -> tuple[Any, Any, Any]:
     """The projections of query, key and value with one matrix, in as few products as their identity allows."""
     e = q.shape[-1]
     if k is v:
@@ -74,7 +80,7 @@ def project_apart(q: Any, k: Any, v: Any, weights: tuple[Any, Any, Any], bias: A
     return tuple(linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
 
 
-def in_heads(x: Any, heads: int) -> Any:
+def in_heads(x: Tensor, heads: int) -> Tensor:
     """(L, N, E) as (N, heads, L, E / heads), a view."""
     length, n, e = x.shape
     return x.reshape(length, n, heads, e // heads).permute(1, 2, 0, 3)
@@ -93,7 +99,7 @@ def one_more(mask: Any) -> Any:
     return None if mask is None else ops.cat((mask, mask.new_zeros(*mask.shape[:-1], 1)), -1)
 
 
-def attn_by_head(mask: Any, n: int, heads: int, rows: int, columns: int) -> Any:
+def attn_by_head(mask: Tensor | None, n: int, heads: int, rows: int, columns: int) -> Any:
     """A mask (L, S) or (N * heads, L, S) that broadcasts with (N, heads, L, S).  Raises RuntimeError for others."""
     if mask is None:
         return None
@@ -104,7 +110,7 @@ def attn_by_head(mask: Any, n: int, heads: int, rows: int, columns: int) -> Any:
     return mask if mask.ndim == 2 else mask.reshape(n, heads, rows, columns)
 
 
-def joined_masks(mask: Any, padding: Any, n: int, columns: int) -> Any:
+def joined_masks(mask: Tensor | None, padding: Tensor | None, n: int, columns: int) -> Any:
     """Both masks as one that broadcasts with (N, heads, L, S)."""
     if padding is None:
         return mask
@@ -115,7 +121,7 @@ def joined_masks(mask: Any, padding: Any, n: int, columns: int) -> Any:
     return padding if mask is None else mask + padding
 
 
-def weighed(q: Any, k: Any, v: Any, mask: Any, p: float) -> tuple[Any, Any]:
+def weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Any, Any]:
     """Attention and its weights after dropout.  (N, heads, L, E), ... -> (N, heads, L, E), (N, heads, L, S)"""
     scores = ops.matmul(q * math.sqrt(1 / q.shape[-1]), k.mT)
     weights = softmax_op(scores if mask is None else scores + mask, 3)
@@ -123,7 +129,7 @@ def weighed(q: Any, k: Any, v: Any, mask: Any, p: float) -> tuple[Any, Any]:
     return ops.matmul(weights, v), weights
 
 
-def check_embedding(query: Any, key: Any, value: Any, size: int, heads: int, apart: bool) -> None:
+def check_embedding(query: Tensor, key: Tensor, value: Any, size: int, heads: int, apart: bool) -> None:
     """Raise AssertionError where sizes of features do not fit."""
     if query.shape[-1] != size:
         raise AssertionError(f"multi_head_attention_forward: was expecting embedding dimension of {size}, but got "
@@ -138,7 +144,9 @@ def check_embedding(query: Any, key: Any, value: Any, size: int, heads: int, apa
                              f"{tuple(value.shape)}")  # fmt: skip
 
 
-def masks_of(query: Any, padding: Any, mask: Any, is_causal: bool, need_weights: bool) -> tuple[Any, Any, bool]:
+def masks_of(
+    query: Tensor, padding: Tensor | None, mask: Tensor | None, is_causal: bool, need_weights: bool
+) -> tuple[Any, Any, bool]:
     """(padding mask, attention mask, whether the kernel is to mask causally), as numbers to add."""
     if is_causal and mask is None:
         raise RuntimeError("multi_head_attention_forward: Need attn_mask if specifying the is_causal hint.")
@@ -157,7 +165,7 @@ def with_batch(query: Any, key: Any, value: Any, padding: Any) -> tuple[Any, Any
     return query, key, value, None if padding is None else padding.unsqueeze(0)
 
 
-def project(query: Any, key: Any, value: Any, packed: Any, apart: Any, bias: Any) -> tuple[Any, Any, Any]:
+def project(query: Tensor, key: Tensor, value: Any, packed: Any, apart: Any, bias: Any) -> tuple[Any, Any, Any]:
     """The projections with one matrix, or with `apart`, one for each.  Raises AssertionError if it is missing."""
     if apart is not None:
         return project_apart(query, key, value, apart, bias)
@@ -168,11 +176,11 @@ def project(query: Any, key: Any, value: Any, packed: Any, apart: Any, bias: Any
 
 @function(ns=F)
 def multi_head_attention_forward(
-    query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
-    bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
-    training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
-    v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
+    query: Tensor, key: Tensor, value: Tensor | complex, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None,
+    bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Tensor | None,
+    training: bool = True, key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None, average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Attention of several heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), weights

@@ -6,7 +6,7 @@ Legend: N images, C input channels, O output channels, S input sizes, L output s
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import costs, families, shapes
@@ -17,8 +17,11 @@ from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def _channel_sum(g: Any) -> Any:
+
+def _channel_sum(g: Array | Tensor) -> Any:
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
@@ -31,7 +34,7 @@ def _channel_sum(g: Any) -> Any:
     aten=("convolution",),
     batch=families.convolution,
 )
-def conv_op(input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
             groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
     y = backend.conv(input, weight, stride, padding, dilation, groups)
@@ -77,7 +80,7 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
     counted=costs.Counted("convolution", "convolution_backward"),
     batch=families.input_gradient,
 )
-def conv_input_op(input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
                   groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
     return backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
@@ -93,7 +96,15 @@ def _(input: Array, weight: Array, stride: Any) -> int:
     return int(weight.nbytes) if all(s == 1 for s in stride) else 0  # a copy, turned round
 
 
-def conv_to(shape: Any, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_to(
+    shape: tuple[int, ...],
+    x: Array | Tensor,
+    w: Array | Tensor,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Any:
     """The convolution of x and w, cut to `shape`."""
     y = conv_op(x, w, None, stride, padding, dilation, groups)
     # An output padding as large as the stride makes room for windows that the operand never had.
@@ -113,7 +124,7 @@ conv_input_op.grad("weight")(
 
 
 @op(factors=(0, 1), ns=None, shape=shapes.shaped, batch=families.weight_gradient)
-def conv_weight_op(input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any,
+def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
     return backend.conv_weight(input, other, shape, stride, padding, dilation, groups)
@@ -172,7 +183,7 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
         raise RuntimeError(f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))}")
 
 
-def check_numbers(name: str, stride: Any, padding: Any, dilation: Any) -> None:
+def check_numbers(name: str, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> None:
     """Raise RuntimeError for strides and dilations below 1 and negative paddings."""
     if min(stride) <= 0:
         raise RuntimeError(f"{name}: non-positive stride is not supported, got {stride}")
@@ -209,7 +220,9 @@ def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any,
     return reshape_op(y, y.shape[1:]) if added else y
 
 
-def named_padding(name: str, input: Any, padding: str, kernel: Any, stride: Any, dilation: Any) -> tuple[Any, Any]:
+def named_padding(
+    name: str, input: Any, padding: str, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[Any, Any]:
     """The input and numeric padding for "same" or "valid"."""
     if padding == "valid":
         return input, (0,) * len(kernel)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from rushlight.ops.index.masked import masked_fill
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
 
-def unnormalize(x: Any, size: int, align: bool) -> Any:
+def unnormalize(x: Tensor, size: int, align: bool) -> Tensor:
     """Coordinates in [-1, 1] as positions in the input."""
     return (x + 1) * ((size - 1) / 2) if align else (x + 1) * (size / 2) - 0.5
 
@@ -40,7 +43,7 @@ def reflect(x: Any, size: int, align: bool) -> Any:
     return even * rest + (1 - even) * (span - rest) + low
 
 
-def placed(x: Any, size: int, padding: str, align: bool) -> Any:
+def placed(x: Tensor, size: int, padding: str, align: bool) -> Tensor:
     """Positions moved inside the input as the padding mode says."""
     if padding == "reflection":
         x = reflect(x, size, align)
@@ -52,7 +55,7 @@ def placed(x: Any, size: int, padding: str, align: bool) -> Any:
     return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
 
 
-def corner(input: Any, index: list[Any], zeros: bool) -> Any:
+def corner(input: Tensor, index: list[Any], zeros: bool) -> Tensor:
     """Elements of input (N, C, *S) at integer positions `index`, one array (N, *L) for each dimension: (N, C, *L)."""
     n, c, *spatial = input.shape
     inside: Any = True
@@ -67,12 +70,12 @@ def corner(input: Any, index: list[Any], zeros: bool) -> Any:
     return keep(values, wrap(np.broadcast_to(inside[:, None], values._array.shape))) if zeros else values
 
 
-def integers(x: Any) -> Any:
+def integers(x: Array) -> Array:
     """Float positions as int64; what is not finite goes far outside."""
     return np.where(np.isfinite(x), np.clip(x, -(1 << 40), 1 << 40), -(1 << 40)).astype(np.int64)
 
 
-def linear(input: Any, where: list[Any], padding: str, align: bool) -> Any:
+def linear(input: Tensor, where: list[Any], padding: str, align: bool) -> Any:
     """Interpolation between the 2^D corners around each point."""
     spatial = input.shape[2:]
     where = [placed(x, s, padding, align) for x, s in zip(where, spatial, strict=True)]
@@ -138,7 +141,7 @@ def sample(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
     return {"bilinear": linear, "nearest": nearest, "bicubic": cubic}[mode](input, where, padding, align)
 
 
-def check(input: Any, grid: Any, mode: str) -> None:
+def check(input: Tensor, grid: Tensor, mode: str) -> None:
     """Raise RuntimeError for operands that do not fit."""
     x, g = input.shape, grid.shape
     if input.dtype != grid.dtype:
@@ -156,7 +159,7 @@ def check(input: Any, grid: Any, mode: str) -> None:
 
 
 @function(ns="nn.functional")
-def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Any:  # fmt: skip
     """The input at the points of a grid.  input: (N, C, *S), grid: (N, *L, D) in [-1, 1], last dimension first -> (N, C, *L)
 
@@ -172,7 +175,9 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
 
 
 @function(aliases=("grid_sampler_2d", "grid_sampler_3d"))
-def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
     """grid_sample with modes by number."""
     return grid_sample(input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners)
 

@@ -6,6 +6,7 @@ Legend: N images, C channels, S input sizes, L output sizes, K kernel sizes. A g
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ from rushlight.tensor import Tensor, wrap
 # Operators -------------------------------------------------------------------------------------------
 
 
-def lowest(dtype: Any) -> Any:
+def lowest(dtype: np.dtype[Any]) -> float:
     """What every element exceeds or equals."""
     return -np.inf if dtype.kind not in "biu" else np.iinfo(dtype).min
 
 
 @op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"), batch=families.images)
-def max_pool_op(input: Array, geometry: Any, out_size: Any) -> Array:
+def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
     return backend.max_pool(input, geometry, out_size, lowest(input.dtype))
 
@@ -46,7 +47,7 @@ max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_o
 
 
 @op(ns=None, shape=shapes.sized, batch=families.images)
-def pool_scatter_op(input: Array, which: Array, size: Any, geometry: Any) -> Array:
+def pool_scatter_op(input: Array, which: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return backend.pool_scatter(input, which, size, geometry)
 
@@ -55,7 +56,7 @@ pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which
 
 
 @op(ns=None, batch=families.images)
-def pool_gather_op(input: Array, which: Array, geometry: Any) -> Array:
+def pool_gather_op(input: Array, which: Array, geometry: tuple[Any, ...]) -> Array:
     """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
     return backend.pool_gather(input, which, geometry)
 
@@ -69,7 +70,7 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 
 
 @op(ns=None, linear=True, batch=families.images)
-def window_sum_op(input: Array, geometry: Any, out_size: Any) -> Array:
+def window_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     return backend.window_sum(input, geometry, out_size)
 
@@ -83,7 +84,7 @@ window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g,
 
 
 @op(ns=None, linear=True, shape=shapes.sized, batch=families.images)
-def window_spread_op(input: Array, size: Any, geometry: Any) -> Array:
+def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
     return backend.window_spread(input, size, geometry)
 
@@ -132,7 +133,7 @@ def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding
     return (kernel, stride, padding, dilation), out
 
 
-def indices_of(which: Any, spatial: tuple[int, ...], geometry: Any) -> Any:
+def indices_of(which: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """Flat positions in the input (*S) of the window elements `which` (..., *L), as int64."""
     kernel, stride, padding, dilation = geometry
     n = len(kernel)
@@ -162,12 +163,12 @@ def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: A
 
 
 @op(ns=None, half=None, batch=families.targeted)
-def window_positions(input: Array, spatial: Any, geometry: Any) -> Array:
+def window_positions(input: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
     return indices_of(input, spatial, geometry)
 
 
-def _plain(x: Tensor) -> Any:
+def _plain(x: Tensor) -> Array:
     return x._array.astype(np.float32) if x._array.dtype.itemsize == 2 and x._array.dtype.kind in "fV" else x._array
 
 
@@ -184,7 +185,14 @@ def avg_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: A
     return reshape_op(y, y.shape[1:]) if added else y
 
 
-def divisors(spatial: Any, geometry: Any, out: Any, include_pad: bool, override: Any, like: Any) -> Any:
+def divisors(
+    spatial: tuple[int, ...],
+    geometry: tuple[Any, ...],
+    out: tuple[int, ...],
+    include_pad: bool,
+    override: Any,
+    like: Tensor,
+) -> Any:
     """What each window's sum is divided by: a number, or a tensor (*L)."""
     if override is not None:
         return override
@@ -258,7 +266,7 @@ def adaptive_avg_pool(name: str, n: int, input: Any, output_size: Any) -> Any:
     return y.clone() if y is input else y.contiguous()
 
 
-def adaptive_max_indices(x: Any, sizes: tuple[int, ...]) -> Any:
+def adaptive_max_indices(x: Array, sizes: tuple[int, ...]) -> Array:
     """Flat positions (N, C, *L) of the maxima of adaptive windows over x (N, C, *S)."""
     n = len(sizes)
     spatial = x.shape[2:]
@@ -276,7 +284,7 @@ def adaptive_max_indices(x: Any, sizes: tuple[int, ...]) -> Any:
     return at
 
 
-def take_spatial(input: Any, at: Any) -> Any:
+def take_spatial(input: Tensor, at: Tensor) -> Tensor:
     """The elements of input (N, C, *S) at flat positions `at` (N, C, *L)."""
     lead = tuple(input.shape[:2])
     flat = reshape_op(input, (*lead, math.prod(input.shape[2:])))
@@ -296,13 +304,13 @@ def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_in
 
 
 @op(ns=None, batch=families.images)
-def adaptive_indices_op(input: Array, sizes: Any) -> Array:
+def adaptive_indices_op(input: Array, sizes: tuple[int, ...]) -> Array:
     """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
     return adaptive_max_indices(input, sizes)
 
 
 @op(ns=None, batch=families.images)
-def fractional_indices_op(input: Array, samples: Array, kernel: Any, out: Any) -> Array:
+def fractional_indices_op(input: Array, samples: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
     """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
     return fractional_indices(input, samples, kernel, out)
 
@@ -310,7 +318,7 @@ def fractional_indices_op(input: Array, samples: Array, kernel: Any, out: Any) -
 # Fractional ------------------------------------------------------------------------------------------
 
 
-def fractional_starts(sample: Any, size: int, out: int, k: int) -> Any:
+def fractional_starts(sample: Array, size: int, out: int, k: int) -> Array:
     """Pseudo-random window starts of fractional pooling (Graham, arXiv:1412.6071).  sample: (N, C) -> (N, C, out)"""
     if out == 1:
         return np.full((*sample.shape, 1), size - k)
@@ -350,7 +358,7 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
     return (y, at) if return_indices else y
 
 
-def fractional_indices(x: Any, u: Any, kernel: Any, out: Any) -> Any:
+def fractional_indices(x: Array, u: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
     """Flat positions of the maxima of fractional windows over x (N, C, *S)."""
     n, spatial = len(kernel), x.shape[2:]
     if 0 in out:
@@ -412,7 +420,7 @@ def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride:
     return reshape_op(spread_out, (*lead, *out))
 
 
-def _add(fn: Any, name: str, doc: str, namespaces: tuple[str, ...]) -> None:
+def _add(fn: Callable[..., Any], name: str, doc: str, namespaces: tuple[str, ...]) -> None:
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = doc
     for ns in namespaces:

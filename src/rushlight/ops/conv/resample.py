@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,19 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @op(ns=None, linear=True, batch=families.shifted)
-def resample_op(input: Array, dim: int, taps: Any) -> Array:
+def resample_op(input: Array, dim: int, taps: tuple[Any, ...]) -> Array:
     """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
     index, weights = taps
     if weights is None:
         return input.take(index[:, 0], axis=dim)
     shape = [1] * input.ndim
     shape[dim] = -1
-    total = None
+    total: Any = None
     for t in range(index.shape[1]):
         part = input.take(index[:, t], axis=dim)
         part *= weights[:, t].astype(input.dtype).reshape(shape)
@@ -40,7 +43,7 @@ resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(
 
 
 @op(ns=None, linear=True, shape=shapes.sized, batch=families.shifted)
-def resample_adjoint_op(input: Array, size: Any, dim: int, taps: Any) -> Array:
+def resample_adjoint_op(input: Array, size: tuple[int, ...], dim: int, taps: tuple[Any, ...]) -> Array:
     """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
     index, weights = taps
     matrix = np.zeros((size[dim], input.shape[dim]), input.dtype)
@@ -93,7 +96,7 @@ def _(input: Array, dim: int, taps: Any) -> list[shapes.Made]:
 # Taps ------------------------------------------------------------------------------------------------
 
 
-def positions(size: int, out: int, align: bool, scale: float | None) -> Any:
+def positions(size: int, out: int, align: bool, scale: float | None) -> Array:
     """Where in the input each output is, before clipping."""
     i = np.arange(out, dtype=np.float64)
     if align:
@@ -101,7 +104,7 @@ def positions(size: int, out: int, align: bool, scale: float | None) -> Any:
     return (i + 0.5) * (1 / scale if scale else size / out) - 0.5
 
 
-def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> Any:
+def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> tuple[Any, ...]:
     """The nearest input of each output; `exact` measures from pixel centres."""
     ratio = np.float32(1 / scale if scale else size / out)
     i = np.arange(out, dtype=np.float32)
@@ -109,7 +112,7 @@ def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> Any:
     return np.minimum(at, size - 1)[:, None], None
 
 
-def linear_taps(size: int, out: int, align: bool, scale: float | None) -> Any:
+def linear_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[Array, ...]:
     """Two neighbours and their weights."""
     at = positions(size, out, align, scale)
     if not align:
@@ -120,20 +123,20 @@ def linear_taps(size: int, out: int, align: bool, scale: float | None) -> Any:
     return np.stack([low, high], 1), np.stack([1 - part, part], 1)
 
 
-def cubic_weights(t: Any) -> Any:
+def cubic_weights(t: Array) -> Array:
     """Weights of the four neighbours at fraction t (Keys 1981, IEEE TASSP 29, eq. 4, with a = -0.75)."""
     a = -0.75
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Array:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Array:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     return np.stack([far(t + 1), near(t), near(1 - t), far(2 - t)], 1)
 
 
-def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> Any:
+def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[Array, ...]:
     """Four neighbours and their weights."""
     at = positions(size, out, align, scale)
     low = np.floor(at).astype(np.int64)
@@ -178,7 +181,7 @@ def target_sizes(name: str, input: Any, size: Any, scale_factor: Any) -> tuple[l
     return [math.floor(float(s * f)) for s, f in zip(input.shape[2:], values, strict=True)], [float(v) for v in values]
 
 
-def taps_of(mode: str, size: int, out: int, align: bool, scale: Any, antialias: bool) -> Any:
+def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, antialias: bool) -> tuple[Any, ...]:
     """The taps of one dimension."""
     if mode in ("nearest", "nearest-exact"):
         return nearest_taps(size, out, scale, mode == "nearest-exact")
@@ -187,7 +190,7 @@ def taps_of(mode: str, size: int, out: int, align: bool, scale: Any, antialias: 
     return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
 
 
-def resized(input: Any, mode: str, taps: list[Any]) -> Any:
+def resized(input: Any, mode: str, taps: list[Any]) -> Tensor:
     """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
     dtype = input.dtype
     if mode in ("nearest", "nearest-exact"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.ops.shape.views import held
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @op(ns=None, linear=True, batch=families.images)
-def im2col_op(input: Array, geometry: Any) -> Array:
+def im2col_op(input: Array, geometry: tuple[Any, ...]) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return backend.im2col(input, geometry)
 
@@ -35,7 +38,7 @@ im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shap
 
 
 @op(ns=None, linear=True, batch=families.images)
-def col2im_op(input: Array, size: Any, geometry: Any) -> Array:
+def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
     return backend.col2im(input, size, geometry)
 
@@ -102,7 +105,7 @@ def _at_least(name: str, input: Any, n: int) -> None:
         )
 
 
-def _apart(result: Any, input: Any) -> Any:
+def _apart(result: Tensor, input: Tensor) -> Tensor:
     """`result` on memory of its own: rearrangements are no views, also where strides would have allowed one."""
     a, b = held(result), held(input)
     if a.__class__ is np.ndarray and b.__class__ is np.ndarray and call.aliases(a, b):
@@ -112,7 +115,7 @@ def _apart(result: Any, input: Any) -> Any:
 
 @function()
 @function(ns="nn.functional")
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     """(*, C * r^2, H, W) -> (*, C, H * r, W * r) with r = upscale_factor."""
     _at_least("pixel_shuffle", input, 3)
     r, (*lead, c, h, w) = upscale_factor, input.shape
@@ -127,7 +130,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
 @function()
 @function(ns="nn.functional")
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(*, C, H * r, W * r) -> (*, C * r^2, H, W) with r = downscale_factor."""
     _at_least("pixel_unshuffle", input, 3)
     r, (*lead, c, h, w) = downscale_factor, input.shape
@@ -140,7 +143,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return _apart(reshape_op(x, (*lead, c * r * r, h // r, w // r)), input)
 
 
-def _channel_shuffle(input: Any, groups: int) -> Any:
+def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels (N, C, *) dealt out between `groups` groups."""
     if len(input.shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")

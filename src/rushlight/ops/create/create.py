@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.ops.create.from_python import array_from, convert
 from rushlight.ops.create.interchange import imported
 from rushlight.storage import Storage, expose
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 
 @function()
@@ -152,7 +155,9 @@ def warn_read_only() -> None:
 
 
 @function()
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(
+    buffer: Any, *, dtype: dtype | None, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
     """A 1-d tensor on the memory of an object with Python's buffer protocol.
 
     Raises ValueError where count or offset do not fit the buffer.

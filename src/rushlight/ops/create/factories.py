@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
 from rushlight.dispatch.registry import function
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 
 @function()
@@ -68,7 +74,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     return filled("full", out, made(array, requires_grad))
 
 
-def value_dtype(name: str, value: Any) -> Any:
+def value_dtype(name: str, value: Any) -> np.dtype[Any]:
     """The dtype of a fill value."""
     if isinstance(value, Tensor):
         return value._array.dtype
@@ -79,7 +85,7 @@ def value_dtype(name: str, value: Any) -> Any:
     return dtypes.default_of_category(dtypes.scalar_category(value)).numpy
 
 
-def fill_array(name: str, array: Any, value: Any) -> None:
+def fill_array(name: str, array: Array, value: Any) -> None:
     """Set all elements of `array` to a number or 0-d tensor.  Raises RuntimeError where the value does not fit."""
     if isinstance(value, Tensor):
         if value._array.ndim:
@@ -151,7 +157,7 @@ def number(name: str, x: Any) -> Any:
     raise TypeError(f"{name}(): argument must be Number, not {type(x).__name__}")
 
 
-def arange_array(lo: Any, hi: Any, by: Any, dtype: Any) -> Any:
+def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
     """start, start + step, ... below end."""
     if by == 0:
         raise RuntimeError("arange: step must be nonzero")
@@ -184,7 +190,7 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad, where), True)
 
 
-def ends(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
+def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
     """The checked arguments of linspace and logspace: start, end, steps, dtype."""
     for which, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x._array.ndim:
@@ -230,7 +236,7 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
         return values.astype(dtype)
 
 
-def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Any:
+def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Array:
     """`count` numbers by equal steps, each half from its own end, so that they are symmetric."""
     k = np.arange(count)
     return np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
@@ -262,7 +268,7 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out
     return filled("logspace", out, made(values, requires_grad, where), True)
 
 
-def triangle(name: str, row: Any, col: Any, dtype: Any, device: Any, layout: Any, rows: Any) -> Tensor:
+def triangle(name: str, row: int, col: int, dtype: Any, device: Any, layout: Any, rows: tuple[Array, ...]) -> Tensor:
     """The indices of a triangle as a 2 x N tensor."""
     where = check_options(name, device, layout)
     for which, n in (("row", row), ("col", col)):
@@ -272,7 +278,7 @@ def triangle(name: str, row: Any, col: Any, dtype: Any, device: Any, layout: Any
 
 
 @function()
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the lower triangle of a row x col matrix, on and below diagonal `offset`."""
     return triangle("tril_indices", row, col, dtype, device, layout,
@@ -280,7 +286,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
 
 
 @function()
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the upper triangle of a row x col matrix, on and above diagonal `offset`."""
     return triangle("triu_indices", row, col, dtype, device, layout,

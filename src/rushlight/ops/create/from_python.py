@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,15 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 ndarray = np.ndarray
 INT64 = np.dtype(np.int64)
 WIDE, PLAIN = frozenset((np.float64, np.complex128)), frozenset((float, int, bool, complex))
 
 
-def array_from(data: Any, dtype: Any, name: str = "tensor") -> Any:
+def array_from(data: Any, dtype: np.dtype[Any] | None, name: str = "tensor") -> Array:
     """A new array of the data.  dtype: a NumPy dtype, or None to infer it."""
     if isinstance(data, Tensor):
         data = data._array
@@ -27,7 +30,7 @@ def array_from(data: Any, dtype: Any, name: str = "tensor") -> Any:
     return nested_array(data, dtype, name)
 
 
-def scalar_array(value: Any, dtype: Any) -> Any:
+def scalar_array(value: Any, dtype: np.dtype[Any] | None) -> Array:
     """A 0-d array of a Python number."""
     if dtype is None:
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
@@ -36,7 +39,7 @@ def scalar_array(value: Any, dtype: Any) -> Any:
     return checked(np.asarray(value), dtype, value)
 
 
-def checked(array: Any, dtype: Any, data: Any) -> Any:
+def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[float, ...]) -> Array:
     """Values from Python in `dtype`.  Raises where they do not fit."""
     if array.dtype == dtype:
         return array
@@ -68,7 +71,7 @@ def convert(array: Any, dtype: Any) -> Any:
         return array.astype(dtype)
 
 
-def nested_array(data: Any, dtype: Any, name: str) -> Any:
+def nested_array(data: list[Any] | tuple[float, ...], dtype: np.dtype[Any] | None, name: str) -> Array:
     """An array of nested sequences."""
     leaf = check_sequence(data, name)
     try:
@@ -89,7 +92,7 @@ def nested_array(data: Any, dtype: Any, name: str) -> Any:
     return checked(array, dtype, data)
 
 
-def inferred(array: Any, data: Any, leaf: Any) -> Any:
+def inferred(array: Array, data: Any, leaf: float) -> np.dtype[Any]:
     """The dtype of `data`, whose first element is `leaf`."""
     kind = array.dtype.kind
     if kind in "fc" and array.dtype.itemsize == (8 if kind == "f" else 16) and not holds(data, WIDE):
@@ -102,7 +105,7 @@ def inferred(array: Any, data: Any, leaf: Any) -> Any:
     return dtypes.of(array.dtype).numpy
 
 
-def holds(data: Any, kinds: frozenset[type]) -> bool:
+def holds(data: list[Any], kinds: frozenset[type]) -> bool:
     """Whether nested sequences hold an element of one of these types, or a tensor or array of their dtype."""
     if isinstance(data, (ndarray, Tensor)):
         return data.dtype in (np.float64, np.complex128, dtypes.float64, dtypes.complex128)

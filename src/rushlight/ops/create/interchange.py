@@ -26,7 +26,7 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
         raise BufferError(f"Can't export {self.dtype.name} tensors: NumPy has no such dtype. Use tensor.{wide}()")
     if stream not in (None, -1, 1):
         raise TypeError("stream: tensors on the CPU have no streams")
-    options = {
+    options: dict[str, Any] = {
         k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
     }
     return expose(self._array).__dlpack__(**options)

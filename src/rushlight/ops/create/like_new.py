@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +24,18 @@ from rushlight.ops.create.factories import fill_array
 from rushlight.ops.create.from_python import array_from
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.memory.budgets.paged import PagedParameter
+    from rushlight.tensor import layout
 
-def like(name: str, input: Any, dtype: Any, device: Any, layout: Any, memory_format: Any) -> Any:
+
+def like(
+    name: str, input: Array | PagedParameter | Tensor, dtype: dtype | None, device: Any, layout: Any, memory_format: Any
+) -> Array:
     """Uninitialized memory of the shape, dtype and order of `input` where these are not given."""
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
@@ -48,16 +59,16 @@ def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
 
 
 @function()
-def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+               memory_format: memory_format | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
     array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format))
     return _finish(input, array, requires_grad)
 
 
 @function()
-def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def zeros_like(input: Any, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+               memory_format: memory_format | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Zeros of the shape of `input`."""
     array = like("zeros_like", input, dtype, device, layout, memory_format)
     if array.__class__ is not Nowhere:
@@ -66,8 +77,8 @@ def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any
 
 
 @function()
-def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              memory_format: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+              memory_format: memory_format | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Ones of the shape of `input`."""
     array = like("ones_like", input, dtype, device, layout, memory_format)
     if array.__class__ is not Nowhere:
@@ -86,7 +97,9 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
     return _finish(input, array, requires_grad)
 
 
-def _of(name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: Any, device: Any, layout: Any) -> Any:
+def _of(
+    name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: dtype | None, device: Any, layout: Any
+) -> tuple[Any, ...]:
     where = place_of(name, self, device, layout)
     return size_of(name, args, size), self._held.dtype if dtype is None else numpy_dtype(name, dtype), where
 
@@ -95,19 +108,19 @@ def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, dev
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
     array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout)))
-    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, array, requires_grad)
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
-    return _finish(self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)
 
 
 def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Ones of this size, in the dtype of this tensor."""
-    return _finish(self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
@@ -116,17 +129,17 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, dev
     array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout))
     if array.__class__ is not Nowhere:
         fill_array("new_full", array, fill_value)
-    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, array, requires_grad)
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+               layout: layout | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A copy of the data in the dtype of this tensor."""
     where = place_of("new_tensor", self, device, layout)
     kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
     if where is META:
         return made(array_from(data, kind), requires_grad, where)
-    return _finish(self, array_from(data, kind), requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, array_from(data, kind), requires_grad)
 
 
 for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
@@ -157,7 +170,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
     )
 
 
-def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
                       requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
     where = place_of("new_empty_strided", self, device, layout)
@@ -165,7 +178,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, l
     array = strided_memory("new_empty_strided", size, stride, kind, where)
     if where is META:
         return made(array, requires_grad, where)
-    return _finish(self, array, requires_grad)  # type: ignore[no-any-return]
+    return _finish(self, array, requires_grad)
 
 
 Tensor.new_empty_strided = new_empty_strided  # type: ignore[assignment, method-assign]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rushlight.signs import turn, turned
 from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
 from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 # Other memory ---------------------------------------------------------------------------------------
 
@@ -52,7 +55,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     return self
 
 
-def memory_of(self: Tensor, source: Any) -> Any:
+def memory_of(self: Tensor, source: Storage | Tensor | TypedStorage | None) -> Any:
     """The array that `set_` shows of its source."""
     if source is None:
         return np.empty(0, self._held.dtype)
@@ -93,9 +96,9 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """The elements."""
-        return self._flat().tolist()  # type: ignore[no-any-return]
+        return self._flat().tolist()
 
-    def _flat(self) -> Any:
+    def _flat(self) -> Array:
         root = self._untyped.root
         return view_at(root, (len(self),), (self.dtype.itemsize,), 0, self.dtype.numpy)
 
@@ -115,11 +118,11 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         return self._flat()[index].tolist()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: slice, value: float) -> None:
         settle(self._untyped.root)
         self._flat()[index] = value
 
-    def fill_(self, value: Any) -> TypedStorage:
+    def fill_(self, value: float) -> TypedStorage:
         """Set every element."""
         self[:] = value
         return self
@@ -166,7 +169,7 @@ def share_memory_(self: Tensor) -> Tensor:
                        "they are, and torch.from_numpy takes arrays on multiprocessing.shared_memory")  # fmt: skip
 
 
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: device | str | int | None = None) -> Tensor:
     """Memory that a CUDA device can read by itself.  Raises RuntimeError where there is none."""
     if devices.instead_of_cuda is not None:
         return self
@@ -212,7 +215,7 @@ def attributes(t: Tensor) -> dict[str, Any]:
     return {name: value for name, value in t.__dict__.items() if name not in SLOTS}
 
 
-def like_class(t: Tensor, cls: Any) -> Tensor:
+def like_class(t: Tensor, cls: type[Any]) -> Tensor:
     """A new tensor as an object of a subclass."""
     cls = getattr(cls, "stands_for", cls)
     if cls is Tensor:
@@ -220,7 +223,7 @@ def like_class(t: Tensor, cls: Any) -> Tensor:
     made(cls)
     fresh: Tensor = object.__new__(cls)
     fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
-    return turn(fresh, t._bits)  # type: ignore[no-any-return]
+    return turn(fresh, t._bits)
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -238,7 +241,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """
     known = memo.get(id(self))
     if known is not None:
-        return known  # type: ignore[no-any-return]
+        return known
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
@@ -253,7 +256,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return fresh
 
 
-def copied(t: Tensor, memo: dict[int, Any]) -> Any:
+def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     """A copy of the array of `t`; if others share its storage, in a copy of that, which they share too.
 
     One with bits gets what it shows, in memory that it shares with nobody.
@@ -293,7 +296,7 @@ def _reduce(self: Tensor, protocol: Any) -> Any:
     )
 
 
-def rebuilt(cls: Any, flat: Any, shape: Any, strides: Any, by_strides: bool, requires_grad: bool, state: Any,
+def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, by_strides: bool, requires_grad: bool, state: dict[Any, Any],
             bits: int = 0) -> Tensor:  # fmt: skip
     """A tensor as `_reduce` described it."""
     if strides is None:
@@ -302,7 +305,7 @@ def rebuilt(cls: Any, flat: Any, shape: Any, strides: Any, by_strides: bool, req
         array = view_at(flat, shape, strides) if by_strides else flat.transpose(np.argsort(strides))
     t = turn(like_class(wrap(array), cls), bits)
     t.__dict__.update(state)
-    return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
+    return t.requires_grad_() if requires_grad else t
 
 
 def warn_of_hooks(t: Tensor) -> None:
@@ -339,7 +342,7 @@ def alias_op(input: Array) -> Array:
     return input.view()
 
 
-def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Any:
+def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Tensor:
     """A leaf of a subclass of Tensor on the memory of `data`."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"_make_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
@@ -347,7 +350,7 @@ def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Any:
     return fresh.requires_grad_() if requires_grad else fresh
 
 
-def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Any:
+def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Tensor:
     """Refused: a tensor without memory needs ``__torch_dispatch__``, which there is not."""
     raise NotImplementedError(f"_make_wrapper_subclass(): {cls.__name__} would be without memory, and operators below autograd "
                               "cannot be overridden here: there is no __torch_dispatch__. Define __torch_function__, and make the "

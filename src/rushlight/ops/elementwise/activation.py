@@ -6,7 +6,7 @@ They save their input; kernels compute the first derivatives, the formulas of op
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.floats import is_float, mapped, require, widened
 from rushlight.ops.elementwise.shared import in_blocks
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 F = "nn.functional"
 
@@ -42,7 +45,7 @@ def gelu(input: Array, approximate: str = "none") -> Array:
 
 
 @gelu.grad("input", raw=lambda g, input, approximate: backend.gelu_backward(g, input, approximate))
-def _(g: Any, input: Any, approximate: Any) -> Any:
+def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     g, x = widened(g, input)
     if approximate == "none":
         cdf = (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5
@@ -65,11 +68,11 @@ def silu_op(input: Array) -> Array:
     return backend.silu(input)
 
 
-def _silu_raw(g: Any, input: Any) -> Any:
+def _silu_raw(g: Array, input: Array) -> Any:
     return _silu_grad(g, input) if input.dtype.kind == "c" else backend.silu_backward(g, input)
 
 
-def _silu_grad(g: Any, input: Any) -> Any:
+def _silu_grad(g: Any, input: Any) -> Tensor:
     s = ops.sigmoid(input)
     return g * conj(s * (input * (1 - s) + 1))
 
@@ -80,7 +83,7 @@ _silu_ = inplace_of(silu_op.op)
 
 
 @function(ns=F)
-def silu(input: Any, inplace: bool = False) -> Any:
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input), written into `input` if `inplace`.  (*) -> (*)"""
     return _silu_(input) if inplace else silu_op(input)
 
@@ -95,16 +98,16 @@ def mish_op(input: Array) -> Array:
 mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(x), x, out=x))
 
 
-def _tanh_softplus(x: Any) -> Any:
+def _tanh_softplus(x: Array) -> Array:
     out = backend.softplus(x)
     return backend.tanh(out, out=out)
 
 
-def _mish_raw(g: Any, input: Any) -> Any:
+def _mish_raw(g: Array, input: Array) -> Array:
     return mapped(lambda d, x: _mish_slope(d, x), *up(g, input))
 
 
-def _mish_slope(g: Any, x: Any) -> Any:
+def _mish_slope(g: Array, x: Array) -> Array:
     t = _tanh_softplus(x)
     slope = 1 - t * t
     slope *= x
@@ -114,7 +117,7 @@ def _mish_slope(g: Any, x: Any) -> Any:
 
 
 @mish_op.grad("input", raw=_mish_raw)
-def _(g: Any, input: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     t = ops.tanh(softplus(input))
     return g * (t + input * (1 - t * t) * ops.sigmoid(input))
 
@@ -123,7 +126,7 @@ _mish_ = inplace_of(mish_op.op)
 
 
 @function(ns=F)
-def mish(input: Any, inplace: bool = False) -> Any:
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input)), written into `input` if `inplace`.  (*) -> (*)"""
     return _mish_(input) if inplace else mish_op(input)
 
@@ -138,12 +141,12 @@ def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     return backend.softplus(input, float(beta), float(threshold))
 
 
-def _softplus_raw(g: Any, input: Any, beta: float, threshold: float) -> Any:
+def _softplus_raw(g: Array, input: Array, beta: float, threshold: float) -> Array:
     return backend.softplus_backward(g, input, float(beta), float(threshold))
 
 
 @softplus.grad("input", raw=_softplus_raw)
-def _(g: Any, input: Any, beta: Any, threshold: Any) -> Any:
+def _(g: Tensor, input: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = input * beta
     return ops.where(scaled > threshold, g, g * ops.sigmoid(scaled))
 
@@ -157,7 +160,7 @@ def logsigmoid(input: Array) -> Array:
     return np.negative(out, out=out)
 
 
-def _logsigmoid_raw(g: Any, input: Any) -> Any:
+def _logsigmoid_raw(g: Array, input: Array) -> Array:
     g, x = up(g, input)
     out = np.negative(x, out=np.empty_like(x))
     out = backend.sigmoid(out, out=out)
@@ -179,7 +182,7 @@ def softsign(input: Array) -> Array:
 
 
 @softsign.grad("input")
-def _(g: Any, input: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     size = ops.abs(input)
     below = size + 1
     if input.dtype.is_complex if not isinstance(input, np.ndarray) else input.dtype.kind == "c":
@@ -195,7 +198,7 @@ def tanhshrink(input: Array) -> Array:
 
 
 @tanhshrink.grad("input")
-def _(g: Any, input: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     t = ops.tanh(input)
     return g * conj(t * t)
 
@@ -203,7 +206,7 @@ def _(g: Any, input: Any) -> Any:
 # glu ---------------------------------------------------------------------------------------------------------
 
 
-def _halves(x: Any, dim: int) -> Any:
+def _halves(x: Array | Tensor, dim: int) -> tuple[Any, ...]:
     half = x.shape[dim] // 2
     lead = (slice(None),) * dim
     return x[(*lead, slice(None, half))], x[(*lead, slice(half, None))]
@@ -223,7 +226,7 @@ def _(input: Array, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shapes.with_size(input, dim, input.shape[dim] // 2), input.dtype)]
 
 
-def _glu_raw(g: Any, input: Any, dim: int) -> Any:
+def _glu_raw(g: Array, input: Array, dim: int) -> Array:
     g, x = up(g, input)
     a, b = _halves(x, dim)
     out = np.empty(x.shape, x.dtype)
@@ -237,14 +240,14 @@ def _glu_raw(g: Any, input: Any, dim: int) -> Any:
 
 
 @glu_op.grad("input", raw=_glu_raw)
-def _(g: Any, input: Any, dim: Any) -> Any:
+def _(g: Tensor, input: Tensor, dim: int) -> Tensor:
     a, b = _halves(input, dim)
     s = ops.sigmoid(b)
     return ops.cat((g * s, g * a * s * (1 - s)), dim)
 
 
 @function(ns=F)
-def glu(input: Any, dim: int = -1) -> Any:
+def glu(input: Tensor, dim: int = -1) -> Any:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)
 
     Raises RuntimeError for tensors without dimensions and for an odd size.
@@ -261,12 +264,12 @@ def glu(input: Any, dim: int = -1) -> Any:
 
 
 @function(ns=F)
-def sigmoid(input: Any) -> Any:
+def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + e^-input): as torch.sigmoid.  (*) -> (*)"""
     return ops.sigmoid(input)
 
 
 @function(ns=F)
-def tanh(input: Any) -> Any:
+def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent: as torch.tanh.  (*) -> (*)"""
     return ops.tanh(input)

@@ -29,7 +29,7 @@ def conj(x: Any) -> Any:
     return x.conjugate() if isinstance(x, complex) else x
 
 
-def own_conj(t: Any) -> Any:
+def own_conj(t: Array | Tensor) -> Any:
     """Complex conjugate of an array that is a temporary of a formula's own, in its memory."""
     return np.conjugate(t, out=t) if t.__class__ is np.ndarray and t.dtype.kind == "c" else conj(t)
 
@@ -51,7 +51,7 @@ publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 
 
 @function(method=True, out=True)
-def conj_physical(input: Any) -> Any:
+def conj_physical(input: Tensor) -> Any:
     """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
     require_tensors("conj_physical", input=input)
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
@@ -64,7 +64,7 @@ def neg(input: Array) -> Array:
 
 
 @function(method=True)
-def positive(input: Any) -> Any:
+def positive(input: Tensor) -> Tensor:
     """`input` itself.  Raises RuntimeError for bool tensors."""
     require_tensors("positive", input=input)
     if raw(input).dtype == bool:
@@ -72,7 +72,7 @@ def positive(input: Any) -> Any:
     return input
 
 
-def by(g: Any, x: Any) -> Any:
+def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
     """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     return g * x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else mul(g, x)
 
@@ -98,7 +98,7 @@ add.op.large = add_large
 
 @elementwise(linear_together=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
-def add_scaled(input: Array, other: Array, alpha: Any) -> Array:
+def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
     scaled = backend.multiply(other, cast(alpha, other.dtype))
     if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
@@ -114,7 +114,7 @@ def _add_into(x: Any, *rest: Any) -> None:
 add_scaled.op.into = in_blocks(add_scaled.op, _add_into)
 
 
-def check_alpha(alpha: Any, *operands: Any) -> Any:
+def check_alpha(alpha: Any, *operands: object) -> float:
     """`alpha` as a number.  Raises RuntimeError where its kind is above that of the result."""
     alpha = number(alpha)
     category = result_type_of(*operands).category
@@ -131,7 +131,7 @@ def check_alpha(alpha: Any, *operands: Any) -> Any:
     return alpha
 
 
-def _finish(name: str, result: Any, out: Any) -> Any:
+def _finish(name: str, result: Tensor, out: Any) -> Tensor:
     return result if out is None else call.write_out(name, out, result)
 
 
@@ -140,7 +140,7 @@ def _given(alpha: Any, out: Any) -> dict[str, Any]:
     return {**({} if alpha == 1 else {"alpha": alpha}), **({} if out is None else {"out": out})}
 
 
-def add_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def add_public(input: Tensor, other: Tensor | complex, *, alpha: complex = 1, out: Tensor | None = None) -> Any:
     """input + alpha * other, broadcast.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -169,7 +169,7 @@ publish_inplace(add_, "add", "", ())
 # Subtraction -----------------------------------------------------------------------------------------
 
 
-def refuse_bools(operands: Any) -> None:
+def refuse_bools(operands: list[Any]) -> None:
     """Raise RuntimeError if any operand is bool: subtraction is not defined there."""
     bools = [isinstance(x, (bool, np.bool_)) or getattr(x, "dtype", None) == np.bool_ for x in operands]
     if all(bools):
@@ -276,17 +276,17 @@ mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
-def addcmul_op(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcmul_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     product = np.asarray(backend.multiply(tensor1, tensor2))
     return _added(input, product, value)
 
 
-def _scaled(x: Any, value: Any) -> Any:
+def _scaled(x: Array | Tensor, value: float) -> Any:
     return x if value.__class__ is int and value == 1 else by(x, value)
 
 
-def _added(input: Any, t: Any, value: Any) -> Any:
+def _added(input: Array, t: Array, value: float) -> Array:
     """input + value * t, in the memory of `t` if that is the result's shape."""
     if value != 1:
         backend.multiply(t, cast(value, t.dtype), out=t)
@@ -303,7 +303,7 @@ def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
 addcmul_op.op.into = in_blocks(addcmul_op.op, _addcmul_into)
 
 
-def _value(value: Any, *tensors: Any) -> Any:
+def _value(value: Any, *tensors: object) -> Any:
     """The factor as a number of the result's kind."""
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     value, dtype = number(value), result_type_of(*tensors)
@@ -312,7 +312,7 @@ def _value(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Any:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     if old:
         return in_old_order(addcmul, (input, tensor1, tensor2, *old), {"value": value})
@@ -333,7 +333,7 @@ publish_inplace(addcmul_, "addcmul", "", ())
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
-def addcdiv_op(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcdiv_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
     quotient = np.asarray(backend.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
     return _added(input, quotient, value)
@@ -349,7 +349,7 @@ def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
 addcdiv_op.op.into = in_blocks(addcdiv_op.op, _addcdiv_into)
 
 
-def _divisible(value: Any, *tensors: Any) -> Any:
+def _divisible(value: Any, *tensors: object) -> Any:
     """The factor as a number.  Raises RuntimeError where the quotient would be one of integers."""
     require_tensors("addcdiv", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
@@ -359,7 +359,7 @@ def _divisible(value: Any, *tensors: Any) -> Any:
 
 
 @function(method=True, out=True)
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Any:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
     if old:
         return in_old_order(addcdiv, (input, tensor1, tensor2, *old), {"value": value})

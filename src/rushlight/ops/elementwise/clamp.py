@@ -5,7 +5,7 @@ Their gradients depend on which element was chosen alone, so that is what they k
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.dispatch.registry import elementwise, function, known_as, publish
 from rushlight.ops.elementwise.shared import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 ndarray = np.ndarray
 PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers
 
@@ -25,14 +28,14 @@ PLAIN = (float, int, type(None))  # the bounds that need no care between floatin
 BOTH, FIRST, SECOND, HALF = 0, 1, 2, 3  # who gets the gradient: both (NaN), one, or half each (equal)
 
 
-def _choice(first: Any, second: Any) -> Any:
+def _choice(first: Array, second: Array) -> Array:
     """Who gets the gradient, of where the first operand is not worse than the second and the other way round; int8."""
     code = np.asarray(second).view(np.int8)
     np.left_shift(code, 1, out=code)
     return np.add(code, np.asarray(first).view(np.int8), out=code)
 
 
-def share(g: Any, choice: Any, own: int) -> Any:
+def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Any:
     """The part of `g` for one of the two operands."""
     full = keep(g, (choice == own) | (choice == BOTH))
     halves = choice == HALF
@@ -42,7 +45,7 @@ def share(g: Any, choice: Any, own: int) -> Any:
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def maximum(input: Array, other: Array) -> Array:
+def maximum(input: Array, other: Array) -> Any:
     """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -58,7 +61,7 @@ def maximum(input: Array, other: Array) -> Array:
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def minimum(input: Array, other: Array) -> Array:
+def minimum(input: Array, other: Array) -> Any:
     """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -67,7 +70,7 @@ def minimum(input: Array, other: Array) -> Array:
     return out, _choice(np.less_equal(input, other), np.greater_equal(input, other)) if recording() else None
 
 
-def _first_chosen(compared: Any, other: Any) -> Any:
+def _first_chosen(compared: Array, other: Array) -> Any:
     """Where the first of two operands is taken: it compares so, or the other is NaN."""
     if not recording():
         return None
@@ -77,14 +80,14 @@ def _first_chosen(compared: Any, other: Any) -> Any:
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmax(input: Array, other: Array) -> Array:
+def fmax(input: Array, other: Array) -> Any:
     """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmin(input: Array, other: Array) -> Array:
+def fmin(input: Array, other: Array) -> Any:
     """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmin(input, other), _first_chosen(np.less_equal(input, other), other)
 
@@ -102,14 +105,14 @@ def _inside(x: Any, low: Any, high: Any) -> Any:
     return inside
 
 
-def _limited(x: Any, low: Any, high: Any, out: Any = None) -> Any:
+def _limited(x: Array, low: Array | float | None, high: Array | float | None, out: Array | None = None) -> Any:
     """min(max(x, low), high), NaN where any is; either bound may be None."""
     if low is not None:
         x = np.maximum(x, low, out=out)
     return x if high is None else np.minimum(x, high, out=out)
 
 
-def _fitting(x: Any, *bounds: Any) -> tuple[Any, ...]:
+def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     """Numbers or None as bounds of an array: of one of integers in its dtype."""
     if x.dtype.kind == "f":
         return bounds
@@ -118,13 +121,13 @@ def _fitting(x: Any, *bounds: Any) -> tuple[Any, ...]:
 
 @elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
-def clamp_numbers(input: Array, low: Any, high: Any) -> Array:
+def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     low, high = _fitting(input, low, high)
     return _limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
-def _clamp_into(x: Any, low: Any, high: Any) -> Any:
+def _clamp_into(x: Array, low: float | None, high: float) -> tuple[Any, ...]:
     low, high = _fitting(x, low, high)
     inside = _inside(x, low, high) if recording() else None
     _limited(x, low, high, out=x)
@@ -134,7 +137,7 @@ def _clamp_into(x: Any, low: Any, high: Any) -> Any:
 BELOW, WITHIN, ABOVE, NOWHERE = 0, 1, 2, 3  # who gets the gradient: the lower bound, the input, the upper bound, none
 
 
-def _where_from(x: Any, low: Any, high: Any) -> Any:
+def _where_from(x: Array, low: Any, high: Any) -> Any:
     """Who gets the gradient of a clamp between tensors: int8."""
     if not recording():
         return None
@@ -155,12 +158,14 @@ def _where_from(x: Any, low: Any, high: Any) -> Any:
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
-def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> Array:
+def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> Any:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
     return _limited(input, min, max), _where_from(input, min, max)
 
 
-def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+def _bounds(
+    name: str, input: Array | Tensor, low: Tensor | float | None, high: Tensor | float | None
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """The operator for these bounds, its inputs and its statics."""
     require_tensors(name, input=input)
     if low is None and high is None:
@@ -173,7 +178,7 @@ def _bounds(name: str, input: Any, low: Any, high: Any) -> tuple[Any, tuple[Any,
     return clamp_numbers.op, (input,), (number(low), number(high))
 
 
-def _promoted_input(input: Any, low: Any, high: Any) -> Any:
+def _promoted_input(input: Array | Tensor, low: float, high: Any) -> Any:
     """`input` in the dtype of the result: numbers of a higher kind than an integer tensor's raise it."""
     given = [x for x in (low, high) if x is not None]
     wanted = dtypes.result_dtype([raw(input), *given])
@@ -184,14 +189,14 @@ def _promoted_input(input: Any, low: Any, high: Any) -> Any:
     return to_dtype(input, wanted) if isinstance(input, Tensor) else input.astype(wanted.numpy)
 
 
-def _clamped(name: str, input: Any, low: Any, high: Any) -> Any:
+def _clamped(name: str, input: Array | Tensor, low: Any, high: Any) -> Any:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         return clamp_numbers(_promoted_input(input, *statics), *statics)
     return op.call(*inputs)
 
 
-def _clamped_inplace(name: str, input: Any, low: Any, high: Any) -> Any:
+def _clamped_inplace(name: str, input: Tensor, low: Any, high: Any) -> Tensor:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         wanted = dtypes.result_dtype([raw(input), *(x for x in statics if x is not None)])
@@ -262,7 +267,7 @@ def where_op(condition: Array, input: Array, other: Array) -> Array:
     return np.where(condition, input, other)
 
 
-def _condition(condition: Any) -> Any:
+def _condition(condition: Array | Tensor) -> Any:
     require_tensors("where", condition=condition)
     kind = raw(condition).dtype
     if kind == np.uint8:
@@ -272,7 +277,7 @@ def _condition(condition: Any) -> Any:
     return condition
 
 
-def _as_operand(x: Any, wanted: Any, argument: str) -> Any:
+def _as_operand(x: Any, wanted: dtype, argument: str) -> Any:
     """A number, tensor or array in the dtype `wanted`."""
     if isinstance(x, Tensor):
         from rushlight.ops.elementwise.convert import to_dtype
@@ -281,7 +286,7 @@ def _as_operand(x: Any, wanted: Any, argument: str) -> Any:
     return cast(x, wanted.numpy) if isinstance(x, ndarray) else fitted("where", x, wanted.numpy)
 
 
-def _common_dtype(a: Any, b: Any) -> Any:
+def _common_dtype(a: Any, b: Any) -> dtype:
     """The dtype in which two arrays or numbers meet."""
     return dtypes.result_dtype([a, b])
 
@@ -315,7 +320,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 publish(where, "where", "", (), False)
 
 
-def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
+def _where_method(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
     """This tensor where `condition` is true, else `other`."""
     return where(condition, self, other)
 
@@ -328,7 +333,7 @@ Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method
 
 @elementwise(promote="arith", half=None, aux=("finite",), grads={"input": lambda g, finite: keep(g, finite)})
 def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = None,
-               neginf: float | None = None) -> Array:  # fmt: skip
+               neginf: float | None = None) -> Any:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
 
     input: (*) -> (*)
@@ -345,7 +350,7 @@ def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = No
     return out, np.isfinite(input) if recording() else None
 
 
-def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> None:
+def _replace(x: Array, nan: float | None, posinf: Any, neginf: Any) -> None:
     """Put the numbers into an array in place."""
     limits = dtypes.finfo(dtypes.of(x.dtype))
     infinite = np.isinf(x)

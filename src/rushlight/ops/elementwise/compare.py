@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
 from rushlight.ops.elementwise.shared import nothing, raw, require_tensors, tensor_first
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 @elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="equal")
@@ -64,7 +67,7 @@ for _comparison in (eq, ne, lt, le, gt, ge):
 # Questions about each element ------------------------------------------------------------------------
 
 
-def _never(x: Any) -> Any:
+def _never(x: Array) -> Array:
     return np.zeros(x.shape, bool)
 
 
@@ -149,7 +152,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 @function(method=True)
-def equal(input: Any, other: Any) -> bool:
+def equal(input: Tensor, other: Tensor | complex) -> bool:
     """Whether two tensors have the same shape and equal elements.
 
     >>> import rushlight as torch

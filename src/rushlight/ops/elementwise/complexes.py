@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rushlight.ops.shape.views import held
 from rushlight.signs import CONJ, NEG
 from rushlight.tensor import Tensor
 
-PARTS = {
+PARTS: dict[np.dtype[Any], Any] = {
     dtypes.complex32.numpy: np.dtype(np.float16),
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
@@ -60,7 +61,7 @@ def imag(input: Any) -> Any:
     return imag_part(input)
 
 
-def _set_part(part: Any) -> Any:
+def _set_part(part: Callable[..., Any]) -> Any:
     def setter(self: Tensor, value: Any) -> None:
         part(self).copy_(value) if isinstance(value, Tensor) else part(self).fill_(value)
 
@@ -71,7 +72,7 @@ Tensor.real = property(real, _set_part(real), doc="The real part: a view, or thi
 Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[assignment, method-assign]
 
 
-def _pairs(g: Any) -> Any:
+def _pairs(g: Array | Tensor) -> Any:
     """A gradient of pairs laid out so that they can be seen as complex numbers."""
     return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
 
@@ -128,7 +129,7 @@ def view_as_complex(input: Array) -> Array:
 def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
     wanted = " or ".join(taken)
 
-    def check(operands: Any) -> None:
+    def check(operands: list[Any]) -> None:
         a, b = operands
         known = all(str(getattr(x, "dtype", "")) in taken for x in operands)
         if not known or a.dtype != b.dtype:
@@ -138,7 +139,7 @@ def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
     return check
 
 
-def _whole(a: Any, b: Any) -> Any:
+def _whole(a: Array, b: Array) -> Array:
     shape = np.broadcast_shapes(a.shape, b.shape)
     return np.empty(shape, WHOLES[a.dtype])
 
@@ -153,7 +154,7 @@ def complex_op(real: Array, imag: Array) -> Array:
 
 
 @function()
-def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Any:
     """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex
 
     >>> import rushlight as torch
@@ -182,7 +183,7 @@ polar.op.check = _same_floats("polar", ("float32", "float64"))
 
 
 @polar.grad("abs")
-def _(g: Any, angle: Any) -> Any:
+def _(g: Array | Tensor, angle: Array | Tensor) -> Any:
     from rushlight.ops.elementwise.unary import cos, sin
 
     return real(g) * cos(angle) + imag(g) * sin(angle)
@@ -255,7 +256,7 @@ view_as_real.op.bits = _unturned
 
 
 @function(name="conj", method=True)
-def conj_public(input: Any) -> Any:
+def conj_public(input: Tensor) -> Tensor:
     """The complex conjugate, a view: writing to it writes to `input`.  input: (*) -> (*); a real tensor itself.
 
     >>> import rushlight as torch
@@ -269,7 +270,7 @@ def conj_public(input: Any) -> Any:
 
 
 @function(name="_conj")
-def conj_of_complex(input: Any) -> Any:
+def conj_of_complex(input: Tensor) -> Tensor:
     """As `conj`.  Raises RuntimeError for real tensors."""
     require_tensors("_conj", input=input)
     if not is_complex(held(input).dtype):
@@ -278,7 +279,7 @@ def conj_of_complex(input: Any) -> Any:
 
 
 @function(name="_neg_view")
-def neg_view_public(input: Any) -> Any:
+def neg_view_public(input: Tensor) -> Tensor:
     """-input, a view: writing to it writes to `input`.  input: (*) -> (*).  Raises RuntimeError for bool tensors."""
     require_tensors("_neg_view", input=input)
     if held(input).dtype.kind == "b":
@@ -286,7 +287,7 @@ def neg_view_public(input: Any) -> Any:
     return neg_view.op.call(input)
 
 
-def bits_of(input: Any) -> int:
+def bits_of(input: Tensor) -> int:
     """The bits of a tensor; of the samples, inside vmap."""
     while getattr(held(input), "interpreted", False):
         input = held(input).tensor
@@ -294,28 +295,28 @@ def bits_of(input: Any) -> int:
 
 
 @function(method=True)
-def resolve_conj(input: Any) -> Any:
+def resolve_conj(input: Tensor) -> Tensor:
     """`input` itself, or a copy without its conjugate bit.  (*) -> (*)"""
     require_tensors("resolve_conj", input=input)
     return copy(input, None) if bits_of(input) & CONJ else input
 
 
 @function(method=True)
-def resolve_neg(input: Any) -> Any:
+def resolve_neg(input: Tensor) -> Tensor:
     """`input` itself, or a copy without its negative bit.  (*) -> (*)"""
     require_tensors("resolve_neg", input=input)
     return copy(input, None) if bits_of(input) & NEG else input
 
 
 @function(method=True)
-def is_conj(input: Any) -> bool:
+def is_conj(input: Tensor) -> bool:
     """Whether the elements are the conjugates of what the memory holds: see `conj`."""
     require_tensors("is_conj", input=input)
     return bool(bits_of(input) & CONJ)
 
 
 @function(method=True)
-def is_neg(input: Any) -> bool:
+def is_neg(input: Tensor) -> bool:
     """Whether the elements are the negatives of what the memory holds: the imaginary part of a conjugate."""
     require_tensors("is_neg", input=input)
     return bool(bits_of(input) & NEG)

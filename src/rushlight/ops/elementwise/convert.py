@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
+
 
 @op(
     ns=None,
@@ -28,7 +33,7 @@ from rushlight.tensor import Tensor, alias, wrap
     repeatable=True,
     batch=families.cloned,
 )
-def copy(input: Array, format: Any = None) -> Array:
+def copy(input: Array, format: memory_format | None = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
         if input.flags.c_contiguous:
@@ -104,13 +109,13 @@ copy_into.grad("src")(lambda g: g)
 
 
 @function(method=True)
-def clone(input: Any, *, memory_format: Any = None) -> Any:
+def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Any:
     """A copy of the tensor with a history.  input: (*) -> (*)"""
     return copy(input, memory_format)
 
 
 @function(method=True, ns="Tensor")
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
     if isinstance(src, call.NUMBERS):
         src = wrap(np.asarray(src))
@@ -124,7 +129,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 @function(method=True)
-def detach(input: Any) -> Any:
+def detach(input: Tensor) -> Any:
     """The same memory outside the graph.  input: (*) -> (*)"""
     if special.count and getattr(input._held, "interpreted", False):
         return input._held.level.detached(input)
@@ -180,7 +185,7 @@ def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool,
     return by_keyword(dtype, where, kwargs)
 
 
-def by_keyword(dtype: Any, where: Any, kwargs: dict[str, Any]) -> tuple[Any, bool, Any, Any]:
+def by_keyword(dtype: dtype | None, where: device | None, kwargs: dict[str, Any]) -> tuple[Any, bool, Any, Any]:
     """The same from the keywords of `to`."""
     kwargs.pop("non_blocking", None)
     copy_, format_ = bool(kwargs.pop("copy", False)), kwargs.pop("memory_format", None)
@@ -209,11 +214,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if where is META:
         from rushlight.dispatch.meta import placed
 
-        return placed(self, META).to(dtype=dtype)  # type: ignore[no-any-return]
+        return placed(self, META).to(dtype=dtype)
     return to_dtype(self, dtype, fresh, format_)
 
 
-def to_dtype(self: Tensor, dtype: Any, fresh: bool = False, format_: Any = None) -> Tensor:
+def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: Any = None) -> Tensor:
     """This tensor in `dtype` and a memory format; a copy where that is asked for or something changes."""
     result = self
     if dtype is not None and dtype.numpy != self._held.dtype:
@@ -226,8 +231,8 @@ def to_dtype(self: Tensor, dtype: Any, fresh: bool = False, format_: Any = None)
 Tensor.to = to  # type: ignore[assignment, method-assign]
 
 
-def _shorthand(name: str, dtype: Any) -> Any:
-    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+def _shorthand(name: str, dtype: dtype) -> Any:
+    def method(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
         return to_dtype(self, dtype, False, memory_format)
 
     method.__name__ = method.__qualname__ = name
@@ -248,7 +253,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to_dtype(self, other.dtype)
 
 
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """This tensor on the CPU."""
     return to_dtype(self, None, False, memory_format)
 
@@ -263,7 +268,7 @@ for _method in (type_as, cpu, cuda):
     setattr(Tensor, _method.__name__, _method)
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Tensor, b: Tensor) -> Tensor:
     return a + b
 
 

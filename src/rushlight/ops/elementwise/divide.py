@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, publish, publish_inplace
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 @elementwise(
@@ -33,7 +36,7 @@ true_divide.op.inline = {"input": "g / {other}"}
 
 
 @true_divide.tangent
-def _(other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
+def _(other: Array | Tensor | float, out: Tensor, t_input: Tensor, t_other: Tensor | None) -> Tensor:
     # One quotient, as of the limit: the difference of two would be NaN where both are infinite.
     if t_other is None:
         return t_input / other
@@ -41,7 +44,7 @@ def _(other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
     return (-moved if t_input is None else t_input - moved) / other
 
 
-def per(g: Any, x: Any) -> Any:
+def per(g: Array | Tensor, x: Array | Tensor | float) -> Any:
     """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
 
@@ -59,7 +62,7 @@ def divided(input: Array, other: Array) -> Array:
 divided.op.scales = _exchanged
 
 
-def _divided_raw(g: Any, input: Any, other: Any) -> Any:
+def _divided_raw(g: Array, input: Array, other: float) -> Any:
     slope = np.true_divide(other, input)
     if slope.__class__ is not np.ndarray or slope.dtype != g.dtype or slope.shape != g.shape:
         return -g * conj(slope / input)
@@ -72,7 +75,7 @@ divided.grad("input", raw=_divided_raw)(lambda g, input, other: -g * conj(other 
 divided.grad("other")(lambda g, input: g / conj(input))
 
 
-def _reciprocal_raw(g: Any, out: Any) -> Any:
+def _reciprocal_raw(g: Array, out: Array) -> Array:
     slope = times(g, own_conj(out * out))
     return np.negative(slope, out=slope) if slope.__class__ is np.ndarray else -slope
 
@@ -90,7 +93,7 @@ reciprocal.op.into = floating_into(reciprocal.op, lambda x: backend.true_divide(
 # Rounded division ------------------------------------------------------------------------------------
 
 
-def refuse_zero(name: str, input: Any, other: Any) -> None:
+def refuse_zero(name: str, input: Array, other: Array | int) -> None:
     """Raise RuntimeError if integers would be divided by zero."""
     if input.dtype.kind in "iu" and not np.all(other) and 0 not in np.broadcast_shapes(input.shape, np.shape(other)):
         raise RuntimeError(f"ZeroDivisionError: {name}() of integers by a tensor that has a zero; convert to a "
@@ -117,7 +120,7 @@ def div_trunc(input: Array, other: Array) -> Array:
 
 
 def _refused(name: str) -> Any:
-    def formula(g: Any) -> Any:
+    def formula(g: Array | Tensor) -> Any:
         raise RuntimeError(f"derivative for {name} is not implemented: it is zero almost everywhere; detach() its "
                            "arguments to say so")  # fmt: skip
 
@@ -151,7 +154,7 @@ def _rounded(rounding_mode: Any) -> Any:
                            f"{rounding_mode!r}") from None  # fmt: skip
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+def div(input: Tensor, other: Tensor | complex, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Any:
     """input / other, broadcast.  (*), (*) -> (*)
 
     rounding_mode: None for true division (integers give the default floating-point dtype), "trunc" or "floor" for

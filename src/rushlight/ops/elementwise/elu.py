@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from rushlight.ops.elementwise.floats import mapped, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
 from rushlight.ops.elementwise.shared import in_blocks, raw
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 F = "nn.functional"
 
 
-def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     require(x.dtype.kind == "f", "elu", x)
     return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
 
@@ -29,7 +32,7 @@ def _elu_into(x: Any, alpha: float, scale: float, input_scale: float) -> None:
     x[...] = _elu_block(x, alpha, scale, input_scale)
 
 
-def _elu_block(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu_block(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
     if input_scale != 1:
         negative *= input_scale
@@ -46,11 +49,11 @@ def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Arra
     return _elu(input, alpha, scale, input_scale)
 
 
-def _elu_raw(g: Any, out: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu_raw(g: Array, out: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
 
 
-def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu_slope(g: Array, y: Array, alpha: float, scale: float, input_scale: float) -> Array:
     slope = np.fmin(y, 0)  # NaN counts as positive
     slope += alpha * scale
     if input_scale != 1:
@@ -63,7 +66,7 @@ def _elu_slope(g: Any, y: Any, alpha: float, scale: float, input_scale: float) -
 
 
 @elu_op.grad("input", raw=_elu_raw)
-def _(g: Any, out: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+def _(g: Tensor, out: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     # Finite where it is not chosen: 0 times infinity is NaN in the derivative by g. At 0, no slope of the slope.
     below = ops.where(outside(out, 0.0, math.inf), out, 0.0)
     falling = g * ((below + alpha * scale) * input_scale)
@@ -76,11 +79,11 @@ def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -
     return _elu(input, alpha, scale, input_scale)
 
 
-def _of_input_raw(g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _of_input_raw(g: Array, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return mapped(lambda d, x: _slope_of_input(d, x, alpha, scale, input_scale), *up(g, input))
 
 
-def _slope_of_input(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _slope_of_input(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     slope = np.fmin(x, 0)
     slope *= input_scale
     np.exp(slope, out=slope)
@@ -92,13 +95,13 @@ def _slope_of_input(g: Any, x: Any, alpha: float, scale: float, input_scale: flo
 
 
 @elu_of_input.grad("input", raw=_of_input_raw)
-def _(g: Any, input: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+def _(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     below = ops.where(outside(input, 0.0, math.inf), input, 0.0)
     falling = ops.exp(below * input_scale) * (alpha * scale * input_scale)
     return ops.where(outside(input, -math.inf, 0.0), g * scale, g * falling)
 
 
-def elu_any(input: Any, alpha: float, scale: float, input_scale: float, inplace: bool) -> Any:
+def elu_any(input: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool) -> Tensor:
     """The exponential linear units, by the sign of alpha and the size of the numbers."""
     of_input = alpha < 0 or raw(input).dtype in HALVES
     return ((_elu_, _elu_of_input_) if inplace else (elu_op, elu_of_input))[of_input](input, alpha, scale, input_scale)
@@ -110,12 +113,12 @@ _elu_, _elu_of_input_ = inplace_of(elu_op.op), inplace_of(elu_of_input.op)
 
 
 @function(ns=F)
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where over 0, else alpha * (e^input - 1).  (*) -> (*)"""
     return elu_any(input, alpha, 1.0, 1.0, inplace)
 
 
-def elu_(input: Any, alpha: float = 1.0) -> Any:
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of :func:`elu`."""
     return elu(input, alpha, True)
 
@@ -127,25 +130,25 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @function(ns=F)
-def selu(input: Any, inplace: bool = False) -> Any:
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale * elu(input, alpha) with constants of Klambauer et al., Self-Normalizing Networks (2017).  (*) -> (*)"""
     return elu_any(input, SELU_ALPHA, SELU_SCALE, 1.0, inplace)
 
 
-def selu_(input: Any) -> Any:
+def selu_(input: Tensor) -> Tensor:
     """In-place version of :func:`selu`."""
     return selu(input, True)
 
 
 @function(ns=F)
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
     return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
 
 
-def celu_(input: Any, alpha: float = 1.0) -> Any:
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of :func:`celu`."""
     return celu(input, alpha, True)
 

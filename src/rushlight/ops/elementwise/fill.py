@@ -31,7 +31,7 @@ from rushlight.tensor import Tensor
     shape=shapes.same,
     batch=families.targeted,
 )
-def fill_number(input: Array, value: Any) -> Array:
+def fill_number(input: Array, value: float) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""
     out = np.empty_like(input)
     fill_array("fill", out, value)
@@ -47,7 +47,7 @@ def fill_number(input: Array, value: Any) -> Array:
     shape=shapes.same,
     batch=families.targeted,
 )
-def fill_in_place(input: Array, value: Any) -> Array:
+def fill_in_place(input: Array, value: float) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
 
@@ -74,12 +74,12 @@ def fill_tensor(input: Array, value: Array) -> Array:
 copy_into.grad("input")(lambda g: zeros_like(g))
 
 
-def untracked(t: Any) -> bool:
+def untracked(t: Tensor) -> bool:
     """Whether nobody follows a change of this tensor: no history, no view, no mode that watches."""
     return t._edge is None and t._view is None and not (modes.levels or special.observing or t._unusual)
 
 
-def put(t: Tensor, name: str, value: Any) -> Tensor:
+def put(t: Tensor, name: str, value: Array | int) -> Tensor:
     """Fill an untracked tensor, whose elements may share memory: all get one value."""
     settle(t._array)
     t._array.fill(value)
@@ -100,7 +100,7 @@ def check_value(value: Any) -> bool:
 
 
 @function(method=False)
-def fill(input: Any, value: Any) -> Any:
+def fill(input: Tensor, value: Tensor | complex) -> Any:
     """`value`, a number or 0-d tensor, in the shape and dtype of `input`.  (*) -> (*)"""
     return fill_tensor(input, value) if check_value(value) else fill_number(input, value)
 
@@ -124,7 +124,7 @@ def zero_(input: Tensor) -> Tensor:
 
 
 @function(method=True, ns="Tensor")
-def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(input: Tensor, fill_value: Tensor | complex, wrap: bool = False) -> Tensor:
     """Set the main diagonal to a number; with `wrap`, that of a tall matrix begins again below its end.  (*) -> (*)
 
     Raises RuntimeError for tensors of more than two dimensions whose sizes differ.

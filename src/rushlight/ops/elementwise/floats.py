@@ -13,7 +13,7 @@ from rushlight.ops.elementwise.convert import cast
 FLOAT32 = np.dtype(np.float32)
 
 
-def require(fits: Any, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
+def require(fits: bool, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
     """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
     if not fits:
         raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
@@ -30,12 +30,12 @@ def mapped(fn: Any, x: Any, *others: Any) -> Any:
     return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: Any) -> np.dtype[Any]:
     """float32 for 16-bit dtypes of NumPy, else the dtype itself."""
     return FLOAT32 if dtype.itemsize == 2 else dtype
 
 
-def widened(*operands: Any) -> Any:
+def widened(*operands: object) -> list[Any]:
     """16-bit arrays and tensors in float32, so that what a formula makes of them neither overflows nor loses digits."""
     return [_widened(x) for x in operands]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rushlight.dispatch.declare import Array
@@ -60,7 +58,7 @@ def bitwise_not(input: Array) -> Array:
     """Each bit, or of bools each truth value, the other way round.  input: (*) -> (*)"""
 
 
-def _shift(ufunc: Any, x: Any, by: Any, beyond: Any) -> Any:
+def _shift(ufunc: np.ufunc, x: Array, by: Array, beyond: Array | int) -> Array:
     """Shift, where shifts below 0 or of all bits give `beyond`."""
     bits = 8 * x.dtype.itemsize
     out = np.asarray(ufunc(x, by))

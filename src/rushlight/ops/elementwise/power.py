@@ -26,7 +26,7 @@ ndarray = np.ndarray
 # Squares and roots -----------------------------------------------------------------------------------
 
 
-def _square_raw(g: Any, input: Any) -> Any:
+def _square_raw(g: Array, input: Array) -> Array:
     return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
 
 
@@ -46,7 +46,7 @@ square.grad("input", raw=_square_raw)(lambda g, input: g * conj(input * 2))
 square.op.into = floating_into(square.op, lambda x: backend.multiply(x, x, out=x))
 
 
-def _sqrt_raw(g: Any, out: Any) -> Any:
+def _sqrt_raw(g: Array, out: Array) -> Array:
     return over(g, own_conj(out + out))
 
 
@@ -63,7 +63,7 @@ def sqrt(input: Array) -> Array:
 sqrt.grad("input", raw=_sqrt_raw)(lambda g, out: g / conj(out + out))
 
 
-def _rsqrt_raw(g: Any, out: Any) -> Any:
+def _rsqrt_raw(g: Array, out: Array) -> Array:
     slope = out * out
     slope *= out
     slope *= slope.dtype.type(-0.5)
@@ -102,7 +102,7 @@ QUICK: dict[Any, Any] = {
 }
 
 
-def _power(x: Any, exponent: Any) -> Any:
+def _power(x: Array, exponent: Array | float) -> Any:
     if x.dtype.kind in "iu":
         return _integer_power(x, exponent)
     if exponent.__class__ is not ndarray or exponent.ndim == 0:
@@ -121,7 +121,7 @@ def _complex_power(x: Any, exponent: Any) -> Any:
     return np.where(vanishing, x.dtype.type(0), out) if vanishing.any() else out
 
 
-def _integer_power(x: Any, exponent: Any) -> Any:
+def _integer_power(x: Array, exponent: Any) -> Array:
     """Integer powers: those with negative exponents are 1, -1 or 0."""
     if x.dtype.kind == "u" or not (exponent < 0).any():
         return np.power(x, exponent)
@@ -130,7 +130,7 @@ def _integer_power(x: Any, exponent: Any) -> Any:
     return np.where(exponent >= 0, np.power(x, np.maximum(exponent, 0)), below).astype(x.dtype)
 
 
-def _check_exponent(operands: Any) -> None:
+def _check_exponent(operands: list[Any]) -> None:
     base, exponent = operands
     if isinstance(exponent, int) and exponent < 0 and getattr(base, "dtype", np.dtype(float)).kind in "iu":
         raise RuntimeError("Integers to negative integer powers are not allowed: convert the base to a floating-point "
@@ -138,7 +138,7 @@ def _check_exponent(operands: Any) -> None:
     _exponent_that_fits(base, exponent)
 
 
-def _exponent_that_fits(base: Any, exponent: Any) -> None:
+def _exponent_that_fits(base: Array | float, exponent: Array | float) -> None:
     """Raise RuntimeError for an exponent that is no number of the base's dtype of few bits."""
     dtype = getattr(base, "dtype", None)
     if isinstance(exponent, int) or (dtype in dtypes.HALVES and isinstance(exponent, float)):
@@ -146,7 +146,7 @@ def _exponent_that_fits(base: Any, exponent: Any) -> None:
             fitted("pow", exponent, dtype, True)
 
 
-def base_gradient(g: Any, input: Any, other: Any) -> Any:
+def base_gradient(g: Array | Tensor, input: Any, other: Array | Tensor | float) -> Any:
     """The gradient of input ** other with respect to `input`: 0 where the exponent is 0."""
     if isinstance(other, (int, float, complex)):
         if other == 0:
@@ -159,13 +159,13 @@ def base_gradient(g: Any, input: Any, other: Any) -> Any:
     return keep(g * conj(other * pow_op(input, other - 1)), other != 0)
 
 
-def _base_raw(g: Any, input: Any, other: Any) -> Any:
+def _base_raw(g: Array, input: Array, other: Array | float) -> Array:
     if other.__class__ is int and other == 2:
         return _square_raw(g, input)
     return base_gradient(g, input, other)
 
 
-def exponent_gradient(g: Any, input: Any, other: Any, out: Any) -> Any:
+def exponent_gradient(g: Array | Tensor, input: Array | Tensor | float, other: Any, out: Array | Tensor) -> Any:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
     base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else in_dtype(input, dtype_of(out))
     logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
@@ -180,7 +180,7 @@ def in_complex(x: Any, dtype: Any) -> Any:
     return x if dtype_of(x).kind == "c" else cast(x, dtype)
 
 
-def in_dtype(x: Any, dtype: Any) -> Any:
+def in_dtype(x: Array | Tensor | float, dtype: Any) -> Any:
     """An array or tensor in a dtype, a number as it is: what is computed of one operand has the precision of the result."""
     if isinstance(x, (int, float, complex)) or dtype_of(x) == dtype:
         return x
@@ -206,7 +206,9 @@ pow_op.grad("other")(exponent_gradient)
 
 
 @pow_op.tangent
-def _(input: Any, other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
+def _(
+    input: Tensor | float, other: Tensor | float, out: Tensor, t_input: Tensor | None, t_other: Tensor | None
+) -> Tensor:
     # The formulas multiply by the conjugate of a slope.  Their own adjoint would be 0 * NaN where they choose 0.
     terms = []
     if t_input is not None:
@@ -217,7 +219,7 @@ def _(input: Any, other: Any, out: Any, t_input: Any, t_other: Any) -> Any:
 
 
 @function(name="pow", method=True, out=True)
-def power(input: Any, exponent: Any) -> Any:
+def power(input: Tensor, exponent: Tensor | complex) -> Any:
     """input ** exponent, broadcast; either may be a number.  (*), (*) -> (*)
 
     Raises RuntimeError for integers to negative integer powers.
@@ -229,7 +231,7 @@ def power(input: Any, exponent: Any) -> Any:
     return pow_op(input, exponent)
 
 
-def pow_(input: Any, exponent: Any) -> Any:
+def pow_(input: Tensor, exponent: Tensor | complex) -> Tensor:
     """input **= exponent."""
     return call.apply_inplace(pow_op.op, (input, exponent), ())
 
@@ -247,13 +249,13 @@ def _widened(x: Any, wide: Any) -> Any:
 
 
 @function(method=True, out=True)
-def float_power(input: Any, exponent: Any) -> Any:
+def float_power(input: Tensor, exponent: Tensor | complex) -> Tensor:
     """input ** exponent in double precision (complex128 if either is complex), broadcast.  (*), (*) -> (*)"""
     wide = _wide(input, exponent)
     return pow_op(_widened(input, wide), _widened(exponent, wide))
 
 
-def float_power_(input: Any, exponent: Any) -> Any:
+def float_power_(input: Tensor, exponent: Tensor | complex) -> Tensor:
     """float_power in place.  Raises RuntimeError unless the tensor is of the result's dtype."""
     wide = _wide(input, exponent)
     if raw(input).dtype != wide.numpy:

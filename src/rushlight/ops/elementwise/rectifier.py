@@ -7,7 +7,8 @@ anyway, so it costs nothing.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,10 +25,13 @@ from rushlight.ops.elementwise.shared import in_blocks, raw
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.generator import Generator
+
 F = "nn.functional"
 
 
-def publish_inplace(name: str, fn: Any, *spaces: str) -> Any:
+def publish_inplace(name: str, fn: Callable[..., Any], *spaces: str) -> Any:
     """Publish `fn` as `name` in the namespaces given."""
     known_as(fn, name, spaces[-1])
     for space in spaces:
@@ -81,7 +85,7 @@ def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
 
 
-def slope_by_sign(positive: Any, slope: Any, dtype: Any) -> Any:
+def slope_by_sign(positive: Array, slope: Array | float, dtype: np.dtype[Any]) -> Array:
     """1 where `positive`, else `slope`: by arithmetic, since choosing by a mask takes NumPy ten times as long."""
     factor = np.multiply(~positive, slope, dtype=dtype)
     factor += positive
@@ -103,7 +107,7 @@ def not_under(input: Array, level: float) -> Array:
     return np.logical_not(under, out=under)
 
 
-def rounded(number: Any, like: Any) -> float:
+def rounded(number: float, like: Array | Tensor) -> float:
     """A number as 16 bits hold it, where `like` is of these."""
     dtype = raw(like).dtype
     return float(np.asarray(number).astype(dtype)) if dtype in HALVES else number
@@ -131,12 +135,12 @@ Tensor.relu_ = relu_  # type: ignore[method-assign]
 
 
 @function(ns=F, name="relu")
-def functional_relu(input: Any, inplace: bool = False) -> Any:
+def functional_relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0), written into `input` if `inplace`.  (*) -> (*)"""
     return relu_(input) if inplace else relu(input)
 
 
-def _leaky(x: Any, slope: float) -> Any:
+def _leaky(x: Array, slope: float) -> Array:
     require(x.dtype.kind == "f", "leaky_relu", x)
     # Scaling by a slope under 1 leaves the larger of both where it should be.
     if 0 < slope <= 1:
@@ -169,14 +173,14 @@ _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu
 
 
 @function(ns=F)
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """input where over 0, else negative_slope * input; written into `input` if `inplace`.  (*) -> (*)"""
     if inplace:
         return leaky_relu_(input, negative_slope)
     return (leaky_relu_op if negative_slope >= 0 else falling_leaky_relu)(input, negative_slope)
 
 
-def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place version of :func:`leaky_relu`."""
     return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
 
@@ -195,21 +199,21 @@ def prelu_op(input: Array, weight: Array) -> Array:
     return out
 
 
-def _prelu_raw(g: Any, input: Any, weight: Any, needs: Any) -> Any:
+def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> Any:
     g, x, w = up(g, input, weight)
     of_weight = np.minimum(x, 0) * g if needs[1] else None
     return (slope_by_sign(x > 0, w, g.dtype) * g if needs[0] else None), of_weight
 
 
 @prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
-def _(g: Any, input: Any, weight: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
     return (above + below * weight if needs[0] else None), below * input
 
 
 @function(ns="", method=True)
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Any:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
     if not isinstance(weight, Tensor):
         raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {type(weight).__name__}")
@@ -244,7 +248,7 @@ rrelu_with_noise.op.into = lambda x, noise: np.multiply(x, noise, out=x)
 _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 
-def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
+def _slopes(x: Array, lower: float, upper: float, generator: Any) -> Array:
     """1 where `x` is over 0, else uniform in [lower, upper)."""
     wide = np.float64 if x.dtype == np.float64 else np.float32
     noise: Any = (generator or default_generator).numpy.random(x.shape, dtype=wide)
@@ -255,8 +259,8 @@ def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
 
 
 @function(ns="")
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
-          inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+          inplace: bool = False, generator: Generator | None = None) -> Tensor:  # fmt: skip
     """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
@@ -271,8 +275,8 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
 
 
-def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
-           generator: Any = None) -> Any:  # fmt: skip
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+           generator: Generator | None = None) -> Tensor:  # fmt: skip
     """In-place version of :func:`rrelu`."""
     return rrelu(input, lower, upper, training, True, generator)
 
@@ -299,7 +303,7 @@ _hardtanh_ = inplace_of(hardtanh_op.op)
 
 
 @function(ns=F)
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """input limited to [min_val, max_val].  (*) -> (*).  Raises ValueError unless min_val <= max_val."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and "
@@ -307,7 +311,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return (_hardtanh_ if inplace else hardtanh_op)(input, min_val, max_val)
 
 
-def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """In-place version of :func:`hardtanh`."""
     return hardtanh(input, min_val, max_val, True)
 
@@ -316,7 +320,7 @@ publish_inplace("hardtanh_", hardtanh_, F)
 
 
 @function(ns=F)
-def relu6(input: Any, inplace: bool = False) -> Any:
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(input, 0), 6).  (*) -> (*)"""
     return hardtanh(input, 0.0, 6.0, inplace)
 
@@ -329,7 +333,7 @@ def hardsigmoid_op(input: Array) -> Array:
     return _hardsigmoid(input, np.empty_like(input))
 
 
-def _hardsigmoid(x: Any, out: Any) -> Any:
+def _hardsigmoid(x: Array, out: Array) -> Array:
     np.add(x, 3, out=out)
     np.clip(out, 0, 6, out=out)
     return np.divide(out, 6, out=out)
@@ -340,7 +344,7 @@ _hardsigmoid_ = inplace_of(hardsigmoid_op.op)
 
 
 @function(ns=F)
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
 
@@ -355,11 +359,11 @@ def hardswish_op(input: Array) -> Array:
 hardswish_op.op.into = in_blocks(hardswish_op.op, lambda x: np.multiply(_hardsigmoid(x, np.empty_like(x)), x, out=x))
 
 
-def _hardswish_raw(g: Any, input: Any) -> Any:
+def _hardswish_raw(g: Array, input: Array) -> Array:
     return mapped(_hardswish_slope, *up(g, input))
 
 
-def _hardswish_slope(g: Any, x: Any) -> Any:
+def _hardswish_slope(g: Array, x: Array) -> Array:
     out = np.fmax(np.fmin(x, 3), -3)
     out *= 1 / 3
     out += 0.5
@@ -370,7 +374,7 @@ def _hardswish_slope(g: Any, x: Any) -> Any:
 
 
 @hardswish_op.grad("input", raw=_hardswish_raw)
-def _(g: Any, input: Any) -> Any:
+def _(g: Tensor, input: Tensor) -> Tensor:
     return gated(g * (input / 3 + 0.5), strictly(input, -3.0, 3.0)) + gated(g, not_under(input, 3.0))
 
 
@@ -378,7 +382,7 @@ _hardswish_ = inplace_of(hardswish_op.op)
 
 
 @function(ns=F)
-def hardswish(input: Any, inplace: bool = False) -> Any:
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     return _hardswish_(input) if inplace else hardswish_op(input)
 
@@ -402,7 +406,7 @@ _threshold_ = inplace_of(threshold_op.op)
 
 
 @function(ns=F)
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     return (_threshold_ if inplace else threshold_op)(input, threshold, value)
 
@@ -441,7 +445,7 @@ def softshrink_op(input: Array, lambd: float) -> Array:
 
 
 @function(ns=F, out=True)
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
     dtype = raw(input).dtype
     require(is_float(dtype), "softshrink", raw(input))

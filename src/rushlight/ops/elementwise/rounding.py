@@ -52,7 +52,7 @@ def _sign(x: Any) -> Any:
     return np.subtract(out, np.less(x, 0), out=out)
 
 
-def _abs_inplace(input: Any) -> Any:
+def _abs_inplace(input: Tensor) -> Tensor:
     if isinstance(input, Tensor) and is_complex(input._array.dtype):
         raise RuntimeError("In-place abs is not supported for complex tensors: their absolute values are real")
     return call.apply_inplace(abs.op, (input,), ())
@@ -75,7 +75,7 @@ def sgn(input: Array) -> Array:
 
 
 @sgn.grad("input")
-def sgn_slope(g: Any, input: Any, out: Any) -> Any:
+def sgn_slope(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
     """The gradient of sgn, which is its tangent as well: the part across the number, by its size; 0 at 0."""
     kind = raw(input).dtype.kind
     if kind == "W":
@@ -101,13 +101,13 @@ def signbit(input: Array) -> Array:
 def _rounded(ufunc: str) -> Any:
     fn = getattr(np, ufunc)
 
-    def forward(x: Any) -> Any:
+    def forward(x: Array) -> Array:
         return x.copy() if x.dtype.kind in "iu" else fn(x)
 
     return forward
 
 
-def _into(ufunc: Any) -> Any:
+def _into(ufunc: np.ufunc) -> Any:
     def into(x: Any) -> None:
         if x.dtype.kind not in "iu":
             ufunc(x, out=x)
@@ -161,7 +161,7 @@ def round_op(input: Array, decimals: int) -> Array:
 
 
 @function(name="round", method=True, out=True)
-def round_(input: Any, *, decimals: int = 0) -> Any:
+def round_(input: Tensor, *, decimals: int = 0) -> Any:
     """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
 
     >>> import rushlight as torch
@@ -171,7 +171,7 @@ def round_(input: Any, *, decimals: int = 0) -> Any:
     return round_op(input, decimals)
 
 
-def _round_inplace(input: Any, *, decimals: int = 0) -> Any:
+def _round_inplace(input: Tensor, *, decimals: int = 0) -> Tensor:
     return call.apply_inplace(round_op.op, (input,), (decimals,))
 
 
@@ -188,7 +188,7 @@ def copysign(input: Array, other: Array) -> Array:
 
 
 @copysign.grad("input")
-def _(g: Any, input: Any, out: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
     return keep(g * (out / input), input != 0)
 
 
@@ -197,7 +197,7 @@ copysign.op.check = tensor_first
 
 
 def _not_derived(name: str) -> Any:
-    def formula(g: Any) -> Any:
+    def formula(g: Array | Tensor) -> Any:
         raise RuntimeError(f"the derivative for {name} is not implemented: detach() its arguments where they are "
                            "constants")  # fmt: skip
 
@@ -212,7 +212,7 @@ def nextafter(input: Array, other: Array) -> Array:
     return np.nextafter(input, other)
 
 
-def _same_kind(operands: Any) -> None:
+def _same_kind(operands: list[Any]) -> None:
     a, b = operands
     kinds = {x.dtype for x in (a, b) if isinstance(x, (np.ndarray, np.generic))}
     if len(kinds) > 1:
@@ -235,7 +235,7 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
     refuse="bic", refusal=RuntimeError, batch=families.targeted)  # fmt: skip
-def frexp_op(input: Array) -> Array:
+def frexp_op(input: Array) -> Any:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)
     return mantissa, exponent
@@ -245,7 +245,7 @@ frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
 
 
 @function(method=True, out=True)
-def frexp(input: Any) -> Any:
+def frexp(input: Tensor) -> Any:
     """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
     return FREXP(*frexp_op(input))
 
@@ -265,7 +265,7 @@ ldexp_op.grad("input")(lambda g, other: ldexp_op(g, other))
 
 
 @function(method=True, out=True)
-def ldexp(input: Any, other: Any) -> Any:
+def ldexp(input: Tensor, other: Tensor | complex) -> Any:
     """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
     require_tensors("ldexp", input=input, other=other)
     if raw(other).dtype.kind not in "biu":
@@ -274,7 +274,7 @@ def ldexp(input: Any, other: Any) -> Any:
     return ldexp_op(input if exact else to_dtype(input, dtypes.get_default_dtype()), other)
 
 
-def ldexp_(input: Any, other: Any) -> Any:
+def ldexp_(input: Tensor, other: Tensor | complex) -> Tensor:
     """input *= 2^other."""
     require_tensors("ldexp_", input=input, other=other)
     if raw(other).dtype.kind in "biu" and raw(input).dtype.kind not in "biu":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,18 +16,22 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.declare import Op
+
 ndarray = np.ndarray
 BLOCK = 1 << 16
 
 
-def times(g: Any, t: Any) -> Any:
+def times(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g * t, where `t` is a temporary of the formula's own: as an array, its memory is used again."""
     if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
         return np.multiply(g, t, out=t)
     return g * t
 
 
-def over(g: Any, t: Any) -> Any:
+def over(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g / t, where `t` is a temporary of the formula's own."""
     if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
         return np.divide(g, t, out=t)
@@ -82,23 +87,23 @@ def plain(x: Any) -> Any:
     return x if getattr(array, "interpreted", False) else array
 
 
-def maybe_any(mask: Any) -> bool:
+def maybe_any(mask: Array | Tensor) -> bool:
     """Whether any element of a mask may be true; so it is where a level hides values."""
     array = raw(mask)
     return bool(getattr(array, "interpreted", False) or array.any())
 
 
-def result_type_of(*operands: Any) -> Any:
+def result_type_of(*operands: object) -> dtype:
     """The dtype in which tensors, arrays and numbers meet."""
     return dtypes.result_dtype([raw(x) for x in operands])
 
 
-def dtype_of(x: Any) -> Any:
+def dtype_of(x: Array | Tensor) -> Any:
     """The NumPy dtype of a tensor or array."""
     return raw(x).dtype
 
 
-def require_tensors(name: str, **operands: Any) -> None:
+def require_tensors(name: str, **operands: object) -> None:
     """Raise TypeError for the first of the named operands that is not a tensor (or an array, in formulas)."""
     for i, (argument, x) in enumerate(operands.items()):
         if not isinstance(x, (Tensor, ndarray, np.generic)):
@@ -106,10 +111,10 @@ def require_tensors(name: str, **operands: Any) -> None:
             raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {got}")
 
 
-def floating_into(of: Any, fn: Any) -> Any:
+def floating_into(of: Op, fn: Callable[..., Any]) -> Any:
     """An `into` for operator `of` on one tensor: `fn(x)` changes floating-point and complex `x` in place."""
 
-    def into(x: Any, *statics: Any) -> Any:
+    def into(x: Array, *statics: object) -> Any:
         if x.dtype.kind in "fc":
             fn(x, *statics)
         else:
@@ -119,7 +124,7 @@ def floating_into(of: Any, fn: Any) -> Any:
     return into
 
 
-def tensor_first(operands: Any) -> None:
+def tensor_first(operands: list[Any]) -> None:
     """Raise TypeError if the first of an operator's operands is a number."""
     if not isinstance(operands[0], (ndarray, np.generic)):
         raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
@@ -130,14 +135,14 @@ def apart(a: Any, b: Any) -> bool:
     return not np.may_share_memory(a, b) or a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
-def in_blocks(of: Any, fn: Any) -> Any:
+def in_blocks(of: Op, fn: Callable[..., Any]) -> Any:
     """An `into` for operator `of`: `fn(x, *arrays, *numbers)` changes x in place, with temporaries of its size.
 
     Large arrays are worked on in blocks, so that the temporaries stay in cache and cost no memory.
     """
     count = len(of.tensors)
 
-    def into(x: Any, *rest: Any) -> Any:
+    def into(x: Array, *rest: object) -> Any:
         arrays = [x, *(o for o in rest if isinstance(o, ndarray))]
         numbers = rest[len(arrays) - 1 :]
         alike = all(o.dtype == x.dtype and o.shape == x.shape for o in arrays)

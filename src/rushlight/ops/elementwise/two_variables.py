@@ -26,7 +26,7 @@ def atan2(input: Array, other: Array) -> Array:
     return np.arctan2(input, other)
 
 
-def _slope(g: Any, leg: Any, other: Any, sign: int) -> Any:
+def _slope(g: Any, leg: Array | Tensor, other: Array | Tensor, sign: int) -> Any:
     """The gradient by one of two legs, `other` being the one beside it."""
     leg, other = (in_dtype(x, raw(g).dtype) for x in (leg, other))
     square = leg * leg + other * other
@@ -62,20 +62,20 @@ logaddexp2.grad("input")(lambda g, input, other: g / (exp2(other - input) + 1))
 logaddexp2.grad("other")(lambda g, input, other: g / (exp2(input - other) + 1))
 
 
-def _product_with_log(x: Any, logarithm: Any, y: Any) -> Any:
+def _product_with_log(x: Array, logarithm: Array, y: Array) -> Any:
     """x * logarithm, 0 where x is 0 and y a number."""
     out = np.asarray(np.multiply(x, logarithm))
     np.copyto(out, out.dtype.type(0), where=np.equal(x, 0) & ~np.isnan(y))
     return out
 
 
-def _array(x: Any, like: Any) -> Any:
+def _array(x: Array, like: Array) -> Array:
     """A number as an array in the dtype of another operand; an array itself."""
     return x if isinstance(x, np.ndarray) else np.asarray(x, like.dtype)
 
 
 def _some_tensor(name: str) -> Any:
-    def check(operands: Any) -> None:
+    def check(operands: list[Any]) -> None:
         if not any(isinstance(x, (np.ndarray, np.generic)) for x in operands):
             raise TypeError(f"{name}(): one of 'input' and 'other' must be Tensor, got two numbers")
 
@@ -101,7 +101,7 @@ def xlog1py(input: Array, other: Array) -> Array:
 
 
 @xlog1py.grad("input")
-def _(g: Any, input: Any, other: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, other: Array | Tensor) -> Any:
     other = in_dtype(other, raw(g).dtype)  # of bytes all are below -1, which wraps around
     return keep(xlog1py(g, other), ~((input == 0) & (other <= -1)))
 
@@ -114,7 +114,7 @@ xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py"
 # lerp ------------------------------------------------------------------------------------------------
 
 
-def _between(x: Any, end: Any, weight: Any) -> Any:
+def _between(x: Array, end: Array, weight: Array) -> Array:
     """x + weight * (end - x), exact at both ends.  All arrays, or `weight` a number."""
     step: Any = np.asarray(end - x)
     near: Any = np.abs(weight) < 0.5
@@ -149,7 +149,7 @@ lerp_op.op.exact = True
 lerp_op.op.into = in_blocks(lerp_op.op, _lerp_into)
 
 
-def _weight(input: Any, end: Any, weight: Any) -> Any:
+def _weight(input: Tensor | list[Any], end: Any, weight: Tensor | float | list[Any]) -> Any:
     """The weight.  Raises RuntimeError unless all tensors are of one dtype and the weight of its kind."""
     require_tensors("lerp", input=input, end=end)
     have = raw(input).dtype

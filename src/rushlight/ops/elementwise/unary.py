@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
 from rushlight.ops.elementwise.shared import floating_into, keep, over, times
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.tensor import Tensor
+
 ndarray = np.ndarray
 LN2, LN10 = math.log(2.0), math.log(10.0)
 SMALL = 4096  # elements below which NumPy's own loops are as fast as the kernels
@@ -25,7 +30,7 @@ def kernel(name: str) -> Any:
     """A forward: NumPy's function for small or complex arrays, this project's kernel for large ones; takes `out`."""
     plain = getattr(np, name)
 
-    def run(x: Any, out: Any = None) -> Any:
+    def run(x: Array, out: Any = None) -> Any:
         if x.size < SMALL or x.dtype.kind == "c":
             return plain(x, out=out)
         return getattr(backend, name)(x, out=out)
@@ -33,7 +38,7 @@ def kernel(name: str) -> Any:
     return run
 
 
-def inplace_kernel(of: Any, fn: Any) -> Any:
+def inplace_kernel(of: Op, fn: Callable[..., Any]) -> Any:
     """An `into` of operator `of` from a forward that takes `out`."""
     return floating_into(of, lambda x: fn(x, out=x))
 
@@ -138,7 +143,7 @@ def tan(input: Array) -> Array:
     """Tangent.  input: (*) in radians -> (*); keeps its result for the backward."""
 
 
-def _one_minus_square(x: Any) -> Any:
+def _one_minus_square(x: Array | Tensor) -> Any:
     return 1 - x * x
 
 
@@ -187,7 +192,7 @@ def tanh(input: Array) -> Array:
     return _tanh(input)
 
 
-def _tanh_raw(g: Any, out: Any) -> Any:
+def _tanh_raw(g: Array, out: Array) -> Array:
     if out.size < SMALL or out.dtype.kind == "c":
         return times(g, own_conj(1 - out * out))
     return backend.tanh_backward(g, out)
@@ -222,7 +227,7 @@ def atanh(input: Array) -> Array:
 # The logistic function and its inverse ---------------------------------------------------------------
 
 
-def _sigmoid(x: Any, out: Any = None) -> Any:
+def _sigmoid(x: Array, out: Any = None) -> Array:
     if x.size >= SMALL and x.dtype.kind != "c":
         return backend.sigmoid(x, out=out)
     if x.dtype.itemsize == 2:
@@ -253,7 +258,7 @@ def sigmoid(input: Array) -> Array:
     return _sigmoid(input)
 
 
-def _sigmoid_raw(g: Any, out: Any) -> Any:
+def _sigmoid_raw(g: Array, out: Array) -> Array:
     if out.size < SMALL or out.dtype.kind == "c":
         slope = 1 - out
         slope *= out
@@ -313,7 +318,7 @@ def sinc(input: Array) -> Array:
 
 
 @sinc.grad("input")
-def _(g: Any, input: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     return g * conj(sinc_slope(input, 1))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
-def place(index: Any, dim: int) -> tuple[Any, ...]:
+
+def place(index: Array, dim: int) -> tuple[Any, ...]:
     """The NumPy index of `index` along `dim`."""
     return (*[slice(None)] * dim, index)
 
@@ -58,7 +62,7 @@ index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_ad
     shape=shapes.sized,
     batch=families.index_select_adjoint,
 )
-def index_select_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
+def index_select_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     accumulate_at(out, place(index, dim), input)
@@ -68,7 +72,7 @@ def index_select_adjoint(input: Array, index: Array, size: Any, dim: int) -> Arr
 index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, index, dim))
 
 
-def _add_into(out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
+def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> None:
     scaled = source if alpha == 1 else np.asarray(source * as_array(alpha, out.dtype)).astype(out.dtype, copy=False)
     accumulate_at(out, place(index, dim), scaled)
 
@@ -83,7 +87,7 @@ def _add_into(out: Any, index: Any, source: Any, dim: int, alpha: Any) -> None:
     shape=shapes.same,
     batch=families.index_add,
 )
-def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: Any) -> Array:
+def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: int) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
     _add_into(out, index, source, dim, alpha)
@@ -95,12 +99,12 @@ index_add_op.grad("input")(lambda g: g)
 
 
 @index_add_op.grad("source")
-def _(g: Any, index: Any, dim: Any, alpha: Any) -> Any:
+def _(g: Array | Tensor, index: Array | Tensor, dim: int, alpha: int) -> Any:
     part = index_select_op(g, index, dim)
     return part if alpha == 1 else part * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
 
 
-def _copy_into(out: Any, index: Any, source: Any, dim: int) -> None:
+def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
     out[place(index, dim)] = source
 
 
@@ -151,7 +155,7 @@ index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.u
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def checked(name: str, input: Any, dim: Any, index: Any) -> tuple[Any, Any, int]:
+def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any, int]:
     """input and index with a dimension each, and the dimension counted from the front."""
     i = raw(index)
     if not isinstance(i, np.ndarray):
@@ -168,7 +172,7 @@ def checked(name: str, input: Any, dim: Any, index: Any) -> tuple[Any, Any, int]
 
 @function(method=True)
 @moving("index_select")
-def index_select(input: Any, dim: int, index: Any) -> Any:
+def index_select(input: Tensor, dim: int, index: Tensor) -> Any:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
 
     Raises IndexError for indices out of range.
@@ -179,7 +183,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-def source_for(name: str, x: Any, index: Any, source: Any, dim: int) -> Any:
+def source_for(name: str, x: Any, index: Tensor, source: Tensor, dim: int) -> Any:
     """A source of slices, checked: of the input's dtype and of its shape besides `dim`, where it has the index's size."""
     if not isinstance(raw(source), np.ndarray):
         raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {type(source).__name__}")
@@ -201,7 +205,7 @@ def source_for(name: str, x: Any, index: Any, source: Any, dim: int) -> Any:
     return source
 
 
-def prepared(name: str, input: Any, dim: Any, index: Any, source: Any) -> tuple[Any, Any, int]:
+def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | None) -> tuple[Any, Any, int]:
     """The index, source and dimension of an operator that writes slices, checked."""
     whole, at, dim = checked(name, input, dim, index)
     if source is not None:
@@ -210,7 +214,9 @@ def prepared(name: str, input: Any, dim: Any, index: Any, source: Any) -> tuple[
     return at, source, dim
 
 
-def slices(run: Any, o: Any, name: str, input: Any, dim: Any, index: Any, source: Any, *statics: Any) -> Any:
+def slices(
+    run: Callable[..., Any], o: Op, name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *statics: object
+) -> Any:
     """Carry out operator `o` on `input` at slices; 0-d tensors count as vectors of one element."""
     at, source, d = prepared(name, input, dim, index, source)
     target = input if raw(input).ndim else reshape_op(input, (1,))
@@ -221,7 +227,7 @@ def slices(run: Any, o: Any, name: str, input: Any, dim: Any, index: Any, source
 
 
 @function(method=True, out=True)
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Any:
     """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     check_alpha(input, alpha)
     return slices(call.apply, index_add_op.op, "index_add", input, dim, index, source, alpha)
@@ -242,13 +248,13 @@ def check_alpha(input: Any, alpha: Any) -> None:
 
 
 @function(method=True, out=True)
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     return slices(call.apply, index_copy_op.op, "index_copy", input, dim, index, source)
 
 
 @function(method=True)
-def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Any:
+def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`index_copy`."""
     return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
 from rushlight.ops.shape.views import held
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 ALL = slice(None)
 ndarray = np.ndarray
@@ -125,7 +128,7 @@ def as_int(part: Any) -> Any:
     return part.__index__()
 
 
-def checked_slice(part: Any) -> Any:
+def checked_slice(part: slice) -> slice:
     """A slice with Python ints as bounds.  Raises ValueError for steps that are not positive."""
     start, stop, step = (bound(b) for b in (part.start, part.stop, part.step))
     if step is not None and step <= 0:
@@ -133,7 +136,7 @@ def checked_slice(part: Any) -> Any:
     return slice(start, stop, step)
 
 
-def bound(value: Any) -> Any:
+def bound(value: int | None) -> Any:
     """A bound of a slice as an int or None."""
     if value is None or value.__class__ is int:
         return value
@@ -183,7 +186,7 @@ def takes_all(found: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     ) and len(before) + len(after) <= len(shape)
 
 
-def value_array(self: Tensor, value: Any) -> Any:
+def value_array(self: Tensor, value: Tensor | float) -> Array:
     """The value to assign as an array; numbers in the dtype of the tensor."""
     if isinstance(value, Tensor):
         array = value._array
@@ -205,7 +208,7 @@ def lead_ones(have: tuple[int, ...], want: tuple[int, ...]) -> int:
     return extra
 
 
-def fitting(array: Any, shape: tuple[int, ...]) -> Any:
+def fitting(array: Array, shape: tuple[int, ...]) -> Array:
     """`array` without leading ones that are too many.  Raises RuntimeError where it does not broadcast to `shape`."""
     have = array.shape[lead_ones(array.shape, shape) :]
     lead = len(shape) - len(have)

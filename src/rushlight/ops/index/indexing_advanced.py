@@ -6,7 +6,8 @@ the tensors among it, in the places that are left.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from rushlight.ops.shape.reshape import slice_op
 from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+
 Slots = tuple[Any, ...]  # for each part of a NumPy index: None for all of a dimension, else which of the indices
 
 
@@ -31,7 +35,7 @@ def index_of(slots: Slots, indices: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([ALL if k is None else indices[k] for k in slots])
 
 
-def reading(array: Any, slots: Slots, indices: tuple[Any, ...]) -> Any:
+def reading(array: Array, slots: Slots, indices: tuple[Any, ...]) -> Any:
     """array[index], with PyTorch's errors."""
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b":
@@ -42,7 +46,7 @@ def reading(array: Any, slots: Slots, indices: tuple[Any, ...]) -> Any:
         raise explained(error, array.shape, slots, indices) from None
 
 
-def explained(error: IndexError, shape: Any, slots: Slots, indices: tuple[Any, ...]) -> IndexError:
+def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: tuple[Any, ...]) -> IndexError:
     """The error for an index that does not fit, in terms of tensors."""
     d = 0
     for k in slots:
@@ -91,7 +95,7 @@ index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, ind
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized, batch=families.index_zeros)
-def index_zeros(input: Array, indices: Arrays, size: Any, slots: Slots) -> Array:
+def index_zeros(input: Array, indices: Arrays, size: tuple[int, ...], slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_at(out, slots, indices, input)
@@ -101,7 +105,7 @@ def index_zeros(input: Array, indices: Arrays, size: Any, slots: Slots) -> Array
 index_zeros.grad("input")(lambda g, indices, slots: index_op(g, indices, slots))
 
 
-def add_at(out: Any, slots: Slots, indices: tuple[Any, ...], values: Any) -> None:
+def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) -> None:
     """out[index] += values; a mask alone has no repeats."""
     index = index_of(slots, indices)
     if len(indices) == 1 and indices[0].dtype.kind == "b":
@@ -126,7 +130,7 @@ def index_put_op(input: Array, values: Array, indices: Arrays, slots: Slots, acc
     return out
 
 
-def write_at(out: Any, values: Any, indices: tuple[Any, ...], slots: Slots, accumulate: bool) -> None:
+def write_at(out: Array, values: Array, indices: tuple[Any, ...], slots: Slots, accumulate: bool) -> None:
     """out[index] = values, or += with repeats adding up."""
     try:
         if accumulate:
@@ -156,7 +160,7 @@ index_put_op.grad("values")(lambda g, indices, slots: index_op(g, indices, slots
 # Taking an index apart -----------------------------------------------------------------------------
 
 
-def as_index(part: Any) -> Any:
+def as_index(part: Tensor) -> Tensor:
     """A part of an index as a tensor of integers or a mask.  Raises TypeError for what is no number."""
     given = part
     if isinstance(part, (bool, np.bool_)):
@@ -230,7 +234,7 @@ def is_basic(part: Any) -> bool:
     return part is None or part is Ellipsis or isinstance(part, slice) or as_int(part) is not None
 
 
-def width(part: Any) -> int:
+def width(part: Tensor | int | slice) -> int:
     """How many dimensions a part of an index takes."""
     if isinstance(part, Tensor) and part._array.dtype.kind == "b":
         return int(part._array.ndim)
@@ -243,7 +247,7 @@ SEQUENCE_DEPRECATED = (
 )
 
 
-def parts_of(index: Any) -> tuple[Any, ...]:
+def parts_of(index: Tensor | tuple[Any, ...]) -> tuple[Any, ...]:
     """The parts of an index.  A sequence that is no tuple is one part, unless one of its elements is more than a number:
     then, as in old NumPy, its elements are the parts; one of 32 elements and more is one part always."""
     if isinstance(index, tuple):
@@ -254,7 +258,7 @@ def parts_of(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def is_sequence(x: Any) -> bool:
+def is_sequence(x: Tensor) -> bool:
     """Whether `x` is a sequence, and no tensor or array."""
     return not isinstance(x, (Tensor, np.ndarray, str, dict)) and hasattr(x, "__len__") and hasattr(x, "__getitem__")
 
@@ -264,13 +268,13 @@ def is_part(x: Any) -> bool:
     return x is None or x is Ellipsis or isinstance(x, (slice, Tensor, np.ndarray)) or is_sequence(x)
 
 
-def basic_part(self: Any, basic: tuple[Any, ...]) -> Any:
+def basic_part(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
     """The view that the basic part of an index gives; the tensor itself if it names all of it."""
     return self if all(p == ALL or p is Ellipsis for p in basic if p is not None) and None not in basic else \
         slice_op(self, basic)  # fmt: skip
 
 
-def getitem_advanced(self: Any, whole: Any) -> Any:
+def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Any:
     """`self[whole]` where tensors, lists or masks are among the parts of the index."""
     parts = parts_of(whole)
     if len(parts) == 1 and not special.count and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
@@ -285,7 +289,7 @@ def getitem_advanced(self: Any, whole: Any) -> Any:
 ONE = (0,)
 
 
-def made(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Any) -> Tensor:
+def made(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Array) -> Tensor:
     """The tensor on `array`, which is what `op` makes of the inputs `flat` in the usual modes, with its history."""
     t = wrap(array)
     if op.formulas and not flat[0]._inference:
@@ -330,7 +334,7 @@ def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tu
     return tuple(reading(probe, slots, tuple([i._array for i in indices])).shape)
 
 
-def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
+def put_indices(name: str, input: Tensor, indices: tuple[Tensor, ...]) -> tuple[list[Any], Slots]:
     """The arguments of index_put: a tuple of tensors or Nones, as tensors and slots."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
@@ -347,7 +351,7 @@ def put_indices(name: str, input: Any, indices: Any) -> tuple[list[Any], Slots]:
     return found, trailing(tuple(slots))
 
 
-def puttable(name: str, input: Any, indices: Any, values: Any, accumulate: bool) -> tuple[list[Any], Slots, Any]:
+def puttable(name: str, input: Tensor, indices: Any, values: Tensor, accumulate: bool) -> tuple[list[Any], Slots, Any]:
     """The arguments of index_put, checked: (indices, slots, values)."""
     for each, x in (("input", input), ("values", values)):
         if not isinstance(x, Tensor):
@@ -375,7 +379,7 @@ def check_put(name: str, input: Tensor, values: Tensor, indices: Any) -> None:
 
 
 @function(method=True)
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Any:
     """`input` with `values`, broadcast, at the places that the tuple of index tensors names; with `accumulate` added.
 
     (*), [(*), ...], (*) -> (*)

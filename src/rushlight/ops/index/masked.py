@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 
-def _filled(input: Any, mask: Any, value: Any) -> Any:
+def _filled(input: Array, mask: Array, value: Any) -> Array:
     shape = dims.common_shape(input.shape, mask.shape)
     out = np.empty(shape, input.dtype) if shape != input.shape else input.copy()
     if shape != input.shape:
@@ -105,14 +106,14 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
     complex_half="moves",
     batch=families.masked_put,
 )
-def masked_put(input: Array, mask: Array, size: Any) -> Array:
+def masked_put(input: Array, mask: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[mask] = input
     return out
 
 
-def _scatter_into(out: Any, source: Any, mask: Any) -> None:
+def _scatter_into(out: Array, source: Array, mask: Array) -> None:
     count = int(np.count_nonzero(mask))
     out[mask] = source.reshape(-1)[:count]
 
@@ -139,7 +140,7 @@ masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_s
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
-def first_of(input: Array, size: Any) -> Array:
+def first_of(input: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)
     out.reshape(-1)[: input.size] = input
@@ -158,7 +159,7 @@ def _first(g: Any, shape: Any) -> Any:
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def check_mask(name: str, mask: Any) -> None:
+def check_mask(name: str, mask: Tensor) -> None:
     """Raise unless `mask` is a tensor of bool."""
     if not isinstance(raw(mask), np.ndarray):
         raise TypeError(f"{name}(): argument 'mask' (position 2) must be Tensor, not {type(mask).__name__}")
@@ -166,13 +167,13 @@ def check_mask(name: str, mask: Any) -> None:
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {dtypes.of(raw(mask).dtype)}")
 
 
-def common_shape(name: str, input: Any, mask: Any) -> tuple[int, ...]:
+def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:
     """The shape to which input and mask broadcast.  Raises RuntimeError if there is none."""
     shape = dims.common_shape(raw(input).shape, raw(mask).shape)
     if shape is None:
         raise RuntimeError(f"{name}(): input of shape {list(raw(input).shape)} and mask of shape {list(raw(mask).shape)} do "
                            "not broadcast")  # fmt: skip
-    return shape  # type: ignore[no-any-return]
+    return shape
 
 
 def fill(run: Any, name: str, input: Any, mask: Any, value: Any) -> Any:
@@ -211,14 +212,14 @@ def check_into(name: str, input: Any, mask: Any) -> None:
 
 @function(method=True)
 @moving("masked_select")
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: Tensor, mask: Tensor) -> Any:
     """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
     check_mask("masked_select", mask)
     shape = common_shape("masked_select", input, mask)
     return masked_select_op(*[x if raw(x).shape == shape else broadcast(x, shape) for x in (input, mask)])
 
 
-def scattered(run: Any, name: str, input: Any, mask: Any, source: Any) -> Any:
+def scattered(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Check the arguments of masked_scatter and have `run` carry it out."""
     check_mask(name, mask)
     x, s = raw(input), raw(source)
@@ -235,32 +236,32 @@ def scattered(run: Any, name: str, input: Any, mask: Any, source: Any) -> Any:
 
 
 @function(method=True, out=True)
-def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements of `source`, in order, where `mask` is true; input and mask broadcast."""
     return scattered(call.apply, "masked_scatter", input, mask, source)
 
 
 @function(method=True)
-def masked_scatter_(input: Tensor, mask: Any, source: Any) -> Any:
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`masked_scatter`."""
     check_into("masked_scatter_", input, mask)
     return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)
 
 
 @function(method=True, out=True)
-def argwhere(input: Any) -> Any:
+def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
     array = of_one_shape("nonzero", raw(input))
     return wrap(np.stack(truth(array).nonzero(), 1) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
 
 
-def truth(array: Any) -> Any:
+def truth(array: Array) -> Array:
     """Whether elements are not zero, for dtypes that NumPy does not know, too."""
     return array != 0 if array.dtype.kind == "V" else array
 
 
 @function(method=True, out=True)
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
     if not as_tuple:
         return argwhere(input)
@@ -272,7 +273,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 @function(method=True, out=True)
 @per_sample
-def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """As nonzero, but always `size` rows: the first ones, or filled up with `fill_value`.  (*) -> (size, ndim) int64"""
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")

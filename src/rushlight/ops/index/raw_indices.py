@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight import kernels
 from rushlight.levels.batch import everything
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def check_bounds(index: Any, size: int, name: str, dim: int, error: Any = RuntimeError) -> None:
+
+def check_bounds(index: Any, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
     """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers."""
     index = everything(index)
     if index.size and int(index.view(f"u{index.itemsize}").max()) >= size:
@@ -19,7 +22,7 @@ def check_bounds(index: Any, size: int, name: str, dim: int, error: Any = Runtim
         raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")
 
 
-def wrapped(index: Any, size: int, name: str) -> Any:
+def wrapped(index: Array, size: int, name: str) -> Array:
     """`index` with negative entries counted from the end.  Raises IndexError for those out of range."""
     if not index.size:
         return index
@@ -30,7 +33,7 @@ def wrapped(index: Any, size: int, name: str) -> Any:
     return index if low >= 0 else np.where(index < 0, index + size, index)
 
 
-def add_rows(out: Any, index: Any, rows: Any) -> None:
+def add_rows(out: Array, index: Array, rows: Array) -> None:
     """out[index[i]] += rows[i], repeats adding up.  out: (R, C) contiguous, index: (N), rows: (N, C)"""
     if not rows.size:
         return
@@ -45,7 +48,7 @@ def add_rows(out: Any, index: Any, rows: Any) -> None:
         kernels.index_add_rows(out, index, rows)
 
 
-def element_index(shape: tuple[int, ...], index: Any, dim: int) -> Any:
+def element_index(shape: tuple[int, ...], index: Array, dim: int) -> Array:
     """Positions, in a contiguous array of `shape`, of the elements that `index` names along `dim`.  (*) -> (*)"""
     if not shape:
         return index.reshape(())
@@ -57,7 +60,7 @@ def element_index(shape: tuple[int, ...], index: Any, dim: int) -> Any:
     return found
 
 
-def gather_along(array: Any, index: Any, dim: int) -> Any:
+def gather_along(array: Array, index: Array, dim: int) -> Any:
     """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
     if not index.size:
         return np.empty(index.shape, array.dtype)
@@ -70,13 +73,13 @@ def gather_along(array: Any, index: Any, dim: int) -> Any:
     return array[cut][along(index, dim)]
 
 
-def along(index: Any, dim: int) -> tuple[Any, ...]:
+def along(index: Array, dim: int) -> tuple[Any, ...]:
     """The NumPy index of the elements at `index` along `dim`."""
     n = index.ndim
     return tuple([index if d == dim else np.arange(index.shape[d]).reshape(-1, *[1] * (n - d - 1)) for d in range(n)])
 
 
-def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
+def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
     """out at `index` along `dim` = values (an array of the shape of index, or a number), in place."""
     if not index.size:
         return
@@ -87,7 +90,7 @@ def put_along(out: Any, index: Any, dim: int, values: Any) -> None:
     out[cut][along(index, dim)] = values
 
 
-def add_along(out: Any, index: Any, dim: int, values: Any) -> None:
+def add_along(out: Array, index: Array, dim: int, values: Array) -> None:
     """out at `index` along `dim` += values, repeats adding up, in place.  values: the shape of index."""
     if not index.size:
         return
@@ -118,7 +121,7 @@ def pointed(index: tuple[Any, ...], ndim: int) -> list[tuple[int, Any]]:
     return found
 
 
-def accumulate_at(out: Any, index: tuple[Any, ...], values: Any) -> None:
+def accumulate_at(out: Array, index: tuple[Any, ...], values: Array) -> None:
     """out[index] += values, repeats adding up, in place.
 
     index: full slices, integer arrays and masks; values broadcast to the shape of out[index].

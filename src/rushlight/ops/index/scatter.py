@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, ind
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.shifted)
-def gather_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
+def gather_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_along(out, index, dim, input)
@@ -40,7 +41,7 @@ def gather_adjoint(input: Array, index: Array, size: Any, dim: int) -> Array:
 gather_adjoint.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
 
 
-def cut_to(src: Any, shape: tuple[int, ...]) -> Any:
+def cut_to(src: Array, shape: tuple[int, ...]) -> Array:
     """The first elements of `src` in each dimension, as many as `shape` says."""
     if src.shape == shape or not src.ndim:
         return src.reshape(shape) if src.shape != shape else src
@@ -59,7 +60,7 @@ def _padded(g: Any, shape: Any) -> Any:
     return slice_scatter_zeros(g, tuple(shape), (*[slice(n) for n in have], ...))
 
 
-def _scatter_into(out: Any, index: Any, src: Any, dim: int) -> None:
+def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
     put_along(out, index, dim, cut_to(src, index.shape))
 
 
@@ -96,7 +97,7 @@ scatter_value_op.op.into = lambda out, index, dim, value: put_along(out, index, 
 scatter_value_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
 
 
-def _add_into(out: Any, index: Any, src: Any, dim: int) -> None:
+def _add_into(out: Array, index: Array, src: Array, dim: int) -> None:
     add_along(out, index, dim, cut_to(src, index.shape))
 
 
@@ -116,7 +117,7 @@ scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g,
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def checked_index(name: str, input: Any, dim: Any, index: Any, src: Any = None) -> Any:
+def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> Any:
     """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
     if not isinstance(raw(index), np.ndarray):
         raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
@@ -149,7 +150,7 @@ def check_source(name: str, index: Any, src: Any, dim: int) -> None:
                            f"dimension {dim} ({name})")  # fmt: skip
 
 
-def same_dtypes(name: str, input: Any, src: Any) -> None:
+def same_dtypes(name: str, input: Tensor, src: Any) -> None:
     """Raise RuntimeError unless both are of one dtype."""
     if raw(input).dtype != raw(src).dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {dtypes.of(raw(input).dtype)} and "
@@ -158,7 +159,7 @@ def same_dtypes(name: str, input: Any, src: Any) -> None:
 
 @function(method=True)
 @moving("gather", same_dtype=True)
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Any:
     """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index
 
     Raises RuntimeError for indices out of range.
@@ -213,7 +214,7 @@ def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)
 
 
-def scatter_add_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     """Check the arguments of scatter_add and have `run` carry it out."""
     if not isinstance(raw(src), np.ndarray):
         raise TypeError(f"{name}(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
@@ -223,13 +224,13 @@ def scatter_add_call(run: Any, name: str, input: Any, dim: int, index: Any, src:
 
 
 @function(method=True, out=True)
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
     return scatter_add_call(call.apply, "scatter_add", input, dim, index, src)
 
 
 @function(method=True)
-def scatter_add_(input: Tensor, dim: int, index: Any, src: Any) -> Any:
+def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """In-place version of :func:`scatter_add`."""
     return scatter_add_call(call.apply_inplace, "scatter_add_", input, dim, index, src)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def neutral(kind: str, dtype: Any) -> Any:
     return dtype.type(-np.inf if kind == "amax" else np.inf)
 
 
-def reduce_into(out: Any, index: Any, src: Any, dim: int, kind: str, include_self: bool) -> None:
+def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, include_self: bool) -> None:
     """Reduce `src` into `out` at `index` along `dim`, in place."""
     if not index.size:
         return
@@ -53,14 +54,14 @@ def reduce_into(out: Any, index: Any, src: Any, dim: int, kind: str, include_sel
         out[...] = whole
 
 
-def counts(shape: Any, index: Any, dim: int, include_self: bool, dtype: Any = np.int64) -> Any:
+def counts(shape: tuple[int, ...], index: Any, dim: int, include_self: bool, dtype: Any = np.int64) -> Any:
     """How many values meet at each place, 1 where none."""
     n = np.full(shape, int(include_self), dtype)
     add_along(n, index, dim, np.ones(index.shape, dtype))
     return np.maximum(n, np.ones((), dtype))
 
 
-def average(out: Any, index: Any, dim: int, include_self: bool) -> None:
+def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
     """Divide sums by how many values met, integers towards minus infinity."""
     n = counts(out.shape, index, dim, include_self)
     if out.dtype.kind in "iu":
@@ -144,13 +145,13 @@ def zero_factor(zeros: Any, zero: Any, total: Any, own: Any, dtype: Any) -> Any:
     return alone + (total - own) * other
 
 
-def check_kind(name: str, reduce: Any, kinds: tuple[str, ...]) -> None:
+def check_kind(name: str, reduce: str, kinds: tuple[str, ...]) -> None:
     """Raise RuntimeError for a reduction that does not exist."""
     if reduce not in kinds:
         raise RuntimeError(f"{name}(): reduce argument must be one of {', '.join(kinds)}, got {reduce!r}")
 
 
-def scatter_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, reduce: str,
+def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
                         include_self: bool) -> Any:  # fmt: skip
     """Check the arguments of scatter_reduce and have `run` carry it out."""
     check_kind(name, reduce, KINDS)
@@ -160,7 +161,9 @@ def scatter_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, s
 
 
 @function(method=True, out=True)
-def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
     """`input` with `src` reduced at `index` along `dim`: "sum", "prod", "mean", "amax" or "amin".
 
     Without `include_self` what is there does not count, where something arrives.  (*), (*), (*) -> (*)
@@ -169,12 +172,14 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 
 
 @function(method=True)
-def scatter_reduce_(input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce_(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """In-place version of :func:`scatter_reduce`."""
     return scatter_reduce_call(call.apply_inplace, "scatter_reduce_", input, dim, index, src, reduce, include_self)
 
 
-def index_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, source: Any, reduce: str,
+def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str,
                       include_self: bool) -> Any:  # fmt: skip
     """Check the arguments of index_reduce and have `run` carry it out, as scatter_reduce with an expanded index."""
     check_kind(name, reduce, ("prod", "mean", "amax", "amin"))
@@ -189,12 +194,16 @@ def index_reduce_call(run: Any, name: str, input: Any, dim: int, index: Any, sou
 
 
 @function(method=True, out=True)
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
     """`input` with the slices of `source` reduced at `index` of dimension `dim`: "prod", "mean", "amax" or "amin"."""
     return index_reduce_call(call.apply, "index_reduce", input, dim, index, source, reduce, include_self)
 
 
 @function(method=True)
-def index_reduce_(input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+def index_reduce_(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """In-place version of :func:`index_reduce`."""
     return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op
 from rushlight.ops.shape.reshape import slice_op
 from rushlight.ops.shape.views import raw
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @op(
     ns=None,
@@ -24,7 +27,7 @@ from rushlight.ops.shape.views import raw
     shape=shapes.same,
     batch=families.shifted,
 )
-def slice_scatter_op(input: Array, src: Array, index: Any) -> Array:
+def slice_scatter_op(input: Array, src: Array, index: tuple[Any, ...]) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
     out = input.copy()
     out[index] = src
@@ -61,14 +64,14 @@ def _(g: Any, src_shape: Any, offset: Any, dim1: Any, dim2: Any) -> Any:
 diagonal_scatter_op.grad("src")(lambda g, offset, dim1, dim2: diagonal_op(g, offset, dim1, dim2))
 
 
-def check_part(name: str, src: Any, shape: tuple[int, ...]) -> None:
+def check_part(name: str, src: Tensor, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `src` has the shape of the part it replaces."""
     if raw(src).shape != shape:
         raise RuntimeError(f"{name}(): expected src to have a size equal to the slice of self. src size = "
                            f"{list(raw(src).shape)}, slice size = {list(shape)}")  # fmt: skip
 
 
-def same_kind(input: Any, src: Any) -> Any:
+def same_kind(input: Tensor, src: Tensor) -> Tensor:
     """The source in the dtype of the input."""
     from rushlight.ops.elementwise.convert import cast
 
@@ -87,7 +90,7 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: An
 
 
 @function(method=True)
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Any:
     """A copy of `input` with `src` at `index` of dimension `dim`.  (*), (*) -> (*)"""
     shape = raw(input).shape
     if not shape:
@@ -103,7 +106,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
 
 
 @function(method=True)
-def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `input` with `src` on the diagonal of two dimensions.  (*), (*, N) -> (*)"""
     array = raw(input)
     first, second = wrap_dim(dim1, array.ndim), wrap_dim(dim2, array.ndim)

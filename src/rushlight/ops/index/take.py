@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ take_op.grad("input")(lambda g, index, input_shape: take_adjoint(g, index, input
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.take_adjoint)
-def take_adjoint(input: Array, index: Array, size: Any) -> Array:
+def take_adjoint(input: Array, index: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` to which `input` is added at flat positions: the adjoint of take.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     add_rows(out.reshape(-1, 1), wrapped(index, out.size, "take").reshape(-1), input.reshape(-1, 1))
@@ -40,7 +41,7 @@ def take_adjoint(input: Array, index: Array, size: Any) -> Array:
 take_adjoint.grad("input")(lambda g, index: take_op(g, index))
 
 
-def _put_into(out: Any, index: Any, source: Any, accumulate: bool) -> None:
+def _put_into(out: Array, index: Array, source: Array, accumulate: bool) -> None:
     where = wrapped(index, out.size, "put").reshape(-1)
     whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
     if accumulate:
@@ -72,7 +73,7 @@ put_op.grad("source")(lambda g, index, source_shape: reshape_op(take_op(g, index
 
 @function(method=True)
 @moving("take", same_dtype=True)
-def take(input: Any, index: Any) -> Any:
+def take(input: Tensor, index: Tensor) -> Any:
     """The elements at flat positions, negative ones from the end.  (*), (*) int64 -> shape of index"""
     require_tensors("take", input=input, index=index)
     if raw(index).dtype != np.int64:
@@ -80,7 +81,9 @@ def take(input: Any, index: Any) -> Any:
     return take_op(input, index)
 
 
-def put_call(run: Any, name: str, input: Any, index: Any, source: Any, accumulate: bool) -> Any:
+def put_call(
+    run: Callable[..., Any], name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool
+) -> Tensor:
     """Check the arguments of put and have `run` carry it out."""
     x, i, s = raw(input), raw(index), raw(source)
     if i.dtype != np.int64:
@@ -97,12 +100,12 @@ def put_call(run: Any, name: str, input: Any, index: Any, source: Any, accumulat
 
 
 @function(method=True)
-def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+def put(input: Any, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `source` at flat positions; with `accumulate` added.  (*), (*) int64, (*) -> (*)"""
     return put_call(call.apply, "put", input, index, source, accumulate)
 
 
 @function(method=True)
-def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
+def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`put`."""
     return put_call(call.apply_inplace, "put_", input, index, source, accumulate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import up
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 F = "nn.functional"
 
@@ -26,7 +29,7 @@ def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     return out
 
 
-def _bilinear_raw(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
+def _bilinear_raw(g: Array, input1: Array, input2: Array, weight: Array, needs: tuple[bool, ...]) -> list[Any]:
     g, x, y, weight = up(g, input1, input2, weight)
     grads: list[Any] = [None, None, None]
     if needs[0]:
@@ -49,13 +52,13 @@ def _bilinear_raw(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> 
 
 @bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw,
                   uses={"input1": "input2 weight", "input2": "input1 weight", "weight": "input1 input2"})  # fmt: skip
-def _(g: Any, input1: Any, input2: Any, weight: Any, needs: Any) -> Any:
+def _(g: Tensor, input1: Tensor, input2: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     return (ops.einsum("no,oij,nj->ni", g, weight, input2) if needs[0] else None,
             ops.einsum("no,oij,ni->nj", g, weight, input1) if needs[1] else None,
             ops.einsum("no,ni,nj->oij", g, input1, input2) if needs[2] else None)  # fmt: skip
 
 
-def check_sizes(input1: Any, input2: Any, weight: Any, bias: Any) -> None:
+def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Any) -> None:
     """Raise RuntimeError where shapes do not fit."""
     shapes = f"input1 {list(input1.shape)}, input2 {list(input2.shape)}, weight {list(weight.shape)}"
     if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
@@ -67,7 +70,7 @@ def check_sizes(input1: Any, input2: Any, weight: Any, bias: Any) -> None:
 
 
 @function(ns="")
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
     """input1 weight input2 + bias.  (*, I), (*, J), (O, I, J), (O,) -> (*, O)"""
     check_sizes(input1, input2, weight, bias)
     lead = tuple(input1.shape[:-1])

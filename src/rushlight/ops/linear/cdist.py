@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from rushlight.ops.linear.distance import counted
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import raw, unsqueeze
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 BLOCK = 1 << 18  # elements of differences held at a time
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-def differences(x1: Any, x2: Any) -> Any:
+def differences(x1: Array, x2: Array) -> Any:
     """Blocks (batch index, rows, x1[b, rows, None] - x2[b, None]) of at most about BLOCK elements."""
     step = max(BLOCK // max(x2.shape[-2] * x2.shape[-1], 1), 1)
     for b in np.ndindex(*x1.shape[:-2]):
@@ -31,7 +34,7 @@ def differences(x1: Any, x2: Any) -> Any:
             yield b, rows, x1[b][rows, None, :] - x2[b][None, :, :]
 
 
-def norms(d: Any, p: float) -> Any:
+def norms(d: Array, p: float) -> Array:
     """The p-norm of the last dimension."""
     size = np.abs(d, out=d)
     if p == 0:
@@ -68,7 +71,7 @@ def cdist_op(x1: Array, x2: Array, p: float, product: bool) -> Array:
     return out
 
 
-def slopes(d: Any, dist: Any, p: float) -> Any:
+def slopes(d: Array, dist: Array, p: float) -> Array:
     """The derivative of the p-norms `dist` of the rows of `d` by their elements; 0 where there is none."""
     if p == 0:
         return np.zeros_like(d)
@@ -87,7 +90,7 @@ def slopes(d: Any, dist: Any, p: float) -> Any:
     return found
 
 
-def cdist_grads(g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any:
+def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool) -> tuple[Array, ...]:
     """Both gradients, in blocks; where distances came of a product, by products with the weights g / distance."""
     g, x1, x2, out = up(g, x1, x2, out)
     if p == 2 and product:
@@ -104,14 +107,14 @@ def cdist_grads(g: Any, x1: Any, x2: Any, out: Any, p: Any, product: Any) -> Any
 
 
 @cdist_op.grad("x1", "x2", raw=cdist_grads)
-def _(g: Any, x1: Any, x2: Any, p: Any) -> Any:
+def _(g: Tensor, x1: Tensor, x2: Tensor, p: float) -> Any:
     # for second order: through the differences themselves
     d = unsqueeze(x1, -2) - unsqueeze(x2, -3)
     slope = smooth_slopes(d, p) * unsqueeze(g, -1)
     return slope.sum(-2), -slope.sum(-3)
 
 
-def smooth_slopes(d: Any, p: float) -> Any:
+def smooth_slopes(d: Tensor, p: float) -> Any:
     """As `slopes`, from operators."""
     space = NAMESPACES[""]
     sign = space["sign"](d)
@@ -137,7 +140,7 @@ def smooth_slopes(d: Any, p: float) -> Any:
 
 
 @function()
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any:
     """The p-norm distances of all pairs of rows, batches broadcast.  (*, P, M), (*, R, M) -> (*, P, R)
 
     compute_mode: whether Euclidean distances go by a matrix product, faster and less exact: with more than 25 rows

@@ -20,7 +20,7 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-def unit(x: Any, dim: int, eps: float) -> tuple[Any, Any, Any]:
+def unit(x: Array | Tensor, dim: int, eps: float) -> tuple[Any, Any, Any]:
     """x / max(norm, eps) along `dim`, that divisor, and 1 where it depends on x, else 0."""
     square = ops.sum(x * x, dim, True)
     norm = ops.sqrt(ops.clamp_min(square, eps * eps))
@@ -36,7 +36,9 @@ def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
 
 
 @cosine_op.grad("x1", "x2")
-def _(g: Any, x1: Any, x2: Any, dim: Any, eps: Any, needs: Any) -> Any:
+def _(
+    g: Array | Tensor, x1: Array | Tensor, x2: Array | Tensor, dim: int, eps: float, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     g, x1, x2 = widened(g, x1, x2)
     h1, n1, free1 = unit(x1, dim, eps)
     h2, n2, free2 = unit(x2, dim, eps)
@@ -46,7 +48,7 @@ def _(g: Any, x1: Any, x2: Any, dim: Any, eps: Any, needs: Any) -> Any:
 
 
 @function(ns="")
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
@@ -60,7 +62,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 @function(ns="")
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The norm of order `p` of x1 - x2 + eps along the last dimension.  (*, D), (*, D) -> (*)"""
     return linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
@@ -68,7 +70,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
 # All pairs of rows ------------------------------------------------------------------------------------------------
 
 
-def norm_of(d: Any, p: float) -> Any:
+def norm_of(d: Array, p: float) -> Array:
     """Norms of order `p` of the rows of an array, which it overwrites.  (N, M) -> (N,)"""
     np.absolute(d, out=d)
     if p == math.inf:
@@ -85,7 +87,7 @@ def counted(d: Any) -> Any:
     return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
 
 
-def slope_of(d: Any, norm: Any, p: float) -> Any:
+def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Any:
     """The gradient of the norm of order `p` by the rows `d`, 0 where the norm is.  (N, M), (N,) -> (N, M)"""
     if p == 0:
         return d * 0
@@ -109,7 +111,7 @@ def pdist_op(input: Array, p: float) -> Array:
     return np.concatenate(parts) if parts else np.empty(0, input.dtype)
 
 
-def _pdist_raw(g: Any, input: Any, out: Any, p: float) -> Any:
+def _pdist_raw(g: Array, input: Array, out: Array, p: float) -> Array:
     g, x, norm = up(g, input, out)
     total, start = np.zeros_like(x), 0
     for i in range(len(x) - 1):
@@ -123,7 +125,7 @@ def _pdist_raw(g: Any, input: Any, out: Any, p: float) -> Any:
 
 
 @pdist_op.grad("input", raw=_pdist_raw)
-def _(g: Any, input: Any, out: Any, p: Any) -> Any:
+def _(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
     g, input, out = widened(g, input, out)
     rows, columns = np.triu_indices(input.shape[0], 1)
     i, j = ops.from_numpy(rows), ops.from_numpy(columns)
@@ -133,7 +135,7 @@ def _(g: Any, input: Any, out: Any, p: Any) -> Any:
 
 
 @function(ns="")
-def pdist(input: Any, p: float = 2) -> Any:
+def pdist(input: Tensor, p: float = 2) -> Any:
     """Distances of order `p` of every pair of rows i < j.  (N, M) -> (N * (N - 1) / 2,)
 
     Raises RuntimeError for other numbers of dimensions and a negative `p`.

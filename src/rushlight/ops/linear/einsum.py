@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.views import permute, raw
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
 LARGE = 1 << 14  # elements of a product from which on two steps are worth it
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def arranged(array: Any, labels: Labels, groups: list[list[Any]]) -> Any:
+def arranged(array: Array, labels: Labels, groups: list[list[Any]]) -> Array:
     """Dimensions in the order of the groups; each group but the first becomes one dimension."""
     order = [labels.index(name) for group in groups for name in group]
     moved = array.transpose(order)
@@ -33,7 +36,7 @@ def arranged(array: Any, labels: Labels, groups: list[list[Any]]) -> Any:
     return moved.reshape(*lead, *sizes)
 
 
-def same_size(a: Any, la: Labels, b: Any, lb: Labels, summed: list[Any]) -> tuple[Any, Any]:
+def same_size(a: Array, la: Labels, b: Array, lb: Labels, summed: list[Any]) -> tuple[Any, Any]:
     """Both operands where a summed dimension is 1 in one of them: it stands for all, so the other is summed first."""
     for name in summed:
         i, j = la.index(name), lb.index(name)
@@ -44,7 +47,7 @@ def same_size(a: Any, la: Labels, b: Any, lb: Labels, summed: list[Any]) -> tupl
     return a, b
 
 
-def widened(left: Any, right: Any) -> tuple[Any, Any]:
+def widened(left: Array, right: Array) -> tuple[Any, Any]:
     """Both factors with a second summand of zero where there is one: NumPy leaves products of one summand to plain loops,
     which take many times as long as BLAS does for two. Gradients of layers for each sample are such products."""
     if left.shape[-1] != 1 or left.dtype.kind != "f" or left.size * right.shape[-1] < LARGE or left.dtype.itemsize < 4:
@@ -156,7 +159,7 @@ def spelled(operands: list[Any], terms: list[list[Any]]) -> tuple[list[Labels], 
     return found, most
 
 
-def output_labels(terms: list[Labels], output: Any, extra: int) -> Labels:
+def output_labels(terms: list[Labels], output: list[Any], extra: int) -> Labels:
     """The labels of the output: as given, or the ellipsis and then, sorted, the labels that occur once."""
     every = [n for term in terms for n in term]
     if output is None:
@@ -173,7 +176,7 @@ def output_labels(terms: list[Labels], output: Any, extra: int) -> Labels:
 # Carrying it out -----------------------------------------------------------------------------------
 
 
-def without_repeats(x: Any, labels: Labels) -> tuple[Any, Labels]:
+def without_repeats(x: Tensor, labels: Labels) -> tuple[Any, Labels]:
     """The diagonal over dimensions of the same label."""
     while len(set(labels)) != len(labels):
         name = next(n for n in labels if labels.count(n) > 1)
@@ -200,7 +203,7 @@ def check_sizes(operands: list[Any], terms: list[Labels]) -> dict[Any, int]:
     return sizes
 
 
-def summed_out(x: Any, labels: Labels, keep: set[Any]) -> tuple[Any, Labels]:
+def summed_out(x: Tensor, labels: Labels, keep: set[Any]) -> tuple[Any, Labels]:
     """The operand summed over the labels that nobody else needs."""
     gone = tuple(i for i, n in enumerate(labels) if n not in keep)
     return (sum_op(x, gone, False), tuple(n for n in labels if n in keep)) if gone else (x, labels)
@@ -220,13 +223,13 @@ def cheapest(terms: list[Labels], lo: Labels, sizes: dict[Any, int]) -> tuple[in
     return min(itertools.combinations(range(len(terms)), 2), key=cost)
 
 
-def summed_alone(name: Any, operands: list[Any], terms: list[Labels]) -> bool:
+def summed_alone(name: str, operands: list[Any], terms: list[Labels]) -> bool:
     """Whether one operand is summed over the label before it meets others: alone has it, or is longer than 1 there."""
     sizes = [raw(x).shape[labels.index(name)] for x, labels in zip(operands, terms, strict=True) if name in labels]
     return len(sizes) == 1 or len(set(sizes)) > 1
 
 
-def check_bools(a: Any, la: Labels, b: Any, lb: Labels, made: Labels) -> None:
+def check_bools(a: Tensor, la: Labels, b: Tensor, lb: Labels, made: Labels) -> None:
     """Raise NotImplementedError where products of bools are to be summed: are they to be counted, or is one enough?"""
     if raw(a).dtype != np.bool_ or not (raw(a).size and raw(b).size):
         return

@@ -6,7 +6,8 @@ Legend: n the length of a transformed dimension.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +19,16 @@ from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.shape.padding import pad_op
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
+
 NS = "fft"
 
 
 @op(ns=None, linear=True, batch=families.shifted)
-def c2c_op(input: Array, dims: Any, scale: float, forward: bool) -> Array:
+def c2c_op(input: Array, dims: tuple[int, ...], scale: float, forward: bool) -> Array:
     """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
     y = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
     return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
@@ -32,14 +38,14 @@ c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not 
 
 
 @op(ns=None, linear=True, batch=families.shifted)
-def r2c_op(input: Array, dims: Any, scale: float) -> Array:
+def r2c_op(input: Array, dims: tuple[int, ...], scale: float) -> Array:
     """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
     y = np.fft.rfftn(input, axes=dims)
     return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
 
 
 @r2c_op.grad("input")
-def _(g: Any, input_shape: Any, dims: Any, scale: float) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float) -> Any:
     last = dims[-1]
     pads = [(0, 0)] * len(input_shape)
     pads[last] = (0, input_shape[last] - g.shape[last])
@@ -47,7 +53,7 @@ def _(g: Any, input_shape: Any, dims: Any, scale: float) -> Any:
 
 
 @op(ns=None, linear=True, batch=families.shifted)
-def c2r_op(input: Array, dims: Any, scale: float, n: int) -> Array:
+def c2r_op(input: Array, dims: tuple[int, ...], scale: float, n: int) -> Array:
     """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
     if len(dims) > 1:
         input = np.fft.ifftn(input, axes=dims[:-1], norm="forward")
@@ -56,7 +62,7 @@ def c2r_op(input: Array, dims: Any, scale: float, n: int) -> Array:
 
 
 @c2r_op.grad("input")
-def _(g: Any, input_shape: Any, dims: Any, scale: float, n: int) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float, n: int) -> Any:
     y = r2c_op(g, dims, scale)
     half = y.shape[dims[-1]]
     # Every column of the half but the first, and the last of an even length, stands for two of the whole.
@@ -70,7 +76,7 @@ def _(g: Any, input_shape: Any, dims: Any, scale: float, n: int) -> Any:
     return y * (wrap(weights) if isinstance(y, Tensor) else weights)
 
 
-def _real_of(y: Any) -> Any:
+def _real_of(y: Array | Tensor) -> type[Any]:
     dtype = y._array.dtype if isinstance(y, Tensor) else y.dtype
     return np.float32 if dtype.itemsize == 8 else np.float64
 
@@ -78,7 +84,7 @@ def _real_of(y: Any) -> Any:
 # Arguments -------------------------------------------------------------------------------------------
 
 
-def to_float(name: str, x: Any, complex_too: bool) -> Any:
+def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Any:
     """Integers as the default float; reals as complex if asked.  Raises TypeError/RuntimeError for what cannot be."""
     if not isinstance(x, Tensor):
         raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
@@ -89,7 +95,7 @@ def to_float(name: str, x: Any, complex_too: bool) -> Any:
     return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x
 
 
-def one_dim(name: str, x: Any, dim: int) -> int:
+def one_dim(name: str, x: Tensor, dim: int) -> int:
     """The dimension of a one-dimensional transform, not negative."""
     ndim = x.ndim
     if not -ndim <= dim < max(ndim, 1) or ndim == 0:
@@ -98,7 +104,7 @@ def one_dim(name: str, x: Any, dim: int) -> int:
     return int(dim % ndim)
 
 
-def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
+def many_dims(name: str, x: Any, s: Any, dim: tuple[int, ...]) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes of a transform of several dimensions."""
     ndim = x.ndim
     s = (s,) if isinstance(s, int) else s
@@ -124,7 +130,7 @@ def many_dims(name: str, x: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], lis
     return dims, sizes
 
 
-def resized(x: Any, dims: Any, sizes: Any) -> Any:
+def resized(x: Any, dims: tuple[int, ...], sizes: list[Any]) -> Tensor:
     """The input cut or filled with zeros to `sizes` in `dims`."""
     pads = [(0, 0)] * x.ndim
     for d, n in zip(dims, sizes, strict=True):
@@ -132,7 +138,7 @@ def resized(x: Any, dims: Any, sizes: Any) -> Any:
     return pad_op(x, tuple(pads), 0) if any(map(any, pads)) else x
 
 
-def scale_of(name: str, norm: Any, sizes: Any, forward: bool) -> float:
+def scale_of(name: str, norm: Any, sizes: list[Any], forward: bool) -> float:
     """The factor that a normalisation gives a transform."""
     n = math.prod(sizes)
     if norm not in (None, "backward", "forward", "ortho"):
@@ -189,7 +195,7 @@ WHAT = {"fft": "transform", "ifft": "inverse transform", "rfft": "transform of r
 def _publish(name: str) -> None:
     kind, forward = KINDS[name]
 
-    def one(input: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+    def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
     def two(input: Any, s: Any = None, dim: Any = (-2, -1), norm: Any = None) -> Any:
@@ -213,14 +219,14 @@ for _name in KINDS:
 
 
 @function(ns=NS)
-def fftshift(input: Any, dim: Any = None) -> Any:
+def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Any:
     """Frequencies reordered so that zero is in the middle."""
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     return input.roll([input.shape[d] // 2 for d in dims], list(dims))
 
 
 @function(ns=NS)
-def ifftshift(input: Any, dim: Any = None) -> Any:
+def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
@@ -232,14 +238,14 @@ def _frequencies(values: Any, dtype: Any, requires_grad: bool) -> Any:
 
 
 @function(ns=NS, out=True)
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Any:  # fmt: skip
+def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of fft of length n and sample spacing d: (n)"""
     return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
 
 
 @function(ns=NS, out=True)
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:  # fmt: skip
+def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of rfft of length n and sample spacing d: (n // 2 + 1)"""
     return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)

@@ -6,7 +6,7 @@ pivoting that LAPACK's sytf2 and hetf2 do, so that the packed factor and the piv
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.linear.decompositions import floating, guarded_solve, matrix, pack
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 NS = "linalg"
 ALPHA = (1 + np.sqrt(17)) / 8
@@ -25,7 +28,7 @@ def size(x: Any) -> Any:
     return np.abs(x.real) + np.abs(x.imag)
 
 
-def choose(A: Any, k: int) -> tuple[int, int]:
+def choose(A: Array, k: int) -> tuple[int, int]:
     """The row to exchange with, and the size (1 or 2) of the block of D at k; a row of -1 where the column is zero."""
     n = len(A)
     here = abs(A[k, k].real) if np.iscomplexobj(A) and hermitian_of(A) else float(size(A[k, k]))
@@ -61,7 +64,7 @@ def exchange(A: Any, k: int, r: int, hermitian: bool) -> None:
     A[k, k], A[r, r] = A[r, r].copy(), A[k, k].copy()
 
 
-def factor(A: Any, hermitian: bool) -> tuple[Any, Any, int]:
+def factor(A: Array, hermitian: bool) -> tuple[Any, Any, int]:
     """The packed lower factor of one matrix, its pivots as LAPACK gives them, and the first zero pivot from one, or 0."""
     A, n = np.tril(A), len(A)
     conj = np.conj if hermitian else np.asarray
@@ -97,7 +100,7 @@ def factor(A: Any, hermitian: bool) -> tuple[Any, Any, int]:
 
 
 @op(ns=None, outputs=("LD", "pivots", "info"), batch=families.leading)
-def ldl_op(A: Array, hermitian: bool) -> Any:
+def ldl_op(A: Array, hermitian: bool) -> tuple[Array, ...]:
     """Packed factors, pivots, and for each matrix 0 or the first zero pivot, counted from one."""
     LD, pivots = np.empty(A.shape, A.dtype), np.empty(A.shape[:-1], np.int32)
     info = np.zeros(A.shape[:-2], np.int32)
@@ -106,7 +109,7 @@ def ldl_op(A: Array, hermitian: bool) -> Any:
     return LD, pivots, info
 
 
-def checked(name: str, A: Any) -> None:
+def checked(name: str, A: Tensor) -> None:
     """Raise for what has no factorization here."""
     matrix(name, A, True)
     if A.requires_grad:
@@ -115,7 +118,7 @@ def checked(name: str, A: Any) -> None:
 
 
 @function(ns=NS, out=True)
-def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """The packed LDL factor, its pivots, and for each matrix 0 or a number that says it is singular.
 
     A: (*, N, N), of which the lower triangle is looked at -> LD (*, N, N), pivots (*, N) int32, info (*) int32.
@@ -127,7 +130,7 @@ def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False
     return pack("linalg_ldl_factor_ex", ("LD", "pivots", "info"), found)
 
 
-def check_info(name: str, info: Any) -> None:
+def check_info(name: str, info: Tensor) -> None:
     """Raise RuntimeError where D is singular."""
     known = everything(info._array)
     bad = known[known > 0].ravel()
@@ -137,7 +140,7 @@ def check_info(name: str, info: Any) -> None:
 
 
 @function(ns=NS, out=True)
-def ldl_factor(A: Any, *, hermitian: bool = False) -> Any:
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
     """The packed factor and pivots of A = P L D L^T P^T (L^H if hermitian), for linalg.ldl_solve.
 
     A: (*, N, N), of which the lower triangle is looked at. It has no gradient.
@@ -148,7 +151,7 @@ def ldl_factor(A: Any, *, hermitian: bool = False) -> Any:
     return pack("linalg_ldl_factor", ("LD", "pivots"), (LD, pivots))
 
 
-def unpacked(LD: Any, pivots: Any, hermitian: bool) -> tuple[Any, Any]:
+def unpacked(LD: Array, pivots: Array, hermitian: bool) -> tuple[Any, Any]:
     """M = P L and D with A = M D M^T (M^H if hermitian), of one packed factor."""
     n = len(LD)
     M, D = np.eye(n, dtype=LD.dtype), np.zeros_like(LD)
@@ -181,7 +184,7 @@ def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
 
 
 @function(ns=NS, out=True)
-def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A X = B, given what ldl_factor gave.  LD: (*, N, N), pivots: (*, N), B: (*, N, K) -> (*, N, K)"""
     matrix("ldl_solve", LD, True)
     floating("ldl_solve", B)

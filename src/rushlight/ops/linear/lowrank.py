@@ -64,7 +64,7 @@ def decomposed(A: Any, q: int, niter: int, M: Any) -> tuple[Any, Any, Any]:
 
 
 @function()
-def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
     """U, S, V of the principal component analysis of the rows of A.  A: (*, M, N) -> (*, M, q), (*, q), (*, N, q)
 
     q: components, min(6, M, N) by default; center: subtract the mean of the columns; niter: see svd_lowrank. Raises

@@ -7,7 +7,7 @@ dA = P L (tril(X, -1) + triu(X)) U with X = L^-1 P^T dA U^-1; wide and tall matr
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, solve_op
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 NS = "linalg"
 
 
-def factored(A: Any) -> tuple[Any, Any]:
+def factored(A: Array) -> tuple[Any, Any]:
     """The factor with L below the diagonal and U from it on, and the rows exchanged, counted from one, as LAPACK does."""
     LU = np.array(A, order="C")
     m, n = LU.shape[-2:]
@@ -53,7 +56,7 @@ def first_zero_pivot(A: Any) -> Any:
     return np.where(zero.any(-1), zero.argmax(-1) + 1, A.shape[-1]).astype(np.int32)
 
 
-def permutation(pivots: Any, m: int) -> Any:
+def permutation(pivots: Array, m: int) -> Array:
     """The matrices P of A = P L U, of exchanges one after another.  (*, K) -> (*, M, M) bool"""
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.broadcast_to(np.arange(m), (len(flat), m)).copy()
@@ -66,7 +69,7 @@ def permutation(pivots: Any, m: int) -> Any:
     return (np.arange(m)[:, None] == order[:, None, :]).reshape(*pivots.shape[:-1], m, m)
 
 
-def permutation_like(pivots: Any, x: Any) -> Any:
+def permutation_like(pivots: Array | Tensor, x: Array | Tensor) -> Any:
     """P, in the dtype and kind of `x`."""
     return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
 
@@ -78,7 +81,7 @@ def permutation_op(input: Array, m: int) -> Array:
 
 
 @op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
-def lu_op(A: Array) -> Any:
+def lu_op(A: Array) -> tuple[Array, ...]:
     """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
     LU, pivots = factored(A)
     diagonal = np.diagonal(LU, 0, -2, -1)
@@ -87,7 +90,7 @@ def lu_op(A: Array) -> Any:
 
 
 @lu_op.grad("A")
-def _(g: Any, LU: Any, pivots: Any) -> Any:
+def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Any:
     m, n = raw(LU).shape[-2:]
     k = min(m, n)
     square, g1 = LU[..., :k, :k], g[..., :k, :k]
@@ -109,12 +112,12 @@ def _(g: Any, LU: Any, pivots: Any) -> Any:
     return permutation_like(pivots, found) @ found
 
 
-def upper(x: Any, k: int = 0) -> Any:
+def upper(x: Array | Tensor, k: int = 0) -> Any:
     """The upper triangle."""
     return x - lower(x, k - 1)
 
 
-def conj_of(x: Any) -> Any:
+def conj_of(x: Array | Tensor) -> Any:
     """The complex conjugate."""
     return mT(mH(x))
 
@@ -126,7 +129,7 @@ def check_pivot(name: str, pivot: bool) -> None:
 
 
 @function(ns=NS, out=True)
-def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """The packed LU factor, the exchanges, and for each matrix 0 or a number that says it is singular.
 
     A: (*, M, N) -> LU (*, M, N), pivots (*, min(M, N)) int32, info (*) int32.
@@ -139,7 +142,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
     return pack("linalg_lu_factor_ex", ("LU", "pivots", "info"), found)
 
 
-def check_info(name: str, info: Any) -> None:
+def check_info(name: str, info: Tensor) -> None:
     """Raise RuntimeError where a diagonal element of U is zero."""
     known = everything(info._array)
     bad = known[known > 0].ravel()
@@ -151,7 +154,7 @@ def check_info(name: str, info: Any) -> None:
 
 
 @function(ns=NS, out=True)
-def lu_factor(A: Any, *, pivot: bool = True) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """The packed LU factor and the exchanges of rows.  A: (*, M, N).  Raises RuntimeError where U is singular.
 
     For linalg.lu_solve; linalg.lu gives P, L and U apart.
@@ -163,7 +166,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
     return pack("linalg_lu_factor", ("LU", "pivots"), (LU, pivots))
 
 
-def parts(LU: Any) -> tuple[Any, Any]:
+def parts(LU: Tensor) -> tuple[Any, Any]:
     """L and U of a packed factor."""
     m, n = LU.shape[-2:]
     k = min(m, n)
@@ -172,7 +175,7 @@ def parts(LU: Any) -> tuple[Any, Any]:
 
 
 @function(ns=NS, out=True)
-def lu(A: Any, *, pivot: bool = True) -> Any:
+def lu(A: Tensor, *, pivot: bool = True) -> Any:
     """P, L and U with A = P L U.  A: (*, M, N) -> (*, M, M), (*, M, K), (*, K, N), K = min(M, N)"""
     matrix("lu", A)
     check_pivot("linalg.lu", pivot)
@@ -182,7 +185,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 
 
 @function(out=True)
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """P, L and U of what lu_factor gave; empty tensors for what is not asked for."""
     if LU_pivots.dtype.numpy != np.int32 and unpack_pivots:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
@@ -196,7 +199,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 
 @function(ns=NS, out=True)
-def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A X = B (X A = B if not left, A^H in place of A if adjoint), given the LU factor of A.
 
     LU: (*, N, N), pivots: (*, N), B: (*, N, M) or (*, M, N) -> as B.
@@ -229,13 +232,13 @@ def check_lu_solve(LU: Any, pivots: Any, B: Any, left: bool) -> None:
 
 
 @function(name="lu_solve", method=True, out=True)
-def lu_solve_torch(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
+def lu_solve_torch(b: Any, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X with A X = b, given the LU factor of A.  Deprecated: use linalg.lu_solve, whose arguments are in another order."""
     return lu_solve(LU_data, LU_pivots, b)
 
 
 @function(name="lu", method=True)
-def lu_torch(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
     """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated."""
     matrix("lu", A)
     check_pivot("lu", pivot)
@@ -250,7 +253,7 @@ def lu_torch(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = Non
 
 
 @op(ns=None, outputs=("a", "tau"), batch=families.leading)
-def geqrf_op(input: Array) -> Any:
+def geqrf_op(input: Array) -> tuple[Array, ...]:
     """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
     m, n = input.shape[-2:]
     a = np.empty(input.shape, input.dtype)
@@ -262,7 +265,7 @@ def geqrf_op(input: Array) -> Any:
 
 
 @function(method=True)
-def geqrf(input: Any, *, out: Any = None) -> Any:
+def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
     from rushlight.dispatch.call import write_out
 
@@ -276,7 +279,7 @@ def geqrf(input: Any, *, out: Any = None) -> Any:
 
 
 @function(method=True, out=True)
-def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q C (C Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
 
     input, the reflections: (*, MN, K); input2, their factors tau: (*, K); input3, C: (*, M, N).

@@ -65,7 +65,7 @@ def matmul_op(input: Array, mat2: Array) -> Array:
 matmul_op.work(copies_for_blas)
 
 
-def product_for(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
+def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) -> Any:
     """a @ b for an input of `shape`: where that is one matrix for a whole batch, the sum over the batch.
 
     The products of all are made first where they are smaller than copies of the factors would be.
@@ -169,18 +169,18 @@ def _count(shape: tuple[int, ...]) -> int:
     return n
 
 
-def flat(x: Any) -> Any:
+def flat(x: Tensor) -> Tensor:
     """All dimensions but the last as one, of an array or tensor."""
     shape = held(x).shape
     return x if len(shape) == 2 else reshape_op(x, (_count(shape), shape[-1]))
 
 
-def _input_raw(g: Any, weight: Any) -> Any:
+def _input_raw(g: Array, weight: Array) -> Array:
     found = backend.matmul(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]), conj(weight))
     return found if g.ndim == 2 else found.reshape(*g.shape[:-1], weight.shape[1])
 
 
-def _weight_raw(g: Any, input: Any) -> Any:
+def _weight_raw(g: Array, input: Array) -> Array:
     if g.ndim != 2:
         g, input = g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
     return backend.matmul(g.T, conj(input))
@@ -188,29 +188,31 @@ def _weight_raw(g: Any, input: Any) -> Any:
 
 # First, for it is what may need its input computed again, which is then gone before the other is made.
 @linear_op.grad("weight", raw=_weight_raw)
-def _(g: Any, input: Any) -> Any:
+def _(g: Tensor, input: Tensor) -> Tensor:
     return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
 
 @linear_op.grad("input", raw=_input_raw)
-def _(g: Any, weight: Any) -> Any:
+def _(g: Tensor, weight: Tensor) -> Tensor:
     shape = held(g).shape
     found = mm_op(flat(g), conj(weight))
     return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], held(weight).shape[1]))
 
 
-def _bias_raw(g: Any) -> Any:
+def _bias_raw(g: Array) -> Array:
     if g.dtype.itemsize == 2:
         return g  # summed in float32 by the engine
     return backend.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
 
 
 @linear_op.grad("bias", raw=_bias_raw)
-def _(g: Any) -> Any:
+def _(g: Tensor) -> Tensor:
     return g
 
 
-def same_dtype(name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "mat2")) -> None:
+def same_dtype(
+    name: str, a: Tensor | list[Any], b: Tensor | list[Any], names: tuple[str, str] = ("input", "mat2")
+) -> None:
     """Raise RuntimeError unless both are tensors of one dtype."""
     x, y = held(a), held(b)
     for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
@@ -238,7 +240,7 @@ def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, s
 
 
 @function(method=True, out=True)
-def mm(input: Any, mat2: Any) -> Any:
+def mm(input: Any, mat2: Tensor) -> Any:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     check_matrices("mm", input, mat2)
     return mm_op(input, mat2)
@@ -251,14 +253,14 @@ def spmm(input: Any, mat2: Any) -> Any:
 
 
 @function(method=True, out=True)
-def bmm(input: Any, mat2: Any) -> Any:
+def bmm(input: Tensor, mat2: Tensor) -> Any:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
     check_matrices("bmm", input, mat2, 3)
     return matmul_op(input, mat2)
 
 
 @function(method=True, out=True)
-def mv(input: Any, vec: Any) -> Any:
+def mv(input: Tensor, vec: Tensor) -> Any:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     same_dtype("mv", input, vec, ("input", "vec"))
     if held(input).ndim != 2 or held(vec).ndim != 1:
@@ -270,7 +272,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 @function(method=True, out=True)
-def dot(input: Any, tensor: Any) -> Any:
+def dot(input: Tensor, tensor: Tensor) -> Any:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
     same_dtype("dot", input, tensor, ("input", "tensor"))
     if held(input).ndim != 1 or held(tensor).ndim != 1:
@@ -282,7 +284,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 
 @function(method=True, out=True, aliases=("ger",))
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: Tensor, vec2: Tensor) -> Any:
     """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
     for name, x in (("input", input), ("vec2", vec2)):
         if held(x).ndim != 1:
@@ -291,7 +293,7 @@ def outer(input: Any, vec2: Any) -> Any:
 
 
 @function(method=True, out=True)
-def matmul(input: Any, other: Any) -> Any:
+def matmul(input: Tensor, other: Tensor) -> Any:
     """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
 
     (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
@@ -314,7 +316,7 @@ def matmul(input: Any, other: Any) -> Any:
     return products(input, other, s, t)
 
 
-def products(input: Any, other: Any, s: Any, t: Any) -> Any:
+def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...]) -> Tensor:
     """The remaining cases of `matmul`: vectors become matrices; one matrix for a whole batch, one product."""
     if len(s) == 1:
         found = matmul(reshape_op(input, (1, *s)), other)
@@ -329,7 +331,7 @@ def products(input: Any, other: Any, s: Any, t: Any) -> Any:
 
 
 @op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"), batch=families.added)
-def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+def addmm_op(input: Array, mat1: Array, mat2: Array, beta: int = 1, alpha: int = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     out = backend.matmul(mat1, mat2)
     if alpha != 1:
@@ -346,7 +348,7 @@ addmm_op.costs(lambda mat1, mat2: costs.product(mat1, mat2))
 addmm_op.shape(lambda mat1, mat2: shapes.product(mat1, mat2))
 
 
-def _scaled(x: Any, by: Any) -> Any:
+def _scaled(x: Array | Tensor, by: int) -> Any:
     """x times the conjugate of a number."""
     return x if by == 1 else x * conj(by)
 
@@ -370,7 +372,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any
     return addmm_op(input, mat1, mat2, beta, alpha)
 
 
-def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
+def check_expands(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `input` broadcasts to `shape`."""
     have = held(input).shape
     lead = len(shape) - len(have)
@@ -381,7 +383,7 @@ def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
 
 
 @function(ns="nn.functional")
-def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Any:
     """input @ weight^T + bias, as one matrix product over all leading dimensions.
 
     input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
@@ -398,7 +400,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     return linear_slowly(input, weight, bias)
 
 
-def check_operands(*given: Any) -> None:
+def check_operands(*given: object) -> None:
     """Raise TypeError where tensors are mixed with what is none: arrays come together, from formulas."""
     if any(isinstance(x, Tensor) for x in given):
         for i, x in enumerate(given):
@@ -408,7 +410,7 @@ def check_operands(*given: Any) -> None:
                                 f"{type(x).__module__}.{type(x).__name__}")  # fmt: skip
 
 
-def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
+def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """`linear` for the rarer shapes, and the errors."""
     check_operands(input, weight, bias)
     same_dtype("linear", input, weight, ("input", "weight"))
@@ -429,11 +431,11 @@ def linear_slowly(input: Any, weight: Any, bias: Any) -> Any:
 publish(matmul, "matmul", "linalg", (), False)
 
 
-def _matmul(self: Any, other: Any) -> Any:
+def _matmul(self: Tensor, other: Tensor | complex) -> Any:
     return matmul(self, other) if isinstance(other, (Tensor, np.ndarray)) else left_to("__matmul__", self, other)
 
 
-def _rmatmul(self: Any, other: Any) -> Any:
+def _rmatmul(self: Tensor, other: Tensor | complex) -> Tensor:
     return matmul(other, self) if isinstance(other, (Tensor, np.ndarray)) else left_to("__rmatmul__", self, other)
 
 

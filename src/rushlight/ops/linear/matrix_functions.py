@@ -26,7 +26,7 @@ from rushlight.tensor import Tensor, wrap
 # Determinants ----------------------------------------------------------------------------------------
 
 
-def cofactors(A: Any) -> Any:
+def cofactors(A: Array) -> Array:
     """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are."""
     U, S, Vh = np.linalg.svd(A)
     n = S.shape[-1]
@@ -45,14 +45,14 @@ def det_op(A: Array) -> Array:
 
 
 @det_op.grad("A", raw=lambda g, A: g[..., None, None] * np.conj(cofactors(A)))
-def _(g: Any, A: Any, out: Any) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
     if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
         raise RuntimeError("det: the second derivative at a singular matrix is not implemented")
     return (g * conj(out))[..., None, None] * mH(inverse(A))
 
 
 @function(ns=NS, out=True)
-def det(A: Any) -> Any:
+def det(A: Tensor) -> Any:
     """The determinant.  A: (*, N, N) -> (*)"""
     base.matrix("det", A, True)
     return det_op(A)
@@ -62,13 +62,13 @@ function(name="det", method=True)(det)
 
 
 @op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
-def slogdet_op(A: Array) -> Any:
+def slogdet_op(A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
     return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
 
 
 @slogdet_op.grad("A")
-def _(g_sign: Any, g_logabsdet: Any, A: Any, sign: Any) -> Any:
+def _(g_sign: Array | Tensor, g_logabsdet: Array | Tensor, A: Array | Tensor, sign: Array | Tensor) -> Any:
     back = mH(inverse(A))
     if not is_complex(A):
         return g_logabsdet[..., None, None] * back
@@ -77,25 +77,25 @@ def _(g_sign: Any, g_logabsdet: Any, A: Any, sign: Any) -> Any:
     return both[..., None, None] * back
 
 
-def _slogdet(name: str, A: Any) -> Any:
+def _slogdet(name: str, A: Tensor | list[Any]) -> Any:
     base.matrix("slogdet", A, True)
     return pack(name, ("sign", "logabsdet"), slogdet_op(A))
 
 
 @function(ns=NS, out=True)
-def slogdet(A: Any) -> Any:
+def slogdet(A: Tensor) -> Any:
     """Sign and log of the absolute value of the determinant.  A: (*, N, N) -> (*), (*)"""
     return _slogdet("linalg_slogdet", A)
 
 
 @function(name="slogdet", method=True, out=True)
-def slogdet_torch(input: Any) -> Any:
+def slogdet_torch(input: Tensor) -> Any:
     """Sign and log of the absolute value of the determinant."""
     return _slogdet("slogdet", input)
 
 
 @function(method=True)
-def logdet(input: Any) -> Any:
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where it is negative.  (*, N, N) -> (*)"""
     base.matrix("logdet", input, True)
     sign, log = slogdet_op(input)
@@ -107,7 +107,7 @@ def logdet(input: Any) -> Any:
 # Norms -----------------------------------------------------------------------------------------------
 
 
-def _two_dims(name: str, A: Any, dim: Any) -> tuple[int, int]:
+def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
     if len(dim) != 2:
         raise RuntimeError(f"linalg.{name}: dim must be a 2-tuple. Got {list(dim)}")
     n = A.ndim
@@ -148,7 +148,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     return result if keepdim else result.squeeze((i, j))
 
 
-def base_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+def base_norm(A: Tensor, ord: int, dim: tuple[int, ...], keepdim: bool) -> Tensor:
     """The vector norm."""
     from rushlight.ops.reduce.norms import vector_norm
 
@@ -213,7 +213,7 @@ def cond(A: Any, p: Any = None) -> Any:
 # Pseudo-inverse, rank, least squares -----------------------------------------------------------------
 
 
-def threshold(S: Any, shape: Any, atol: Any, rtol: Any) -> Any:
+def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:
     """Below what singular values count as zero.  S: (*, K) -> (*)"""
     eps = float(np.finfo(S.dtype).eps) * max(shape[-2:])
     zero = atol is None or (isinstance(atol, (int, float)) and atol == 0)
@@ -235,7 +235,7 @@ def pinv_op(A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     )
 
 
-def _factors(A: Any, hermitian: bool) -> Any:
+def _factors(A: Array, hermitian: bool) -> Any:
     if not hermitian:
         return np.linalg.svd(A, False)
     L, V = np.linalg.eigh(A)
@@ -243,7 +243,7 @@ def _factors(A: Any, hermitian: bool) -> Any:
 
 
 @pinv_op.grad("A")
-def _(g: Any, A: Any, out: Any) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
     # From dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P (Golub and Pereyra 1973).
     P, Ph, gh = out, mH(out), mH(g)
     first = Ph @ g @ Ph
@@ -253,7 +253,14 @@ def _(g: Any, A: Any, out: Any) -> Any:
 
 
 @function(ns=NS, out=True)
-def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+def pinv(
+    A: Tensor,
+    rcond: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Any:
     """The Moore-Penrose inverse.  A: (*, M, N) -> (*, N, M); singular values below max(atol, rtol * largest) count as 0."""
     base.matrix("pinv", A, hermitian)
     rtol = rcond if rtol is None else rtol
@@ -263,14 +270,21 @@ def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None
 
 
 @function(method=True)
-def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
+def pinverse(input: Tensor, rcond: float | Tensor | None = 1e-15) -> Tensor:
     """The Moore-Penrose inverse."""
     return pinv(input, rcond)
 
 
 @function(ns=NS, out=True)
 @per_sample
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Any:
     """The number of singular values that do not count as zero.  A: (*, M, N) -> (*) int64"""
     base.matrix("matrix_rank", A, hermitian)
     if tol is not None:
@@ -283,7 +297,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any =
 
 
 @function(ns=NS, out=True)
-def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
+def lstsq(A: Tensor, B: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
     """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
     base.matrix("lstsq", A)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
@@ -307,7 +321,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     )
 
 
-def cutoff(A: Any, rcond: Any, driver: Any) -> Any:
+def cutoff(A: Tensor, rcond: Any, driver: Any) -> Any:
     """The share of the largest singular value up to which LAPACK's drivers drop one; None: that of matrix_rank.
 
     gels takes full rank for granted; gelsy, the default, keeps what is equal, and the largest always; gelsd takes a share
@@ -323,7 +337,7 @@ def cutoff(A: Any, rcond: Any, driver: Any) -> Any:
     return eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
 
 
-def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:
+def _details(A: Tensor, b: Tensor, x: Tensor, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:
     m, n = A.shape[-2:]
     empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
@@ -340,7 +354,7 @@ def _details(A: Any, b: Any, x: Any, driver: Any, rcond: Any) -> tuple[Any, Any,
 
 
 @function(ns=NS, out=True)
-def matrix_power(A: Any, n: int) -> Any:
+def matrix_power(A: Tensor, n: int) -> Any:
     """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
     if not isinstance(A, Tensor) or A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, got {list(A.shape)}")
@@ -366,7 +380,7 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 
 @function(ns=NS)
 @per_sample
-def matrix_exp(A: Any) -> Any:
+def matrix_exp(A: Tensor) -> Any:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
     if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
         return matrix_exp(A.float()).to(A.dtype)
@@ -392,7 +406,7 @@ function(name="matrix_exp", method=True)(matrix_exp)
 
 
 @function(ns=NS, out=True)
-def tensorinv(A: Any, ind: int = 2) -> Any:
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of tensordot with A over its last dimensions."""
     if ind <= 0:
         raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind', got {ind}")
@@ -426,7 +440,7 @@ def permute(x: Any, dims: Any) -> Any:
 
 
 @function(ns=NS)
-def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of conj(x) * y over `dim`, broadcast."""
     from rushlight.dispatch.call import write_out
 
@@ -439,7 +453,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
 
 
 @function(ns=NS)
-def vander(x: Any, N: Any = None) -> Any:
+def vander(x: Tensor, N: int | None = None) -> Tensor:
     """Powers 0 to N - 1 of each element.  x: (*, M) -> (*, M, N)"""
     from rushlight.dispatch import functions as ops
 
@@ -455,7 +469,7 @@ def vander(x: Any, N: Any = None) -> Any:
 
 
 @function(name="vander")
-def vander_of_vector(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of each element, the highest first unless `increasing`.  x: (M,) -> (M, N), N = M unless given
 
     Raises RuntimeError unless x has one dimension and N is not negative.
@@ -481,13 +495,13 @@ def vander_of_vector(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 @function(ns=NS)
-def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """A view of the diagonals of matrices."""
     return A.diagonal(offset, dim1, dim2)
 
 
 @function(ns=NS, out=True)
-def householder_product(A: Any, tau: Any) -> Any:
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)"""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
         raise RuntimeError(f"linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
@@ -505,6 +519,6 @@ def householder_product(A: Any, tau: Any) -> Any:
 
 
 @function(method=True, out=True)
-def orgqr(input: Any, input2: Any) -> Any:
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product` by its older name.  input: (*, M, N), input2, the factors tau: (*, K) -> (*, M, N)"""
     return householder_product(input, input2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from rushlight.ops.shape.reshape import reshape_op, reshaped
 from rushlight.ops.shape.views import permute, raw, unsqueeze
 from rushlight.signs import turn
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 def check_factor(name: str, value: Any, like: Any) -> None:
     """Raise RuntimeError for a fraction as a factor of integers."""
@@ -25,7 +29,16 @@ def check_factor(name: str, value: Any, like: Any) -> None:
         raise RuntimeError(f"{name}(): for integral input tensors, beta and alpha must not be floating point numbers")
 
 
-def add_product(run: Any, name: str, input: Any, a: Any, b: Any, shape: tuple[int, ...], beta: Any, alpha: Any) -> Any:
+def add_product(
+    run: Callable[..., Any],
+    name: str,
+    input: Tensor,
+    a: Tensor,
+    b: Tensor,
+    shape: tuple[int, ...],
+    beta: Any,
+    alpha: Any,
+) -> Any:
     """beta * input + alpha * a @ b by the operator of addmm, once `input` is seen to fit."""
     same_dtype(name, input, a, ("input", "the first factor"))
     check_expands(name, input, shape)
@@ -38,14 +51,14 @@ def add_product(run: Any, name: str, input: Any, a: Any, b: Any, shape: tuple[in
     return run(addmm_op.op, (input, a, b), (beta, alpha))
 
 
-def _baddbmm(run: Any, input: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+def _baddbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     check_matrices("baddbmm", batch1, batch2, 3, ("batch1", "batch2"))
     shape = (*raw(batch1).shape[:2], raw(batch2).shape[2])
     return add_product(run, "baddbmm", input, batch1, batch2, shape, beta, alpha)
 
 
 @function(method=True, out=True)
-def baddbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
     if old:
         return in_old_order(baddbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -60,7 +73,7 @@ def baddbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alp
     return _baddbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
 
 
-def _addbmm(run: Any, input: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+def _addbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     check_matrices("addbmm", batch1, batch2, 3, ("batch1", "batch2"))
     (b, m, k), n = raw(batch1).shape, raw(batch2).shape[2]
     # the sum over the batch is a product over batch and columns together
@@ -69,7 +82,7 @@ def _addbmm(run: Any, input: Any, batch1: Any, batch2: Any, beta: Any, alpha: An
 
 
 @function(method=True, out=True)
-def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
     if old:
         return in_old_order(addbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -91,7 +104,7 @@ def addbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alph
 
 
 @function(method=True, out=True, inplace=True)
-def addmv(input: Any, mat: Any, vec: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
     if old:
         return in_old_order(addmv, (input, mat, vec, *old), {"beta": beta, "alpha": alpha})
@@ -107,7 +120,7 @@ def addmv(input: Any, mat: Any, vec: Any, *old: Any, beta: Any = 1, alpha: Any =
 
 
 @function(method=True, out=True, inplace=True)
-def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the outer product of two vectors.  (M, N), (M), (N) -> (M, N)"""
     if old:
         return in_old_order(addr, (input, vec1, vec2, *old), {"beta": beta, "alpha": alpha})
@@ -126,14 +139,14 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
 
 
 @function(method=True, out=True)
-def vdot(input: Any, other: Any) -> Any:
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products of two vectors, the first one conjugated.  (K), (K) -> ()"""
     same_dtype("vdot", input, other, ("input", "other"))
     return dot(conj(input), other)
 
 
 @function(method=True, out=True)
-def inner(input: Any, other: Any) -> Any:
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimension of both.  (*, K), (**, K) -> (*, **)"""
     s, t = raw(input).shape, raw(other).shape
     if not s or not t:
@@ -188,7 +201,7 @@ def contracted(dims: Any, m: int, n: int) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
-def kron(input: Any, other: Any) -> Any:
+def kron(input: Tensor, other: Tensor) -> Any:
     """Kronecker product: each element of `input` times all of `other`.  (*), (*) -> (*)"""
     s, t = raw(input).shape, raw(other).shape
     n = max(len(s), len(t))
@@ -201,7 +214,7 @@ def kron(input: Any, other: Any) -> Any:
 # Chains of matrices --------------------------------------------------------------------------------
 
 
-def best_order(sizes: list[int]) -> Any:
+def best_order(sizes: list[int]) -> dict[Any, Any]:
     """Where to split a chain of matrices (sizes[i], sizes[i + 1]) for the fewest multiplications: {(i, j): k}.
 
     The classic dynamic programme over sub-chains (Cormen et al., Introduction to Algorithms, 15.2).
@@ -218,13 +231,13 @@ def best_order(sizes: list[int]) -> Any:
     return at
 
 
-def chain(matrices: list[Any]) -> Any:
+def chain(matrices: list[Any]) -> Tensor:
     """The product of matrices in the best order."""
     at = best_order([raw(matrices[0]).shape[0], *[raw(m).shape[1] for m in matrices]])
     return between(matrices, at, 0, len(matrices) - 1)
 
 
-def between(matrices: list[Any], at: Any, i: int, j: int) -> Any:
+def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
     """The product of the matrices i to j, divided where `at` says.  (A function inside of `chain` would hold itself.)"""
     if i == j:
         return matrices[i]
@@ -232,7 +245,7 @@ def between(matrices: list[Any], at: Any, i: int, j: int) -> Any:
 
 
 @function(ns="linalg", out=True)
-def multi_dot(tensors: Any) -> Any:
+def multi_dot(tensors: Sequence[Tensor]) -> Any:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
     found = list(tensors)
     if len(found) < 2:
@@ -258,7 +271,7 @@ def multi_dot(tensors: Any) -> Any:
 
 
 @function()
-def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; use linalg.multi_dot."""
     if len(matrices) == 1:
         return matrices[0]
@@ -268,17 +281,17 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 # Cross product -------------------------------------------------------------------------------------
 
 
-def crossed(input: Any, other: Any, dim: int) -> Any:
+def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
     """Cross products along dimension `dim`, of size 3, of broadcast tensors."""
     from rushlight.ops.shape.rearrange import roll_op
 
-    def rolled(x: Any, by: int) -> Any:
+    def rolled(x: Tensor, by: int) -> Tensor:
         return roll_op(x, (by,), (dim,))
 
     return rolled(input, -1) * rolled(other, 1) - rolled(input, 1) * rolled(other, -1)
 
 
-def broadcast_pair(name: str, input: Any, other: Any) -> tuple[Any, Any]:
+def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
     """Both tensors, broadcast together without copying."""
     from rushlight.ops.shape.moved_views import broadcast_tensors
 
@@ -286,7 +299,7 @@ def broadcast_pair(name: str, input: Any, other: Any) -> tuple[Any, Any]:
     if raw(input).ndim != raw(other).ndim:
         raise RuntimeError(f"{name}: inputs must have the same number of dimensions, got {raw(input).ndim} and "
                            f"{raw(other).ndim}")  # fmt: skip
-    return broadcast_tensors(input, other)  # type: ignore[no-any-return]
+    return broadcast_tensors(input, other)
 
 
 @function(method=True, out=True)
@@ -305,7 +318,7 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
 
 
 @function(ns="linalg", name="cross", out=True)
-def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products along `dim`, of size 3.  (*), (*) -> (*)"""
     a, b = broadcast_pair("linalg.cross", input, other)
     d = wrap_dim(dim, raw(a).ndim)

@@ -52,9 +52,9 @@ def one_sided(onesided: bool | None, complex_values: bool) -> bool:
 
 
 @function(method=True)
-def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
-         return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:  # fmt: skip
+         return_complex: bool | None = None, align_to_window: bool | None = None) -> Tensor:  # fmt: skip
     """The Fourier transforms of windows of a signal, one every `hop_length`.  (L) or (B, L) -> (B, N, frames)
 
     n_fft: elements of a transform; win_length: of the window, put in the middle of them. center: the signal is padded, by
@@ -99,9 +99,9 @@ def padded(signal: Any, n_fft: int, width: int, center: bool, pad_mode: str, ali
 
 
 @function(method=True)
-def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
           center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
-          return_complex: bool = False) -> Any:  # fmt: skip
+          return_complex: bool = False) -> Tensor:  # fmt: skip
     """The signal of which `stft`, with the same arguments, gives `input`: the least squares estimate.
 
     input: (N, frames) or (B, N, frames), complex -> (L) or (B, L); length: of the result, which is cut or padded.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import widened
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 F = "nn.functional"
 
@@ -34,7 +37,7 @@ def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) ->
     return folded(lambda *a: _entropy(*a), reduction, *given)
 
 
-def _entropy(x: Any, t: Any, weight: Any = None) -> Any:
+def _entropy(x: Array, t: Array, weight: Array | None = None) -> Array:
     one = np.asarray(np.maximum(np.log1p(-x), -100))
     out = np.asarray(np.maximum(backend.log(x), -100) - one)
     out *= t
@@ -46,21 +49,23 @@ def _entropy(x: Any, t: Any, weight: Any = None) -> Any:
 
 
 @bce_op.grad("input")
-def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
+def _(
+    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, weight: Array | Tensor | None, reduction: str
+) -> Any:
     g, input, target, weight = widened(g * share(reduction, input), input, target, weight)
     slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
     return slope * (g if weight is None else g * weight)
 
 
 @bce_op.grad("target")
-def _(g: Any, input: Any, weight: Any, reduction: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, weight: Array | Tensor | None, reduction: str) -> Any:
     g, input, weight = widened(g * share(reduction, input), input, weight)
     slope = ops.clamp_min(ops.log1p(-input), -100.0) - ops.clamp_min(ops.log(input), -100.0)
     return slope * (g if weight is None else g * weight)
 
 
 @function(ns=F)
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: str | complex | None = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
 
@@ -77,7 +82,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     return bce_op(input, target, weight, reduction)
 
 
-def check_fits(name: str, input: Any, weight: Any) -> None:
+def check_fits(name: str, input: Tensor, weight: Tensor | None) -> None:
     """Raise RuntimeError unless the weight, if there is one, broadcasts to the shape of the input."""
     if weight is None:
         return
@@ -92,7 +97,7 @@ def check_fits(name: str, input: Any, weight: Any) -> None:
 # Of logits --------------------------------------------------------------------------------------------------------
 
 
-def softplus_of_minus(x: Any) -> Any:
+def softplus_of_minus(x: Array) -> Array:
     """log(1 + e^-x) in an array of its own."""
     out = np.negative(x, out=np.empty_like(x))
     return backend.softplus(out, 1.0, math.inf, out=out)
@@ -110,7 +115,7 @@ def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Arr
     return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
 
 
-def _logits_raw(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+def _logits_raw(g: Array, input: Array, target: Array, weight: Any, pos_weight: Array | None, reduction: str) -> Array:
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
     out = backend.sigmoid(x)
     if pw is not None:
@@ -124,7 +129,7 @@ def _logits_raw(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, r
 
 
 @logits_op.grad("input", raw=_logits_raw)
-def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+def _(g: Tensor, input: Tensor, target: Tensor, weight: Any, pos_weight: Tensor | None, reduction: str) -> Tensor:
     slope = ops.sigmoid(input)
     if pos_weight is not None:
         slope = slope * ((pos_weight - 1) * target + 1) - pos_weight * target
@@ -135,7 +140,7 @@ def _(g: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
 
 
 @logits_op.grad("target")
-def _(g: Any, input: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, weight: Any, pos_weight: Array | Tensor | None, reduction: str) -> Any:
     g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
     if pos_weight is None:
         return g * -input
@@ -149,12 +154,14 @@ def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: Any) -> Any:
 
 
 @logits_op.grad("pos_weight")
-def _(g: Any, input: Any, target: Any, weight: Any, reduction: Any) -> Any:
+def _(
+    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, weight: Array | Tensor | None, reduction: str
+) -> Any:
     g = g * share(reduction, input)
     return target * minus_logsigmoid(input) * (g if weight is None else g * weight)
 
 
-def minus_logsigmoid(x: Any) -> Any:
+def minus_logsigmoid(x: Array | Tensor) -> Any:
     """log(1 + e^-x) of an array or tensor."""
     from rushlight.ops.elementwise.activation import logsigmoid
 
@@ -163,8 +170,8 @@ def minus_logsigmoid(x: Any) -> Any:
 
 @function(ns=F)
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    pos_weight: Any = None,
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
+    pos_weight: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
 
@@ -186,8 +193,8 @@ def binary_cross_entropy_with_logits(
 
 
 @function(ns=F)
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None,
-                                reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                                reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("multilabel_soft_margin_loss", input=input, target=target)
@@ -215,13 +222,15 @@ def soft_margin_op(input: Array, target: Array, reduction: str) -> Array:
 
 
 @soft_margin_op.grad("input", "target")
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+def _(
+    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, reduction: str, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     slope = ops.sigmoid(-(target * input)) * (g * -share(reduction, input, target))
     return (slope * target if needs[0] else None), (slope * input if needs[1] else None)
 
 
 @function(ns=F)
-def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
                      reduction: str = "mean") -> Any:  # fmt: skip
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)

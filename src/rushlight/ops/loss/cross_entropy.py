@@ -7,6 +7,7 @@ one number a row: the probabilities are never in memory between forward and back
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ F = "nn.functional"
 # Negative log likelihood ------------------------------------------------------------------------------------------
 
 
-def checked(target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
+def checked(target: Array, classes: int, ignore_index: int) -> tuple[Any, Any]:
     """The targets with 0 for the ignored ones, and which those are.  Raises IndexError for targets out of bounds."""
     ignored = target == ignore_index
     safe = np.where(ignored, 0, target)
@@ -37,7 +38,9 @@ def checked(target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
     return safe, ignored
 
 
-def row_weights(target: Any, weight: Any, classes: int, ignore_index: int, dtype: Any) -> tuple[Any, Any]:
+def row_weights(
+    target: Any, weight: Array | None, classes: int, ignore_index: int, dtype: np.dtype[Any] | type[Any]
+) -> tuple[Any, Any]:
     """Safe targets, and the weight of each, 0 for the ignored."""
     safe, ignored = checked(target, classes, ignore_index)
     w = np.ones(safe.shape, dtype) if weight is None else weight[safe].astype(dtype, copy=False)
@@ -64,12 +67,19 @@ def _(input: Array, reduction: str) -> list[shapes.Made]:
 
 
 @nll_op.grad("input")
-def _(g: Any, target: Any, weight: Any, input_shape: Any, reduction: Any, ignore_index: Any) -> Any:
+def _(
+    g: Array | Tensor,
+    target: Array | Tensor,
+    weight: Array | Tensor | None,
+    input_shape: tuple[int, ...],
+    reduction: str,
+    ignore_index: int,
+) -> Any:
     return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
 
 
 @op(ns=None, name="nll_loss_backward", half=None, masks=("target",), batch=families.classes_backward)
-def nll_backward(grad: Array, target: Array, weight: Array | None, shape: Any, reduction: str,
+def nll_backward(grad: Array, target: Array, weight: Array | None, shape: tuple[int, ...], reduction: str,
                  ignore_index: int) -> Array:  # fmt: skip
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
     dtype = wide(grad.dtype)
@@ -88,7 +98,7 @@ def _(grad: Array, shape: Any) -> list[shapes.Made]:
 
 
 @nll_backward.grad("grad")
-def _(g: Any, target: Any, weight: Any, reduction: Any, ignore_index: Any) -> Any:
+def _(g: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int) -> Tensor:
     return nll_op(g, target, weight, reduction, ignore_index)
 
 
@@ -115,7 +125,7 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
                            f"but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
 
 
-def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:
+def rowed(fn: Callable[..., Any], input: Tensor, target: Tensor, *rest: object) -> Tensor:
     """`fn` of inputs (N, C, *), or of one row (C,) with its class ()."""
     if input.ndim > 1:
         return fn(input, target, *rest)
@@ -124,8 +134,8 @@ def rowed(fn: Any, input: Any, target: Any, *rest: Any) -> Any:
 
 
 @function(ns=F)
-def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-             reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+             reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
     input: logarithms of probabilities, or (C,) with a target (). Targets equal to ignore_index do not count.
@@ -141,14 +151,14 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
 # Cross entropy of logits and classes ----------------------------------------------------------------------------------
 
 
-def class_rows(x: Any) -> Any:
+def class_rows(x: Array) -> Array:
     """(N, C, *) as a matrix with a row for each (N, *)."""
     if x.ndim == 2:
         return x
     return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
 
 
-def by_class(rows: Any, shape: Any) -> Any:
+def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     """The inverse of `class_rows`, for inputs of that shape."""
     if len(shape) == 2:
         return rows
@@ -188,12 +198,12 @@ def over(value: float, total: float) -> float:
     return value / total if total else math.nan if value == 0 or value != value else math.copysign(math.inf, value)
 
 
-def _of_dtype(x: Any, dtype: Any) -> Any:
+def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Any:
     return None if x is None else x.astype(dtype, copy=False)
 
 
-def _cross_entropy_raw(g: Any, input: Any, target: Any, weight: Any, lse: Any, total: float, reduction: str,
-                       ignore_index: int, label_smoothing: float) -> Any:  # fmt: skip
+def _cross_entropy_raw(g: Array, input: Array, target: Array, weight: Array | None, lse: Array, total: float, reduction: str,
+                       ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
     rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
@@ -213,7 +223,7 @@ def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, 
     return g * (softmax_op(input, 1) * sums - wrap(direct + spread))
 
 
-def hidden_coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+def hidden_coefficients(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, smoothing: float) -> Tensor:
     """The sum of both `coefficients`, before they are divided, by operators: for levels that hide values."""
     classes, rest = x.shape[1], (1,) * (len(x.shape) - 2)
     target = target if isinstance(target, Tensor) else wrap(target)
@@ -224,7 +234,9 @@ def hidden_coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing
     return chosen * by_class * ops.unsqueeze(target != ignore, 1).to(x.dtype)
 
 
-def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float, total: float) -> tuple[Any, Any]:
+def coefficients(
+    x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, smoothing: float, total: float
+) -> tuple[Any, Any]:
     """What the logarithms of the probabilities are multiplied by: at the target, and everywhere.  (N, C, *) each"""
     classes, dtype = x.shape[1], x.dtype.numpy
     total = total._array if isinstance(total, Tensor) else total
@@ -241,8 +253,8 @@ def coefficients(x: Any, target: Any, weight: Any, ignore: int, smoothing: float
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------
 
 
-def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int,
-                       smoothing: float) -> Any:  # fmt: skip
+def with_probabilities(input: Tensor, target: Tensor, weight: Any, reduction: str, ignore_index: int,
+                       smoothing: float) -> Tensor:  # fmt: skip
     """-sum(target * log(softmax(input)) * weight) over classes, reduced.  (N, C, *), (N, C, *) -> () or (N, *)"""
     if not target.dtype.is_floating_point:
         raise RuntimeError(f"cross_entropy: Expected floating point type for target with class probabilities, got "
@@ -267,8 +279,8 @@ def with_probabilities(input: Any, target: Any, weight: Any, reduction: str, ign
 
 
 @function(ns=F)
-def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-                  reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+                  reduce: str | complex | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
     """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
     input: logits, also (C,) of one sample. target: classes, or probabilities of the shape of `input`.

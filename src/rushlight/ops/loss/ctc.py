@@ -25,7 +25,7 @@ class Paths:
     labels: (N, 2 * S + 1); skip: where the state two before may be the one before; steps, sizes: lengths (N,).
     """
 
-    def __init__(self, targets: Any, steps: Any, sizes: Any, blank: int):
+    def __init__(self, targets: Any, steps: Array, sizes: Array, blank: int):
         n = len(sizes)
         longest = int(sizes.max(initial=0))
         self.steps, self.sizes, self.rows = steps, sizes, np.arange(n)
@@ -39,11 +39,11 @@ class Paths:
         self.skip = np.zeros(self.labels.shape, bool)
         self.skip[:, 2:] = (self.labels[:, 2:] != blank) & (self.labels[:, 2:] != self.labels[:, :-2])
 
-    def emitted(self, log_probs: Any, t: int) -> Any:
+    def emitted(self, log_probs: Array, t: int) -> Array:
         """The logarithm of each state's probability at step `t`."""
         return np.take_along_axis(log_probs[t], self.labels, 1)
 
-    def forwards(self, log_probs: Any) -> Any:
+    def forwards(self, log_probs: Array) -> Array:
         """For every step, the logarithm of the probability of all ways to each state.  -> (T, N, 2 * S + 1)"""
         out = np.full((len(log_probs), *self.labels.shape), -np.inf, log_probs.dtype)
         for t in range(len(log_probs)):
@@ -55,14 +55,14 @@ class Paths:
                 out[t] += emitted
         return out
 
-    def advance(self, old: Any, new: Any) -> None:
+    def advance(self, old: Array, new: Array) -> None:
         """One step along the states."""
         new[...] = old
         new[:, 1:] = np.logaddexp(new[:, 1:], old[:, :-1])
         skipped = np.where(self.skip[:, 2:], old[:, :-2], -np.inf)
         new[:, 2:] = np.logaddexp(new[:, 2:], skipped)
 
-    def losses(self, alpha: Any) -> Any:
+    def losses(self, alpha: Array) -> Array:
         """Minus the logarithm of each sample's probability."""
         if not len(alpha):
             return np.where(self.sizes == 0, -0.0, np.inf)
@@ -72,7 +72,7 @@ class Paths:
         empty = np.where(self.sizes == 0, -0.0, np.inf)
         return np.where(self.steps > 0, -np.logaddexp(end, label), empty).astype(alpha.dtype)
 
-    def backwards(self, old: Any, t: int) -> Any:
+    def backwards(self, old: Array, t: int) -> Array:
         """The logarithm of the probability of all ways from each state after step `t` to the end."""
         new = old.copy()
         new[:, :-1] = np.logaddexp(new[:, :-1], old[:, 1:])
@@ -85,7 +85,7 @@ class Paths:
         new[some, 2 * self.sizes[some] - 1] = 0
         return new
 
-    def slopes(self, log_probs: Any, loss: Any, alpha: Any) -> Any:
+    def slopes(self, log_probs: Array, loss: Array, alpha: Array) -> Array:
         """The gradient of each sample's loss, in the form that holds behind log_softmax.  -> (T, N, C)"""
         out = np.exp(log_probs)
         after = np.full(self.labels.shape, -np.inf, log_probs.dtype)
@@ -101,7 +101,7 @@ class Paths:
 
 
 @op(ns=None, name="ctc_loss", refuse="bic")
-def ctc_op(log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
+def ctc_op(log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """Minus the logarithm of the probability of each sample's labels.  (T, N, C) -> (N,)"""
     with np.errstate(all="ignore"):
         return paths.losses(paths.forwards(log_probs)).astype(log_probs.dtype)
@@ -111,7 +111,7 @@ ctc_op.grad("log_probs")(lambda g, log_probs, paths, zero_infinity: ctc_backward
 
 
 @op(ns=None, name="ctc_loss_backward")
-def ctc_backward(grad: Array, log_probs: Array, paths: Any, zero_infinity: bool) -> Array:
+def ctc_backward(grad: Array, log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """The gradient of `ctc_op`.  (N,), (T, N, C) -> (T, N, C)"""
     with np.errstate(all="ignore"):
         alpha = paths.forwards(log_probs)
@@ -124,14 +124,14 @@ def ctc_backward(grad: Array, log_probs: Array, paths: Any, zero_infinity: bool)
 
 
 @ctc_backward.grad("grad", "log_probs")
-def _(g: Any) -> Any:
+def _(g: Array | Tensor) -> Any:
     raise RuntimeError("ctc_loss: the second derivative (create_graph=True) is not implemented")
 
 
 # Arguments ----------------------------------------------------------------------------------------------------------
 
 
-def lengths_of(name: str, lengths: Any, n: int, most: int | None) -> Any:
+def lengths_of(name: str, lengths: tuple[int, ...], n: int, most: int | None) -> Any:
     """Lengths given as a tensor or a sequence of ints, as an array (N,).  Raises RuntimeError where they do not fit."""
     values = np.asarray(lengths._array if isinstance(lengths, Tensor) else lengths)
     if values.dtype.kind not in "iu" and values.size:
@@ -147,7 +147,7 @@ def lengths_of(name: str, lengths: Any, n: int, most: int | None) -> Any:
     return values
 
 
-def check_targets(targets: Any, sizes: Any, classes: int, blank: int) -> None:
+def check_targets(targets: Array, sizes: Array, classes: int, blank: int) -> None:
     """Raise RuntimeError where the labels do not fit their lengths, the classes or the blank."""
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range: got {blank} for {classes} classes")
@@ -169,7 +169,7 @@ def check_targets(targets: Any, sizes: Any, classes: int, blank: int) -> None:
 
 @function(ns=F)
 @per_sample
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+def ctc_loss(log_probs: Tensor, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Any:  # fmt: skip
     """Minus the logarithm of the probability of all alignments of the labels, reduced.  -> () or (N,)
 
@@ -199,8 +199,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     return loss.squeeze(0) if lone else loss
 
 
-def torch_ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
-                   reduction: int = 0, zero_infinity: bool = False) -> Any:  # fmt: skip
+def torch_ctc_loss(log_probs: Tensor, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+                   reduction: int = 0, zero_infinity: bool = False) -> Tensor:  # fmt: skip
     """As torch.nn.functional.ctc_loss; reduction 0 none, 1 mean, 2 sum."""
     kind = ("none", "mean", "sum")[reduction]
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)

@@ -6,7 +6,7 @@ Between forward and backward stay the layer's own input and weight, and one numb
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rushlight.ops.loss.loss import check_tensors, reduction_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 F = "nn.functional"
 CHUNK = 1 << 23  # logits at once, unless that is under 256 rows
 CLASSES = 4096  # rows of the weight's gradient that are added at once
@@ -32,7 +35,7 @@ def rows_at_once(classes: int, asked: int | None) -> int:
     return asked or max(256, CHUNK // max(classes, 1))
 
 
-def logits_of(x: Any, weight: Any, bias: Any) -> Any:
+def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
     """x weight^T + bias of arrays."""
     out = backend.matmul(x, weight.T)
     if bias is not None:
@@ -67,8 +70,8 @@ def _(input: Array, linear_weight: Array, rows: Any) -> int:
     return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
 
 
-def _fused_raw(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, lse: Any,
-               total: float, ignore_index: int, smoothing: float, rows: int, needs: Any) -> Any:  # fmt: skip
+def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Any, target: Array, weight: Any, lse: Array,
+               total: float, ignore_index: int, smoothing: float, rows: int, needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
     g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
     each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
     grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
@@ -82,7 +85,7 @@ def _fused_raw(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target:
     return grads
 
 
-def add_chunk(grads: Any, d: Any, x: Any, w: Any, at: Any) -> None:
+def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None:
     """Add what the logits' gradient `d` of some rows contributes."""
     if grads[0] is not None:
         grads[0][at] = backend.matmul(d, w)
@@ -105,7 +108,7 @@ def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, wei
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
 
 
-def check_layer(input: Any, weight: Any, bias: Any, target: Any, ignore_index: Any) -> None:
+def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, ignore_index: Any) -> None:
     """Raise RuntimeError where the layer's shapes and dtypes do not fit."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")

@@ -29,7 +29,7 @@ REDUCTIONS = ("none", "mean", "sum")
 BLOCK = 65536
 
 
-def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -> Any:
+def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
     """The reduction, which the deprecated arguments decide if they are given.  Raises ValueError for unknown ones."""
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average
@@ -42,14 +42,14 @@ def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -
     return reduction
 
 
-def check_tensors(name: str, **tensors: Any) -> None:
+def check_tensors(name: str, **tensors: object) -> None:
     """Raise TypeError for arguments that are not tensors."""
     for argument, x in tensors.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
 
 
-def alike(name: str, input: Any, target: Any) -> tuple[Any, Any]:
+def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Both operands, with a warning where their shapes differ: neither counts as a number beside the other then."""
     if input._array.shape != target._array.shape:
         caller.warn(f"{name}: Using a target size ({target.size()}) that is different to the input size "
@@ -78,7 +78,7 @@ def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
         return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
 
 
-def reduced(values: Any, reduction: str) -> Any:
+def reduced(values: Tensor, reduction: str) -> Tensor:
     """A tensor of losses reduced."""
     return values if reduction == "none" else ops.mean(values) if reduction == "mean" else ops.sum(values)
 
@@ -90,7 +90,7 @@ def share(reduction: str, *operands: Any) -> float:
     return 1 / max(math.prod(np.broadcast_shapes(*(tuple(x.shape) for x in operands))), 1)
 
 
-def both(d: Any, needs: Any) -> tuple[Any, Any]:
+def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     """The gradients of input and target, of which one is minus the other."""
     return (d if needs[0] else None), (-d if needs[1] else None)
 
@@ -112,12 +112,12 @@ def mse_op(input: Array, target: Array, reduction: str) -> Array:
     return folded(_square, reduction, input, target)
 
 
-def _square(x: Any, t: Any) -> Any:
+def _square(x: Array, t: Array) -> Array:
     d = np.asarray(x - t)
     return np.multiply(d, d, out=d)
 
 
-def _mse_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+def _mse_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     d *= g * d.dtype.type(2 * share(reduction, x, t))
@@ -125,13 +125,13 @@ def _mse_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any
 
 
 @mse_op.grad("input", "target", raw=_mse_raw)
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
     return both((input - target) * (g * (2 * share(reduction, input, target))), needs)
 
 
 @function(ns=F)
-def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-             weight: Any = None) -> Any:  # fmt: skip
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
+             weight: Tensor | None = None) -> Any:  # fmt: skip
     """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("mse_loss", input=input, target=target)
@@ -171,7 +171,7 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
     return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
 
 
-def _l1_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
+def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
     np.sign(d, out=d)
@@ -181,13 +181,13 @@ def _l1_raw(g: Any, input: Any, target: Any, reduction: str, needs: Any) -> Any:
 
 
 @l1_op.grad("input", "target", raw=_l1_raw)
-def _(g: Any, input: Any, target: Any, reduction: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
     return both(ops.sign(input - target) * (g * share(reduction, input, target)), needs)
 
 
 @function(ns=F)
-def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-            weight: Any = None) -> Any:  # fmt: skip
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
+            weight: Tensor | None = None) -> Any:  # fmt: skip
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("l1_loss", input=input, target=target)
@@ -204,7 +204,7 @@ def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = Non
 # Squares near 0, absolute values elsewhere ----------------------------------------------------------------------
 
 
-def huber(x: Any, t: Any, delta: float, scale: float) -> Any:
+def huber(x: Array, t: Array, delta: float, scale: float) -> Array:
     """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - t."""
     d = np.asarray(x - t)
     np.absolute(d, out=d)
@@ -218,11 +218,15 @@ def huber(x: Any, t: Any, delta: float, scale: float) -> Any:
     return d
 
 
-def _huber_slopes(g: Any, input: Any, target: Any, reduction: str, beta: float, needs: Any) -> Any:
+def _huber_slopes(
+    g: Array, input: Array, target: Array, reduction: str, beta: float, needs: tuple[bool, ...]
+) -> tuple[Array, ...]:
     return _huber_raw(g, input, target, reduction, beta, 1 / beta, needs)
 
 
-def _huber_raw(g: Any, x: Any, t: Any, reduction: str, delta: float, scale: float, needs: Any) -> Any:
+def _huber_raw(
+    g: Array, x: Array, t: Array, reduction: str, delta: float, scale: float, needs: tuple[bool, ...]
+) -> tuple[Array, ...]:
     g, x, t = up(g, x, t)
     d = np.asarray(x - t)
     np.clip(d, -delta, delta, out=d)
@@ -230,7 +234,9 @@ def _huber_raw(g: Any, x: Any, t: Any, reduction: str, delta: float, scale: floa
     return both(d, needs)
 
 
-def _huber_formula(g: Any, x: Any, t: Any, reduction: Any, delta: Any, scale: Any, needs: Any) -> Any:
+def _huber_formula(
+    g: Tensor, x: Tensor, t: Tensor, reduction: str, delta: float, scale: float, needs: tuple[bool, ...]
+) -> tuple[Tensor, ...]:
     g, x, t = widened(g, x, t)
     d = x - t
     # Where |d| is delta, the slope is taken for constant, as in PyTorch: by clamp, it would be that of the square.
@@ -253,12 +259,14 @@ def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Ar
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)
-def _(g: Any, input: Any, target: Any, reduction: Any, beta: Any, needs: Any) -> Any:
+def _(
+    g: Tensor, input: Tensor, target: Tensor, reduction: str, beta: float, needs: tuple[bool, ...]
+) -> tuple[Tensor, ...]:
     return _huber_formula(g, input, target, reduction, beta, 1 / beta, needs)
 
 
 @function(ns=F)
-def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
                    beta: float = 1.0) -> Any:  # fmt: skip
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
 
@@ -291,7 +299,9 @@ def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array
 @huber_op.grad("input", "target",
                raw=lambda g, input, target, reduction, delta, needs:
                _huber_raw(g, input, target, reduction, delta, 1.0, needs))  # fmt: skip
-def _(g: Any, input: Any, target: Any, reduction: Any, delta: Any, needs: Any) -> Any:
+def _(
+    g: Tensor, input: Tensor, target: Tensor, reduction: str, delta: float, needs: tuple[bool, ...]
+) -> tuple[Tensor, ...]:
     return _huber_formula(g, input, target, reduction, delta, 1.0, needs)
 
 
@@ -329,7 +339,7 @@ def kl_op(input: Array, target: Array, reduction: str, log_target: bool) -> Arra
     return folded(lambda x, t: _divergence(x, t, log_target), reduction, input, target)
 
 
-def _divergence(x: Any, t: Any, log_target: bool) -> Any:
+def _divergence(x: Array, t: Array, log_target: bool) -> Array:
     if log_target:
         out = np.asarray(t - x)
         out *= backend.exp(t)
@@ -339,7 +349,7 @@ def _divergence(x: Any, t: Any, log_target: bool) -> Any:
 
 
 @kl_op.grad("input")
-def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) -> Any:
+def _(g: Array | Tensor, target: Array | Tensor, input_shape: tuple[int, ...], reduction: str, log_target: bool) -> Any:
     target = in_dtype(target, dtype_of(g))
     p = ops.exp(target) if log_target else target
     slope = p * (g * -_share_of(reduction, target.shape, input_shape))
@@ -348,7 +358,7 @@ def _(g: Any, target: Any, input_shape: Any, reduction: Any, log_target: Any) ->
 
 
 @kl_op.grad("target")
-def _(g: Any, input: Any, target: Any, reduction: Any, log_target: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, reduction: str, log_target: bool) -> Any:
     g = g * share(reduction, input, target)
     input, target = (in_dtype(x, dtype_of(g)) for x in (input, target))
     if log_target:
@@ -361,7 +371,7 @@ def _share_of(reduction: str, *shapes: Any) -> float:
 
 
 @function(ns=F)
-def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
            log_target: bool = False) -> Any:  # fmt: skip
     """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
 
@@ -389,8 +399,8 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
 
 
 @function(ns=F)
-def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
-                     eps: float = 1e-8, reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+                     eps: float = 1e-8, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)
 
     full: add Stirling's approximation of log(target!).
@@ -405,7 +415,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 
 @function(ns=F)
-def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:  # fmt: skip
     """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
 
@@ -425,7 +435,7 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
     return reduced(loss, reduction)
 
 
-def fitted_variance(input: Any, var: Any) -> Any:
+def fitted_variance(input: Tensor, var: Tensor) -> Tensor:
     """The variance as a tensor that broadcasts with `input`."""
     if not isinstance(var, Tensor):
         if var < 0:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +14,15 @@ from rushlight.levels.batch import everything
 from rushlight.ops.loss.loss import check_tensors, reduced, reduction_of
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 F = "nn.functional"
 
 
 @function(ns=F)
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
-                         reduction: str = "mean") -> Any:  # fmt: skip
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: str | complex | None = None,
+                         reduction: str = "mean") -> Tensor:  # fmt: skip
     """input where the target is 1, max(0, margin - input) where it is -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("hinge_embedding_loss", input=input, target=target)
@@ -28,8 +32,8 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_aver
 
 
 @function(ns=F)
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
-                        reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+                        reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """max(0, -target * (input1 - input2) + margin), reduced.  (*), (*), (*) -> () or (*)
 
     target: 1 where input1 should be the larger, -1 where input2. Raises RuntimeError where dimensions differ.
@@ -43,8 +47,8 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 @function(ns=F)
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
-                          reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+                          reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D) twice, (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
@@ -60,7 +64,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     return reduced(near + ops.where(target == -1, ops.clamp_min(cos - margin, 0), zero), reduction)
 
 
-def _cosine(x1: Any, x2: Any) -> Any:
+def _cosine(x1: Tensor, x2: Tensor) -> Any:
     """The cosine along the last dimension, with 1e-12 added to the squares."""
     squares = (ops.sum(x1 * x1, -1) + 1e-12) * (ops.sum(x2 * x2, -1) + 1e-12)
     return ops.sum(x1 * x2, -1) / ops.sqrt(squares)
@@ -70,8 +74,8 @@ def _cosine(x1: Any, x2: Any) -> Any:
 
 
 @function(ns=F)
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, size_average: Any = None, reduce: Any = None,
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
+                        swap: bool = False, size_average: bool | None = None, reduce: str | complex | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced.  (N, D) or (D,) each -> () or (N,)
 
@@ -81,13 +85,13 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
     reduction = reduction_of(reduction, size_average, reduce)
     check_triplet("triplet_margin_loss", margin, anchor, positive, negative)
 
-    def distance(x: Any, y: Any) -> Any:
+    def distance(x: Tensor, y: Tensor) -> Any:
         return ops.pairwise_distance(x, y, p, eps)
 
     return triplets(distance, anchor, positive, negative, margin, swap, reduction)
 
 
-def check_triplet(name: str, margin: float, anchor: Any, positive: Any, negative: Any) -> None:
+def check_triplet(name: str, margin: float, anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
     """Raise ValueError unless the margin is over 0, RuntimeError where numbers of dimensions differ."""
     check_tensors(name, anchor=anchor, positive=positive, negative=negative)
     if margin <= 0:
@@ -98,7 +102,7 @@ def check_triplet(name: str, margin: float, anchor: Any, positive: Any, negative
                            f"{negative.ndim}D inputs")  # fmt: skip
 
 
-def triplets(distance: Any, anchor: Any, positive: Any, negative: Any, margin: float, swap: bool,
+def triplets(distance: Callable[..., Any], anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, swap: bool,
              reduction: str) -> Any:  # fmt: skip
     """The loss of triplets with a given distance."""
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -109,9 +113,9 @@ def triplets(distance: Any, anchor: Any, positive: Any, negative: Any, margin: f
 
 @function(ns=F)
 def triplet_margin_with_distance_loss(
-    anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: float = 1.0,
     swap: bool = False, reduction: str = "mean",
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """As `triplet_margin_loss` with a distance of one's own, by default the Euclidean.  (N, *) each -> () or (N,)"""
     reduction = reduction_of(reduction)
     check_triplet("triplet_margin_with_distance_loss", margin, anchor, positive, negative)
@@ -122,7 +126,7 @@ def triplet_margin_with_distance_loss(
 # Classes ------------------------------------------------------------------------------------------------------------
 
 
-def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:
+def check_classes(input: Tensor, target: Tensor, p: int, weight: Any) -> None:
     """Raise ValueError or RuntimeError where the arguments of multi_margin_loss do not fit."""
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}")
@@ -145,8 +149,8 @@ def check_classes(input: Any, target: Any, p: int, weight: Any) -> None:
 
 
 @function(ns=F)
-def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
-                      size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:  # fmt: skip
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """sum over i != y of max(0, margin - x[y] + x[i])^p * weight[y] / C, reduced.  (N, C), (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("multi_margin_loss", input=input, target=target)
@@ -164,7 +168,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, 
     return reduced(loss if target.ndim else loss.reshape(()), reduction)
 
 
-def check_labels(input: Any, target: Any) -> None:
+def check_labels(input: Tensor, target: Tensor) -> None:
     """Raise RuntimeError where the arguments of multilabel_margin_loss do not fit."""
     if input.ndim > 2 or (input.ndim == 2 and not input.shape[1]) or (input.ndim < 2 and not input.numel()):
         raise RuntimeError("multilabel_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch "
@@ -183,7 +187,7 @@ def check_labels(input: Any, target: Any) -> None:
 
 @function(ns=F)
 @per_sample
-def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None,
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
                            reduction: str = "mean") -> Any:  # fmt: skip
     """sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / C, reduced.  (N, C), (N, C) -> () or (N,)
 

@@ -32,7 +32,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def reciprocal_deviation(var: Any, eps: float) -> Any:
+def reciprocal_deviation(var: Array, eps: float) -> Array:
     """1 / sqrt(var + eps) of an array."""
     return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
 
@@ -46,7 +46,7 @@ def reciprocal_deviation(var: Any, eps: float) -> Any:
     repeatable=True,
     batch=families.by_channels,
 )
-def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
+def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, var = backend.batch_stats(input)
     return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
@@ -57,7 +57,9 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((input.shape[1],), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _train_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+def _train_raw(
+    g: Array, input: Array, weight: Array | None, mean: Array, var: Array, eps: float, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
@@ -67,7 +69,7 @@ def _train_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float,
 
 @batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
                     uses={"input": "input weight mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
-def _(g: Any, input: Any, weight: Any, eps: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:
         return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
     g, input, weight = widened(g, input, weight)
@@ -86,7 +88,9 @@ def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, m
     return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
 
 
-def _eval_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, needs: Any) -> Any:
+def _eval_raw(
+    g: Array, input: Array, weight: Array, mean: Array, var: Array, eps: float, needs: tuple[bool, ...]
+) -> Any:
     if var is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
@@ -101,7 +105,7 @@ def _eval_raw(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: float, 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
                          uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
-def _(g: Any, input: Any, weight: Any, mean: Any, var: Any, eps: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: float, needs: tuple[bool, ...]) -> Any:
     dims, n = (0, *range(2, g.ndim)), g.ndim
     if needs[1]:
         g, input, weight, mean, var = widened(g, input, weight, mean, var)
@@ -130,7 +134,7 @@ def check_batch(input: Any, **features: Any) -> None:
             raise RuntimeError(f"batch_norm: {name} should contain {channels} elements not {x.numel()}")
 
 
-def update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+def update_running(running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, count: int, momentum: float) -> None:
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
     if count == 0 or mean._meta:
         return
@@ -183,7 +187,7 @@ def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bia
 
 
 @function(ns=F)
-def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
                training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
 
@@ -202,8 +206,8 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
-def torch_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-                     momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+def torch_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool,
+                     momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.batch_norm, parameters before statistics."""
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
@@ -213,7 +217,7 @@ NAMESPACES[""]["batch_norm"] = torch_batch_norm
 
 
 @function()
-def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool,
                       momentum: float, eps: float) -> Any:  # fmt: skip
     """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
     out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -228,7 +232,9 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
 # Instance norm ------------------------------------------------------------------------------------------------
 
 
-def check_instance(input: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **features: Any) -> None:
+def check_instance(
+    input: Tensor, running_mean: Any, running_var: Any, use_input_stats: bool, **features: object
+) -> None:
     """Raise RuntimeError where statistics lack or shapes do not fit."""
     if input.ndim < 2:
         raise RuntimeError(f"instance_norm: Expected an input of at least 2 dimensions (N, C, *), got {input.ndim}")
@@ -256,7 +262,7 @@ def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: fl
 
 
 @function(ns=F)
-def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
                   use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
 
@@ -275,8 +281,8 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     return group_norm_op(input, weight, bias, input.shape[1], eps)
 
 
-def torch_instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
-                        momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:  # fmt: skip
+def torch_instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: bool,
+                        momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.instance_norm, parameters before statistics."""
     return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 

@@ -6,6 +6,7 @@ What is saved: the input, and one mean and one reciprocal deviation a row, in fl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-def flat(weight: Any) -> Any:
+def flat(weight: Array | None) -> Any:
     """A weight of any shape, or None, as one row."""
     return None if weight is None else weight.reshape(-1)
 
@@ -35,7 +36,7 @@ def last_dims(k: int) -> tuple[int, ...]:
     return tuple(range(-k, 0))
 
 
-def as_rows(x: Any, k: int) -> Any:
+def as_rows(x: Array, k: int) -> Array:
     """`x` as a matrix whose columns are its last `k` dimensions."""
     lead = x.ndim - k
     return x.reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
@@ -45,7 +46,7 @@ def as_rows(x: Any, k: int) -> Any:
 
 
 @op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True, batch=families.by_rows)
-def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> Any:
+def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> tuple[Array, ...]:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "layer_norm", input)
     out, mean, rstd = backend.layer_norm(as_rows(input, k), flat(weight), flat(bias), eps)
@@ -58,7 +59,16 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((rows,), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _layer_norm_raw(g: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, k: int, needs: Any) -> Any:
+def _layer_norm_raw(
+    g: Array,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    mean: Array,
+    rstd: Array,
+    k: int,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
     # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
     if input is None:
         return None, None, bias_gradient(g, tuple(range(g.ndim - k)))
@@ -72,7 +82,7 @@ def bias_gradient(g: Any, dims: tuple[int, ...]) -> Any:
     return add_up(g, dims, False, np.float32 if g.dtype.itemsize == 2 else None)
 
 
-def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """(x - mean) / sqrt(var + eps) over `dims`, and the second factor."""
     centered = x - ops.mean(x, dims, True)
     rstd = ops.rsqrt(ops.mean(centered * centered, dims, True) + eps)
@@ -82,7 +92,7 @@ def standardized(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
 @layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw,
                     uses={"input": "input weight bias mean rstd", "weight": "input weight bias mean rstd",
                           "bias": ""})  # fmt: skip
-def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:
         return None, None, g
     g, input, weight = widened(g, input, weight)
@@ -131,8 +141,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return layer_norm_op(input, weight, bias, k, eps)
 
 
-def torch_layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
-                     cudnn_enable: bool = True) -> Any:  # fmt: skip
+def torch_layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+                     cudnn_enable: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.layer_norm."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
@@ -155,7 +165,7 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 
 
 @op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True, batch=families.by_rows)
-def rms_norm_op(input: Array, weight: Array | None, k: int, eps: float) -> Any:
+def rms_norm_op(input: Array, weight: Array | None, k: int, eps: float) -> tuple[Array, ...]:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "rms_norm", input)
     out, rstd = backend.rms_norm(as_rows(input, k), flat(weight), eps)
@@ -168,7 +178,9 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), shapes.Made((rows,), shapes.statistics_dtype(input.dtype))]
 
 
-def _rms_norm_raw(g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any) -> Any:
+def _rms_norm_raw(
+    g: Array, input: Array, weight: Array | None, rstd: Array, k: int, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     gx, gw = backend.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
     shape = input.shape[input.ndim - k :]
     return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
@@ -176,7 +188,7 @@ def _rms_norm_raw(g: Any, input: Any, weight: Any, rstd: Any, k: int, needs: Any
 
 @rms_norm_op.grad("input", "weight", raw=_rms_norm_raw,
                   uses={"input": "input weight rstd", "weight": "input rstd"})  # fmt: skip
-def _(g: Any, input: Any, weight: Any, k: Any, eps: Any, needs: Any) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     g, input, weight = widened(g, input, weight)
     dims = last_dims(k)
     rstd = ops.rsqrt(ops.mean(input * input, dims, True) + eps)
@@ -211,7 +223,7 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 
 
 @op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True, batch=families.by_groups)
-def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Any:
+def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> tuple[Array, ...]:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
     return backend.group_norm(input, groups, weight, bias, eps)
@@ -222,7 +234,9 @@ def _(input: Array, groups: int) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((input.shape[0], groups), shapes.statistics_dtype(input.dtype))] * 2]
 
 
-def _group_norm_raw(g: Any, input: Any, weight: Any, mean: Any, rstd: Any, needs: Any) -> Any:
+def _group_norm_raw(
+    g: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
@@ -236,14 +250,16 @@ def zero_gradients(x: Any, weight: Any) -> tuple[Any, Any, Any]:
     return np.zeros_like(x), features, features.copy()
 
 
-def by_feature(weight: Any, ndim: int) -> Any:
+def by_feature(weight: Tensor, ndim: int) -> Tensor:
     """(C,) so that it broadcasts with (N, C, *)."""
     return weight.reshape(1, -1, *(1,) * (ndim - 2))
 
 
 @group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw,
                     uses={"input": "input weight mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
-def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any:
+def _(
+    g: Tensor, input: Tensor, weight: Tensor | None, groups: int, eps: float, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
     if input is None:
         return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
     g, input, weight = widened(g, input, weight)
@@ -256,7 +272,7 @@ def _(g: Any, input: Any, weight: Any, groups: Any, eps: Any, needs: Any) -> Any
     return None if gx is None else gx.reshape(shape), gw, ops.sum(g, dims) if needs[2] else None
 
 
-def in_groups(shape: Any, groups: int) -> tuple[int, int, int]:
+def in_groups(shape: tuple[int, ...], groups: int) -> tuple[int, int, int]:
     """(N, C, *) with the channels of each group and their positions together."""
     return shape[0], groups, shape[1] // groups * math.prod(shape[2:])
 
@@ -285,7 +301,9 @@ def verify_batch(shape: list[int], count: int) -> None:
 
 
 @function(ns=F)
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Any:
     """Normalisation over each of `num_groups` groups of channels.  (N, C, *), weight, bias: (C,) -> (N, C, *)
 
     Raises RuntimeError unless num_groups divides C.  Source: Wu and He, Group Normalization (2018).
@@ -296,8 +314,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return group_norm_op(input, weight, bias, num_groups, eps)
 
 
-def torch_group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
-                     cudnn_enabled: bool = True) -> Any:  # fmt: skip
+def torch_group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+                     cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.group_norm."""
     check_group(input, num_groups, weight, bias)
     return group_norm_op(input, weight, bias, num_groups, eps)
@@ -308,7 +326,9 @@ NAMESPACES[""]["group_norm"] = torch_group_norm
 
 
 @function()
-def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+def native_group_norm(
+    input: Tensor, weight: Tensor, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> Any:
     """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
     check_group(input, group, weight, bias)
     rows = input.reshape(N, group, C // group * HxW)
@@ -321,7 +341,7 @@ def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: i
 
 
 @function(ns=F)
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Any:
     """input / max(norm(input), eps), the norm of order `p` along `dim`.  (*) -> (*)"""
     norm = linalg.vector_norm(input, p, dim, True)
     result = input / ops.clamp_min(norm, eps)
@@ -349,12 +369,12 @@ def local_response_op(input: Array, size: int, alpha: float, beta: float, k: flo
     return input * _response(input, size, alpha, k) ** -beta
 
 
-def _response(x: Any, size: int, alpha: float, k: float) -> Any:
+def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Any:
     return window_sum(x * x, size // 2, (size - 1) // 2) * (alpha / size) + k
 
 
 @local_response_op.grad("input")
-def _(g: Any, input: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
     g, input = widened(g, input)
     base = _response(input, size, alpha, k)
     spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)
@@ -362,7 +382,7 @@ def _(g: Any, input: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:
 
 
 @function(ns=F)
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """input / (k + alpha * mean of squares over `size` neighbouring channels)^beta.  (N, C, *) -> (N, C, *)
 
     Raises ValueError below 3 dimensions.  Source: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
@@ -15,6 +16,9 @@ from rushlight.generator import default_generator
 from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 F = "nn.functional"
 
 
@@ -26,7 +30,7 @@ def softmax_op(input: Array, dim: int) -> Array:
 
 
 @softmax_op.grad("input", raw=lambda g, out, dim: backend.softmax_backward(g, out, dim))
-def _(g: Any, out: Any, dim: Any) -> Any:
+def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     t = g * out
     return t - out * ops.sum(t, dim, True)
 
@@ -47,11 +51,11 @@ def log_softmax_op(input: Array, dim: int) -> Array:
 
 
 @log_softmax_op.grad("input", raw=lambda g, out, dim: backend.log_softmax_backward(g, out, dim))
-def _(g: Any, out: Any, dim: Any) -> Any:
+def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 
 
-def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:
+def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: Any) -> Any:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -63,7 +67,7 @@ def applied(fn: Any, name: str, input: Any, dim: Any, dtype: Any) -> Any:
 
 
 @function(method=True, out=True)
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
     """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
 
     Rows of -inf alone become NaN.  Raises IndexError for a `dim` that is out of range.
@@ -76,7 +80,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 @function(method=True, out=True)
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
     """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
@@ -84,7 +88,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 NAMESPACES.setdefault("special", {}).update(softmax=softmax, log_softmax=log_softmax)
 
 
-def implied_dim(name: str, dim: Any, ndim: int) -> Any:
+def implied_dim(name: str, dim: Any, ndim: int) -> int:
     """`dim`, or with a warning the one that was implied before the argument existed."""
     if dim is not None:
         return dim
@@ -94,7 +98,7 @@ def implied_dim(name: str, dim: Any, ndim: int) -> Any:
 
 
 @function(ns=F, name="softmax")
-def functional_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def functional_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Any:
     """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)
 
     _stacklevel has no effect: the warning names the line of the caller outside this package.
@@ -117,7 +121,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 
 
 @function(ns=F)
-def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution: differentiable draws of categories.  (*) -> (*)
 
     tau: temperature; hard: one-hot values with the gradient of the soft ones; eps is ignored.

@@ -22,7 +22,7 @@ class Overloads:
         """The names of the overloads."""
         return ["default"]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.op.call(*args, **kwargs)
 
     def __repr__(self) -> str:

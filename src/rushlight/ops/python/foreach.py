@@ -77,7 +77,7 @@ def _unary(name: str, in_place: bool) -> Callable[..., Any]:
 def _binary(name: str, in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_{name}{'_' * in_place}"
 
-    def each(self: Any, other: Any = _ABSENT, *, alpha: Any = None, **keywords: Any) -> Any:
+    def each(self: Any, other: Any = _ABSENT, *, alpha: Any = None, **keywords: object) -> Any:
         if name == "pow" and not in_place and isinstance(self, int | float | complex):
             exponents = _one_keyword(shown, other, keywords, _BINARY[name])
             return tuple(named.pow(self, t) for t in _listed(shown, "exponent", exponents))
@@ -103,7 +103,7 @@ def _alpha(shown: str, name: str, alpha: Any, operands: list[Any]) -> dict[str, 
     return {"alpha": alpha}
 
 
-def _apply(tensor: Any, name: str, in_place: bool, *args: Any, **options: Any) -> Any:
+def _apply(tensor: Any, name: str, in_place: bool, *args: object, **options: object) -> Any:
     """An operator, or its form in place: its own, or a copy of the result into the tensor."""
     method = getattr(tensor, name + "_", None) if in_place else getattr(tensor, name)
     if method is not None:
@@ -114,7 +114,7 @@ def _apply(tensor: Any, name: str, in_place: bool, *args: Any, **options: Any) -
 def _lerp(in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_lerp{'_' * in_place}"
 
-    def each(self: Any, tensors1: Any, weight: Any = _ABSENT, **keywords: Any) -> Any:
+    def each(self: Any, tensors1: Any, weight: Any = _ABSENT, **keywords: object) -> Any:
         """`lerp` of each tensor, its end and a weight: one number, or a list of numbers or tensors."""
         tensors = _listed(shown, "self", self)
         ends = _beside(shown, "tensors1", tensors, tensors1)

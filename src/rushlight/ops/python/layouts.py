@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.conform import tensor_functions
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is first asked for
 PLACES, GRADIENTS = "rushlight.sparse.places", "rushlight.sparse.gradients"
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: Any = None) -> Tensor:
     """This tensor, which is dense, in a dtype where one is given."""
     return self if dtype is None else self.to(dtype)
 
 
-def to_sparse_coo(self: Tensor) -> Any:
+def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, with their places, in the layout COO."""
     return importlib.import_module(SPARSE).from_dense(self)
 
 
-def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The elements of a matrix that are not zero, in the layout CSR.  Raises RuntimeError for other than a matrix."""
     return to_sparse_coo(self).to_sparse_csr(dense_dim)
 
 
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
-              dense_dim: int | None = None) -> Any:  # fmt: skip
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: layout | None = None, blocksize: Any = None,
+              dense_dim: int | None = None) -> Tensor:  # fmt: skip
     """The elements that are not zero, in the layout COO, or in the one given.
 
     sparse_dim: how many of the first dimensions have indices, all by default.  Raises NotImplementedError for layouts other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from rushlight.ops.elementwise.shared import raw, require_tensors
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 @function()
-def result_type(tensor1: Any, tensor2: Any) -> Any:
+def result_type(tensor1: Any, tensor2: Tensor) -> dtype:
     """The dtype of arithmetic between two tensors or numbers.
 
     >>> import rushlight as torch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import call
 from rushlight.dispatch.fast import of_operator
@@ -24,23 +25,26 @@ from rushlight.ops.elementwise.rounding import abs as absolute
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
-def _named(name: str, fn: Any, doc: str) -> None:
+
+def _named(name: str, fn: Callable[..., Any], doc: str) -> None:
     fn.__name__, fn.__qualname__, fn.__doc__ = name, f"Tensor.{name}", doc
     setattr(Tensor, name, fn)
 
 
-def _operator(name: str, op: Any) -> Any:
+def _operator(name: str, op: Op) -> Any:
     """The Python operator `name`, which leaves what it does not know to the other operand's class."""
     if op.elementwise and "f" not in op.refuse:
         return binary(op, partial(of_operator, name))
     return lambda self, other: of_operator(name, op, (self, other), None)
 
 
-def _reflected(name: str, op: Any) -> Any:
+def _reflected(name: str, op: Op) -> Any:
     """The operator with the tensor on its right."""
 
-    def fn(self: Any, other: Any) -> Any:
+    def fn(self: Tensor, other: Tensor | complex) -> Tensor:
         if not isinstance(self, Tensor):
             raise TypeError(f"the operator of Tensor does not apply to a {type(self).__name__!r} object")
         return op.call(other, self) if isinstance(other, call.OPERANDS) else left_to(name, self, other)
@@ -48,10 +52,10 @@ def _reflected(name: str, op: Any) -> Any:
     return fn
 
 
-def _inplace(name: str, op: Any) -> Any:
+def _inplace(name: str, op: Op) -> Any:
     """The operator that changes the tensor on its left."""
 
-    def fn(self: Any, other: Any) -> Any:
+    def fn(self: Tensor, other: Tensor | complex) -> Tensor:
         if isinstance(other, call.OPERANDS):
             return call.apply_inplace(op, (self, other), ())
         return left_to(name, self, other)
@@ -85,7 +89,7 @@ for _name, _fn in COMPARISONS.items():
     )
 
 
-def _invert(self: Tensor) -> Any:
+def _invert(self: Tensor) -> Tensor:
     if self._array.dtype.kind not in "biu":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got "
                         f"{self.dtype}")  # fmt: skip

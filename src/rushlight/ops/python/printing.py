@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch.registry import function
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 PROFILES: dict[str, dict[str, Any]] = {"default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
             "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
@@ -84,7 +87,7 @@ class Pairs:
         return f"{self.real(value.real)}{sign}{imag}j"
 
 
-def edges(array: Any) -> Any:
+def edges(array: Array) -> Array:
     """The elements that a summary shows."""
     keep = options.edgeitems
     for axis, n in enumerate(array.shape):
@@ -94,7 +97,7 @@ def edges(array: Any) -> Any:
     return array
 
 
-def vector(array: Any, indent: int, write: Any, summarize: bool) -> str:
+def vector(array: Array, indent: int, write: Numbers, summarize: bool) -> str:
     """A 1-d array in lines."""
     per_line = max(1, (options.linewidth - indent) // (write.width + 2))
     keep = options.edgeitems
@@ -106,7 +109,7 @@ def vector(array: Any, indent: int, write: Any, summarize: bool) -> str:
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def nested(array: Any, indent: int, write: Any, summarize: bool) -> str:
+def nested(array: Array, indent: int, write: Any, summarize: bool) -> str:
     """An array in nested brackets."""
     if array.ndim == 0:
         return str(write(array.item()))
@@ -134,7 +137,7 @@ def body(array: Any, indent: int) -> str:
     return nested(array, indent, write, summarize)
 
 
-def suffixes(tensor: Any) -> list[str]:
+def suffixes(tensor: Tensor) -> list[str]:
     """What follows the elements: size, dtype, history."""
     found, default, dtype = [], dtypes.get_default_dtype(), tensor.dtype
     array = tensor._array
@@ -162,7 +165,7 @@ def suffixes(tensor: Any) -> list[str]:
     return found
 
 
-def text(tensor: Any, contents: Any = None, prefix: str = "tensor(") -> str:
+def text(tensor: Tensor, contents: Any = None, prefix: str = "tensor(") -> str:
     """A tensor as PyTorch prints it."""
     array, indent = tensor._array, len(prefix)
     if contents is None:

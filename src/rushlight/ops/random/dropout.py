@@ -5,6 +5,7 @@ By element, one bit of each mask element is saved; by channel, one number a chan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,14 +73,14 @@ def check_p(name: str, p: float) -> None:
         raise ValueError(f"{name}: dropout probability p has to be between 0 and 1, but got p={p}")
 
 
-def check_input(name: str, input: Any) -> None:
+def check_input(name: str, input: Tensor | list[Any]) -> None:
     """Raise TypeError for what is not a tensor."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
 @function(ns=F, name="dropout")
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """In training, zero each element with probability `p` and scale the others by 1 / (1 - p).  (*) -> (*)
 
     Otherwise `input` itself.  Raises ValueError unless 0 <= p <= 1.
@@ -95,13 +96,13 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return (_dropout_ if inplace else dropout_op)(input, p, draw())
 
 
-def uniform(shape: tuple[int, ...]) -> Any:
+def uniform(shape: tuple[int, ...]) -> Array:
     """Numbers evenly from [0, 1), from the default generator."""
     return default_generator.numpy.random(shape)
 
 
 @function(ns="")
-def native_dropout(input: Any, p: float, train: bool | None) -> Any:
+def native_dropout(input: Tensor, p: float, train: bool | None) -> Any:
     """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
     array = input._array
     if train is False or p == 0:
@@ -126,7 +127,7 @@ _scaled_ = inplace_of(scaled.op)
 
 
 @function(ns="")
-def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+def native_dropout_backward(grad_output: Any, mask: Tensor, scale: float) -> Tensor:
     """grad_output * mask * scale.  (*), (*) bool -> (*)"""
     return scaled(grad_output, mask, scale)
 
@@ -151,13 +152,13 @@ by_channel.op.into = lambda x, noise: np.multiply(x, noise, out=x)
 _by_channel_ = inplace_of(by_channel.op)
 
 
-def kept_channels(input: Any, p: float) -> Any:
+def kept_channels(input: Tensor, p: float) -> Tensor:
     """Which channels of (N, C, *) stay: bool (N, C, 1...)."""
     shape = input._array.shape
     return randomness.fresh(lambda size: uniform(size) >= p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
-def feature_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Any:
     """Dropout of whole channels.  (N, C, *) -> (N, C, *)"""
     if p == 0 or not training or not input._array.size:
         return input
@@ -176,7 +177,7 @@ def unbatched(input: Any, name: str, dims: int) -> bool:
     return bool(input.ndim == dims - 1)
 
 
-def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bool, lone: bool) -> Any:
+def channel_dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool, lone: bool) -> Any:
     """Dropout of channels of `input`, which has no batch dimension if `lone`."""
     if not lone:
         return feature_dropout(input, p, training, inplace)
@@ -185,7 +186,7 @@ def channel_dropout(name: str, input: Any, p: float, training: bool, inplace: bo
 
 
 @function(ns=F)
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels.  (N, C, L) or (C, L) -> the same.  Raises RuntimeError for other inputs."""
     check_p("dropout1d", p)
     if input.ndim not in (2, 3):
@@ -196,7 +197,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 @function(ns=F)
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Dropout of whole channels.  (N, C, H, W) or (N, C, L) -> the same."""
     check_p("dropout2d", p)
     unbatched(input, "dropout2d", 4)
@@ -204,7 +205,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 @function(ns=F)
-def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels.  (N, C, D, H, W) or (C, D, H, W) -> the same."""
     check_p("dropout3d", p)
     lone = unbatched(input, "dropout3d", 5)
@@ -230,7 +231,7 @@ def alpha_op(input: Array, keep: Array, scale: float, high: float, low: float) -
     return _alpha(input, keep, scale, high, low, np.empty_like(input))
 
 
-def _alpha(x: Any, keep: Any, scale: float, high: float, low: float, out: Any) -> Any:
+def _alpha(x: Array, keep: Array, scale: float, high: float, low: float, out: Array) -> Array:
     np.multiply(x, scale, out=out)
     out += high
     np.copyto(out, low, where=~keep)
@@ -258,20 +259,20 @@ def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, ke
 
 
 @function(ns=F)
-def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Dropout that keeps mean and variance of what selu gives.  (*) -> (*)
 
     Source: Klambauer et al., Self-Normalizing Neural Networks (2017).
     """
 
-    def keep() -> Any:
+    def keep() -> Tensor:
         return randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
 
     return alpha_any("alpha_dropout", input, p, training, inplace, keep)
 
 
 @function(ns=F)
-def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole channels.  (N, C, *) -> (N, C, *)"""
     if input.ndim < 2 and training and 0 < p:
         raise RuntimeError(f"feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input, got "
@@ -279,8 +280,8 @@ def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, in
     return alpha_any("feature_alpha_dropout", input, p, training, inplace, lambda: kept_channels(input, p))
 
 
-def _with_train(fn: Any, name: str, inplace: bool) -> Any:
-    def call(input: Any, p: float, train: bool) -> Any:
+def _with_train(fn: Callable[..., Any], name: str, inplace: bool) -> Any:
+    def call(input: Tensor, p: float, train: bool) -> Tensor:
         return fn(input, p, train, inplace)
 
     call.__doc__ = f"As torch.nn.functional.{name.rstrip('_')}, with every argument required."

@@ -17,7 +17,7 @@ from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor
 
 
-def _no_second(g: Any) -> Any:
+def _no_second(g: Array) -> Any:
     raise NotImplementedError("the second derivative of a sample of the gamma distribution by its concentration is not "
                               "implemented")  # fmt: skip
 

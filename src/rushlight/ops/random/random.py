@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,13 @@ from rushlight.dispatch.options import META, blank, check_options, filled, made,
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.tensor import layout
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 DIGITS = {dtypes.float16.numpy: 11, dtypes.bfloat16.numpy: 8}  # bits of their significands
@@ -65,7 +73,7 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
     raise RuntimeError(f"\"normal\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
 
 
-def pairs(both: Any, dtype: Any) -> Any:
+def pairs(both: Array, dtype: Any) -> Array:
     """Pairs in the last dimension as complex numbers."""
     return np.asarray(both.view(dtype)).reshape(both.shape[:-1])
 
@@ -85,7 +93,7 @@ def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, gener
     return rng.integers(low, high, shape, np.int64).astype(dtype)
 
 
-def _fresh(name: str, draw: Any, args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: Any, device: Any,
+def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: dtype | None, device: Any,
            layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
     where = check_options(name, device, layout)
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
@@ -170,7 +178,7 @@ def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
     return source(generator).permuted(rows, axis=-1).astype(kind, copy=False)
 
 
-def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool,
+def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: Any, layout: Any, requires_grad: bool,
           memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if place_of(name, input, device, layout) is META:
@@ -189,22 +197,22 @@ def _like(name: str, draw: Any, input: Any, dtype: Any, device: Any, layout: Any
 
 
 @function()
-def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+              memory_format: memory_format | None = None, generator: Generator | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1) in the shape of `input`."""
     return _like("rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
-def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-               memory_format: Any = None, generator: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+               memory_format: memory_format | None = None, generator: Generator | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
     return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
-def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
-                 device: Any = None, requires_grad: bool = False, memory_format: Any = None, generator: Any = None,
+def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: dtype | None = None, layout: layout | None = None,
+                 device: device | str | int | None = None, requires_grad: bool = False, memory_format: memory_format | None = None, generator: Generator | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high) in the shape and dtype of `input`: randint_like(input, low=0, high)."""
     lo, hi, _ = bounds("randint_like", args, low, high, None, False)
@@ -236,7 +244,7 @@ def initial_seed() -> int:
 @function()
 def get_rng_state() -> Tensor:
     """The state of the default generator as a tensor of bytes."""
-    return default_generator.get_state()  # type: ignore[no-any-return]
+    return default_generator.get_state()
 
 
 @function()

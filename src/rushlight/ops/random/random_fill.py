@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from rushlight.ops.random.random import F32, F64, normal_array, source, uniform_
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.generator import Generator
+
 
 @op(
     ns=None,
@@ -31,7 +35,7 @@ from rushlight.tensor import Tensor
     shape=shapes.same,
     batch=families.drawn,
 )
-def drawn(input: Array, draw: Any) -> Array:
+def drawn(input: Array, draw: Callable[..., Any]) -> Array:
     """Random numbers in the shape and dtype of `input`, which `draw(array)` puts into an array.  (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)
     draw(out)
@@ -41,7 +45,7 @@ def drawn(input: Array, draw: Any) -> Array:
 drawn.op.into = lambda x, draw: draw(x)
 
 
-def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVcW") -> Tensor:
+def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:
     """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
     if not isinstance(self, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
@@ -51,7 +55,7 @@ def redraw(name: str, self: Tensor, draw: Any, kinds: str = "fVcW") -> Tensor:
     return call.apply_inplace(drawn.op, (self,), (draw,))
 
 
-def shaped(fill: Any, generic: Any, x: Any, generator: Any) -> None:
+def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, generator: Any) -> None:
     """Fill `x`: straight into its memory where NumPy can, else from an array of the same shape."""
     if x.dtype in (F32, F64) and x.flags.c_contiguous:
         fill(source(generator), x)
@@ -59,7 +63,7 @@ def shaped(fill: Any, generic: Any, x: Any, generator: Any) -> None:
         x[...] = generic(x.shape, x.dtype, generator)
 
 
-def put_uniform(x: Any, low: float, high: float, generator: Any) -> None:
+def put_uniform(x: Array, low: float, high: float, generator: Any) -> None:
     """Numbers evenly from [low, high), for both parts of complex numbers."""
     if dtypes.is_complex(x.dtype):
         for part in (dtypes.real_of(x), dtypes.imag_of(x)):
@@ -71,7 +75,7 @@ def put_uniform(x: Any, low: float, high: float, generator: Any) -> None:
         x += x.dtype.type(low)
 
 
-def put_normal(x: Any, mean: float, std: float, generator: Any) -> None:
+def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
     """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
     if dtypes.is_complex(x.dtype):
         for part in (dtypes.real_of(x), dtypes.imag_of(x)):
@@ -84,7 +88,7 @@ def put_normal(x: Any, mean: float, std: float, generator: Any) -> None:
         x += x.dtype.type(mean)
 
 
-def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
+def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: float, high: Any) -> tuple[Any, Any]:
     """The arguments `from` (a word Python reserves) and `to`."""
     given = dict(zip(("from", "to"), args, strict=False))
     for word in ("from", "to"):
@@ -96,7 +100,7 @@ def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: Any,
 
 
 @function(method=True, ns="Tensor")
-def uniform_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+def uniform_(self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
     low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
     if low > high:
@@ -107,25 +111,25 @@ def uniform_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any
     return redraw("uniform_", self, lambda x: put_uniform(x, low, high, generator))
 
 
-def _largest(x: Any) -> Any:
+def _largest(x: Tensor) -> Any:
     return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fV" else None
 
 
 @function(method=True, ns="Tensor")
-def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the normal distribution.  Raises RuntimeError where std < 0."""
     check_std(std)
     return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator))
 
 
-def check_std(std: Any) -> None:
+def check_std(std: float) -> None:
     """Raise RuntimeError for negative standard deviations."""
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
 
 
 @function(method=True, ns="Tensor")
-def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithms have a normal distribution of this mean and standard deviation."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
@@ -138,7 +142,7 @@ def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: An
 
 
 @function(method=True, ns="Tensor")
-def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the exponential distribution of rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
@@ -146,7 +150,7 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     def generic(shape: Any, dtype: Any, rng: Any) -> Any:
         return source(rng).standard_exponential(shape, dtype=F32).astype(dtype)
 
-    def draw(x: Any) -> None:
+    def draw(x: Array) -> None:
         shaped(lambda rng, out: rng.standard_exponential(out=out, dtype=out.dtype), generic, x, generator)
         if lambd != 1:
             x *= x.dtype.type(1 / lambd)
@@ -155,12 +159,12 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
 
 
 @function(method=True, ns="Tensor")
-def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
 
-    def draw(x: Any) -> None:
+    def draw(x: Array) -> None:
         put_uniform(x, -math.pi / 2, math.pi / 2, generator)
         np.tan(x, out=x)
         x *= x.dtype.type(sigma)
@@ -170,7 +174,7 @@ def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: An
 
 
 @function(method=True, ns="Tensor")
-def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the numbers of trials, each a success with probability `p`, up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
@@ -182,7 +186,7 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
 
 
 @function(method=True, ns="Tensor")
-def random_(self: Any, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+def random_(self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
     if len(args) == 1:
         args = (0, args[0])
@@ -226,14 +230,14 @@ def check_probability(p: Any) -> None:
             raise RuntimeError(f"bernoulli expects p to be in [0, 1], but got p between {low} and {high}")
 
 
-def coins(x: Any, p: Any, generator: Any) -> None:
+def coins(x: Array, p: Any, generator: Any) -> None:
     """1 with probability `p`, else 0."""
     kind = F64 if isinstance(p, np.ndarray) and p.dtype == F64 else F32
     x[...] = source(generator).random(x.shape, dtype=kind) < p
 
 
 @function(method=True, ns="Tensor")
-def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p` (a number, or a tensor that broadcasts), else 0."""
     chances = raw(p)
     if isinstance(p, Tensor) and chances.dtype.kind not in "fV":
@@ -256,7 +260,7 @@ def by_chance(p: Tensor, generator: Any) -> Any:
 
 
 @function(method=True, out=True)
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element of `input` is (or with probability `p`), else 0.  (*) -> (*)"""
     array = tensor_argument("bernoulli", input)
     if p is None:
@@ -322,7 +326,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     return filled("normal", out, made(array, requires_grad))
 
 
-def normal_of(mean: Any, std: Any, generator: Any) -> Any:
+def normal_of(mean: Tensor, std: Tensor, generator: Any) -> Any:
     """`normal` where a parameter is a tensor."""
     if isinstance(std, Tensor):
         if std._array.dtype.kind == "c":
@@ -346,7 +350,7 @@ def poisson_op(input: Array, generator: Any) -> Array:
 
 
 @function()
-def poisson(input: Any, generator: Any = None) -> Any:
+def poisson(input: Tensor, generator: Generator | None = None) -> Any:
     """Numbers of the Poisson distribution whose rates are the elements of `input`.  (*) -> (*)"""
     array = tensor_argument("poisson", input)
     if array.dtype.kind not in "fV":
@@ -365,7 +369,7 @@ def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
 
 
 @function()
-def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
     """How many of `count` trials succeed, each with probability `prob`.  (*), (*) -> (*)"""
     check_probability(everything(raw(prob)).astype(np.float64))
     return binomial_op(randomness.apart(count), prob, generator)
@@ -373,7 +377,9 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
 
 @function(method=True)
 @moving("multinomial", same_dtype=True)
-def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Indices drawn with probabilities proportional to the elements of each row.  (N) or (M, N) -> (num_samples) or
     (M, num_samples) of int64
 
@@ -389,7 +395,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
 
 
 @per_sample
-def categories(input: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+def categories(input: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     """multinomial."""
     array = tensor_argument("multinomial", input)
     n = check_weights(array, num_samples, replacement)
@@ -409,7 +415,7 @@ def categories(input: Any, num_samples: int, replacement: bool, generator: Any) 
     return made(np.asarray(found, np.int64).reshape((num_samples,) if array.ndim == 1 else (len(rows), num_samples)))
 
 
-def check_weights(array: Any, num_samples: Any, replacement: bool) -> int:
+def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
     """The number of weights in a row of multinomial's argument, which is checked."""
     if array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")

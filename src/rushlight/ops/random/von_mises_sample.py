@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
 from rushlight.ops.elementwise.shared import nothing
 from rushlight.ops.random.random import source
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="von_mises", half=None, grads={"loc": lambda g, loc: nothing(loc),
@@ -21,7 +24,7 @@ def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
     return np.asarray((found + np.pi) % (2 * np.pi) - np.pi).astype(loc.dtype)
 
 
-def von_mises(loc: Any, concentration: Any, generator: Any = None) -> Any:
+def von_mises(loc: Tensor, concentration: Tensor, generator: Any = None) -> Tensor:
     """Angles around `loc`, in [-pi, pi).  (*), (*) -> (*)
 
     By rejection from a wrapped Cauchy distribution (Best and Fisher, Efficient simulation of the von Mises distribution,

@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor
 
 
 @function(method=True, out=True)
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Any:
     """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)
 
     n=0 is a copy of `input` alone, as in PyTorch.
@@ -57,7 +57,7 @@ def widths(name: str, y: Any, x: Any, dim: int) -> Any:
     return slice_of(x, dim, 1, size) - slice_of(x, dim, 0, size - 1)
 
 
-def areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
+def areas(name: str, y: Tensor | list[Any], x: Any, dx: int, dim: int) -> Any:
     """The area of each trapezoid, twice."""
     if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
         raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
@@ -72,7 +72,7 @@ def areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
     return pairs * (dx if x is None else widths(name, y, x, dim))
 
 
-def wide(y: Any) -> Any:
+def wide(y: Any) -> Tensor:
     """`y` in a dtype in which sums do not overflow: the default one for integers, float32 for 16 bits."""
     dtype = raw(y).dtype
     if dtype.kind in "iu":
@@ -80,7 +80,7 @@ def wide(y: Any) -> Any:
     return cast(y, dtypes.float32.numpy) if dtype in dtypes.HALVES else y
 
 
-def halved(total: Any, y: Any, x: Any) -> Any:
+def halved(total: Tensor, y: Tensor, x: Any) -> Tensor:
     """total / 2, in 16 bits where `y` and the places are."""
     found, known = total / 2, [raw(t) for t in (y, x) if t is not None]
     dtype = dtypes.result_dtype(known).numpy

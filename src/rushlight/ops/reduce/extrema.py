@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from rushlight.tensor import Tensor
 
 
 @op(ns=None, half=None, linear=True, shape=shapes.sized, batch=families.shifted)
-def place_along(input: Array, index: Array, size: Any, dim: int) -> Array:
+def place_along(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
     put_along(out, index, dim, input)
@@ -36,13 +37,13 @@ place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
 SMALL = 1 << 12
 
 
-def at_index(g: Any, indices: Any, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
+def at_index(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
     """The gradient of a reduction that picked one element of each row, at `indices`: zeros elsewhere."""
     grad, index = (unsqueezed(x, input_shape, (dim,), keepdim) for x in (g, indices))
     return place_along(grad, index, input_shape, dim)
 
 
-def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:
+def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The gradient of a reduction divided evenly among the elements equal to its result."""
     shape = raw(input).shape
     hit = plain(input) == unsqueezed(plain(out), shape, dim, keepdim)
@@ -53,7 +54,7 @@ def shared(g: Any, input: Any, out: Any, dim: Any, keepdim: bool) -> Any:
     return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
 
 
-def alike(g: Any, input: Any, out: Any) -> Any:
+def alike(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
     """As `shared`, of the extremum or median of all elements; a NaN belongs to the elements that are NaN."""
     if plain(out).__class__ is not np.ndarray:  # no looking at values
         isnan = NAMESPACES[""]["isnan"]
@@ -63,7 +64,7 @@ def alike(g: Any, input: Any, out: Any) -> Any:
     return keep(broadcast(g / np.asarray(hit.sum(), raw(g).dtype), hit.shape), hit)
 
 
-def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
+def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`."""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -80,28 +81,28 @@ def pick(function_name: str, input: Any, dim: int, keepdim: bool) -> Any:
 
 @op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
-def max_dim(input: Array, dim: int, keepdim: bool) -> Any:
+def max_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
 @op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
-def min_dim(input: Array, dim: int, keepdim: bool) -> Any:
+def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
 @op(ns=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
-def amax_op(input: Array, dim: Any, keepdim: bool) -> Array:
+def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
 @op(ns=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
-def amin_op(input: Array, dim: Any, keepdim: bool) -> Array:
+def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)
 
@@ -121,7 +122,7 @@ def min_all(input: Array) -> Array:
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def ordered(name: str, x: Any) -> Any:
+def ordered(name: str, x: Tensor) -> Any:
     """The array of `x`.  Raises RuntimeError for complex numbers, which have no order."""
     array = tensor_argument(name, x)
     if array.dtype.kind == "c":
@@ -129,7 +130,7 @@ def ordered(name: str, x: Any) -> Any:
     return array
 
 
-def check_all(name: str, array: Any, error: Any = RuntimeError) -> None:
+def check_all(name: str, array: Any, error: type[Any] = RuntimeError) -> None:
     """Raise an error for a reduction of no elements without identity."""
     if array.size == 0:
         raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
@@ -175,7 +176,7 @@ max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indi
 min_ = extremum("min", "minimum", min_dim, min_all, named("min", "values", "indices"))
 
 
-def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+def over_dims(name: str, reduction: Callable[..., Any], input: Tensor, dim: Any, keepdim: bool) -> Any:
     """amax or amin over checked dimensions."""
     array = ordered(name, input)
     where = axes(dim, array.ndim)
@@ -189,7 +190,7 @@ def over_dims(name: str, reduction: Any, input: Any, dim: Any, keepdim: bool) ->
 
 @function(method=True, out=True)
 @numpy_names
-def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Any:
     """The largest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -208,13 +209,15 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions, batch=families.shifted)
-def aminmax_op(input: Array, dim: Any, keepdim: bool) -> Any:
+def aminmax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> tuple[Array, ...]:
     """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
     return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
 
 
 @aminmax_op.grad("input")
-def _(gs: Any, input: Any, min: Any, max: Any, dim: Any, keepdim: Any) -> Any:
+def _(
+    gs: list[Any], input: Array | Tensor, min: Array | Tensor, max: Array | Tensor, dim: tuple[int, ...], keepdim: bool
+) -> Any:
     low, high = (
         None if g is None else shared(g, input, out, dim, keepdim) for g, out in zip(gs, (min, max), strict=True)
     )
@@ -227,7 +230,7 @@ _aminmax = named("aminmax", "min", "max")
 @function(method=True)
 @moving("aminmax", same_dtype=True)
 @numpy_names
-def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""
     array = ordered("aminmax", input)
     if dim is None:
@@ -237,7 +240,7 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @op(ns=None, batch=families.placed)
-def arg_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)
@@ -250,7 +253,7 @@ def _(input: Array, dim: Any, keepdim: bool) -> list[shapes.Made]:
     return [shapes.reduced(input, dim, keepdim, shapes.INT64)]
 
 
-def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
+def argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
     """argmax or argmin of a checked tensor."""
     array = ordered(name, input)
     if dim is None:
@@ -262,7 +265,7 @@ def argument(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def argmax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """The index of the largest element, in the flat tensor or along `dim`; NaN is largest.  (*) -> (*) of int64"""
     return argument("argmax", input, dim, keepdim)
 

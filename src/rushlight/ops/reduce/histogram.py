@@ -34,7 +34,7 @@ def limits(name: str, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 @function(method=True, out=True)
 @per_sample
-def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor | complex = 0) -> Tensor:
     """How many elements fall in each of `bins` bins of equal width from min to max (of the data if both are equal).
 
     Elements outside are not counted.  (*) -> (bins)
@@ -110,7 +110,7 @@ def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> An
     return w
 
 
-def followed(*operands: Any) -> Any:
+def followed(*operands: object) -> Any:
     """The first operand that requires grad, or the first: whose lack of a derivative the results tell."""
     return next((x for x in operands if isinstance(x, Tensor) and x.requires_grad), operands[0])
 

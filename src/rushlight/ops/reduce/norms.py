@@ -20,12 +20,12 @@ from rushlight.ops.shape.views import flatten
 from rushlight.tensor import Tensor, wrap
 
 
-def sizes_of(x: Any) -> Any:
+def sizes_of(x: Array) -> Array:
     """|x|, in memory of its own."""
     return np.asarray(np.abs(x))
 
 
-def norm_of(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
+def norm_of(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The p-norm of an array over `dim`."""
     if p == 0:
         return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
@@ -36,7 +36,7 @@ def norm_of(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
     if p == 1:
         return fold_of(np.add, sizes_of, x, dim, keepdim)
 
-    def powers(a: Any) -> Any:
+    def powers(a: Array) -> Array:
         size = sizes_of(a)
         return np.power(size, size.dtype.type(p), out=size)
 
@@ -44,7 +44,7 @@ def norm_of(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
     return np.power(total, total.dtype.type(1 / p))
 
 
-def euclidean(x: Any, dim: Any, keepdim: bool) -> Any:
+def euclidean(x: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The 2-norm."""
     if dim is None and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
@@ -59,12 +59,12 @@ def squares(a: Any) -> Any:
 
 
 @op(ns=None, name="linalg_vector_norm", complex_half="widens", shape=shapes.reduction, batch=families.shifted)
-def norm_op(input: Array, p: float, dim: Any, keepdim: bool) -> Array:
+def norm_op(input: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
     return norm_of(input, p, dim, keepdim)
 
 
-def norm_grad_once(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """As `norm_grad`, for first order, where less memory does."""
     if p == 2 and 0 not in input.shape:
         g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
@@ -73,19 +73,21 @@ def norm_grad_once(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any)
 
 
 @norm_op.grad("input", raw=norm_grad_once)
-def _(g: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+def _(g: Tensor, input: Tensor, out: Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     return norm_grad(g, input, out, p, dim, keepdim)
 
 
 @norm_op.tangent
-def _(t_input: Any, input: Any, out: Any, p: Any, dim: Any, keepdim: Any) -> Any:
+def _(t_input: Tensor, input: Tensor, out: Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
     """Re <gradient, tangent>: zero where the gradient is zero by convention."""
     ones = broadcast(wrap(np.ones((), out._array.dtype)), out._array.shape)
     product = named.conj(norm_grad(ones, input, out, p, dim, keepdim)) * t_input
     return named.sum(named.real(product) if product.is_complex() else product, dim, keepdim)
 
 
-def norm_grad(g: Any, x: Any, out: Any, p: float, dim: Any, keepdim: bool) -> Any:
+def norm_grad(
+    g: Array | Tensor, x: Array | Tensor, out: Array | Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool
+) -> Any:
     """The gradient of the p-norm; where the norm has none, the subgradient of least size."""
     shape = raw(x).shape
     if p == 0 or 0 in shape:
@@ -107,12 +109,12 @@ def norm_grad(g: Any, x: Any, out: Any, p: float, dim: Any, keepdim: bool) -> An
     return slope * scale
 
 
-def power(x: Any, p: float) -> Any:
+def power(x: Array | Tensor, p: float) -> Any:
     """x**p."""
     return x if p == 1 else named.pow(x, p)
 
 
-def extreme_grad(g: Any, x: Any, out: Any, dim: Any) -> Any:
+def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Any, dim: Any) -> Any:
     """The gradient of the norms of infinite order: shared among the elements of that size."""
     size = np.abs(raw(x))
     hit = (size == out) | (np.isnan(size) & np.isnan(out))
@@ -123,7 +125,7 @@ def extreme_grad(g: Any, x: Any, out: Any, dim: Any) -> Any:
 # Public functions ----------------------------------------------------------------------------------
 
 
-def check_floating(name: str, x: Any, dtype: Any) -> Any:
+def check_floating(name: str, x: Tensor | list[Any], dtype: Any) -> Any:
     """The input in the dtype of the norm.  Raises RuntimeError for integers and for dtypes that lose something."""
     array = tensor_argument(name, x)
     if dtype is None:
@@ -145,7 +147,7 @@ def check_floating(name: str, x: Any, dtype: Any) -> Any:
     return cast_first(x, want.numpy)
 
 
-def check_empty(name: str, shape: tuple[int, ...], dim: Any, p: float) -> None:
+def check_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...] | None, p: float) -> None:
     """Raise RuntimeError for norms over no elements that have no identity."""
     if (p < 0 or p == np.inf) and not count(shape, dim) and (p < 0 or dim is None or any(shape[d] == 0 for d in dim)):
         raise RuntimeError(f"{name} cannot compute the {p} norm on an empty tensor because the operation does not have "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from rushlight.ops.reduce.sums import numpy_names, tensor_argument
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def levels(name: str, q: Any, dtype: Any) -> Any:
+def levels(name: str, q: float, dtype: np.dtype[Any]) -> Array:
     """The quantiles asked for, as an array of 0 or 1 dimensions.  Raises RuntimeError for what is no quantile."""
     if isinstance(q, Tensor):
         if q._array.ndim > 1:
@@ -37,7 +40,7 @@ def levels(name: str, q: Any, dtype: Any) -> Any:
     return found
 
 
-def neighbours(rank: Any, way: str) -> tuple[Any, Any, Any]:
+def neighbours(rank: Array, way: str) -> tuple[Any, Any, Any]:
     """Of ranks between elements: the lower place, the upper one, and the weight of the upper."""
     if way == "lower":
         rank = np.floor(rank)
@@ -50,7 +53,7 @@ def neighbours(rank: Any, way: str) -> tuple[Any, Any, Any]:
     return low.astype(np.int64), np.ceil(rank).astype(np.int64), weight
 
 
-def places(rows: Any, q: Any, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
+def places(rows: Any, q: Array, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
     """Of rows (*, N) and quantiles (Q): indices (*, Q) of both neighbours in the unsorted rows, and the weight of the
     upper one with its slope against q.
     """
@@ -87,12 +90,12 @@ def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str
     return shaped(found, shape, dim, keepdim, wanted.ndim)
 
 
-def between(low: Any, high: Any, weight: Any) -> Any:
+def between(low: Tensor, high: Tensor, weight: Array) -> Tensor:
     """low + weight * (high - low), from the nearer end: so infinite ends do not meet."""
     return named.lerp(low, high, weight if isinstance(weight, Tensor) else wrap(weight))
 
 
-def rows_last(input: Any, dim: Any) -> tuple[Any, tuple[int, ...]]:
+def rows_last(input: Tensor, dim: int) -> tuple[Any, tuple[int, ...]]:
     """The elements in rows along the last dimension, and the shape."""
     shape = raw(input).shape
     if dim is None:
@@ -103,7 +106,7 @@ def rows_last(input: Any, dim: Any) -> tuple[Any, tuple[int, ...]]:
     return permute_op(input, (*[i for i in range(len(shape)) if i != d], d)), shape
 
 
-def shaped(found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool, levels_ndim: int) -> Any:
+def shaped(found: Tensor, shape: tuple[int, ...], dim: int, keepdim: bool, levels_ndim: int) -> Tensor:
     """Results (*, Q) with Q in front if there were several, and with the reduced dimensions if they are kept."""
     n = raw(found).ndim
     found = permute_op(found, (n - 1, *range(n - 1)))

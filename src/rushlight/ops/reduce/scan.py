@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from rushlight.ops.reduce.sums import cast_first, numpy_names, tensor_argument
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import slice_op
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import Tensor
 
-def ends(ndim: int, dim: int, start: Any, stop: Any, step: Any = None) -> tuple[Any, ...]:
+
+def ends(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) -> tuple[Any, ...]:
     """The index that cuts dimension `dim` only."""
     return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 
@@ -32,7 +36,7 @@ WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128
 BLOCK = 1 << 16  # elements that are held in float64 at a time
 
 
-def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
+def accumulate(ufunc: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
     """Running results of a ufunc, from the end where `reverse`; those of float32 arithmetic are kept in float64."""
     if not x.ndim:
         return x.copy()
@@ -45,7 +49,7 @@ def accumulate(ufunc: Any, x: Any, dim: int, reverse: bool) -> Any:
     return out
 
 
-def widely(ufunc: Any, x: Any, dim: int, out: Any) -> None:
+def widely(ufunc: np.ufunc, x: Array, dim: int, out: Array) -> None:
     """Running results of a ufunc in twice the precision, block by block, each rounded once."""
     carry: Any = None
     step = max(BLOCK * x.shape[dim] // max(x.size, 1), 1)
@@ -76,7 +80,7 @@ def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
 
 
 @cumprod_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, reverse: bool) -> Any:
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
@@ -92,12 +96,12 @@ def _(g: Any, input: Any, out: Any, dim: Any, reverse: Any) -> Any:
     return conj(before) * recurrence(g, conj(input), dim, not reverse)
 
 
-def slice_of(x: Any, dim: int, start: int, stop: int) -> Any:
+def slice_of(x: Array | Tensor, dim: int, start: int, stop: int) -> Any:
     """Elements start to stop along `dim`."""
     return slice_op(x, ends(raw(x).ndim, dim, start, stop))
 
 
-def join(a: Any, b: Any, dim: int) -> Any:
+def join(a: Array | Tensor, b: Array | Tensor, dim: int) -> Any:
     """Two arrays or tensors one after the other along `dim`."""
     return cat_op((a, b), dim)
 
@@ -119,20 +123,20 @@ def recurrence(input: Array, factor: Array, dim: int, reverse: bool) -> Array:
 
 
 @recurrence.grad("input", "factor", uses={"input": "factor", "factor": "factor out"})
-def _(g: Any, factor: Any, out: Any, dim: Any, reverse: Any) -> Any:
+def _(g: Array | Tensor, factor: Array | Tensor, out: Array | None, dim: int, reverse: bool) -> tuple[Any, ...]:
     # The adjoint runs the other way.
     back = adjoint_recurrence(g, conj(factor), dim, not reverse)
     return back, None if out is None else shift(back, dim, 1 if reverse else -1) * conj(out)
 
 
-def shift(x: Any, dim: int, by: int) -> Any:
+def shift(x: Array | Tensor, dim: int, by: int) -> Any:
     """`x` moved along `dim` by one place, forwards for 1, backwards for -1, zeros moving in."""
     n, shape = raw(x).shape[dim], raw(x).shape
     edge = np.zeros((*shape[:dim], 1, *shape[dim + 1 :]), raw(x).dtype)
     return join(edge, slice_of(x, dim, 0, n - 1), dim) if by > 0 else join(slice_of(x, dim, 1, n), edge, dim)
 
 
-def adjoint_recurrence(g: Any, factor: Any, dim: int, reverse: bool) -> Any:
+def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reverse: bool) -> Any:
     """out[k] = g[k] + factor[k] * out[k-1] along `dim`; from its end factor[k] * out[k+1]."""
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
@@ -151,7 +155,7 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
 
 
 @logcumsumexp_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Any:
     if not raw(input).ndim:
         return g
     # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
@@ -163,7 +167,7 @@ def _(g: Any, input: Any, out: Any, dim: Any) -> Any:
     return conj(exp_difference(input, out)) * recurrence(g, factor, dim, True)
 
 
-def exp_difference(a: Any, b: Any) -> Any:
+def exp_difference(a: Array | Tensor, b: Array | Tensor) -> Any:
     """exp(a - b), 0 where either is -inf."""
     alive = ~(np.isneginf(raw(a).real) | np.isneginf(raw(b).real))
     if alive.all():
@@ -174,7 +178,7 @@ def exp_difference(a: Any, b: Any) -> Any:
 # Extrema so far ------------------------------------------------------------------------------------
 
 
-def running(ufunc: Any, x: Any, dim: int) -> Any:
+def running(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, ...]:
     """(values, indices) of a running extremum: the last of equal elements, NaN from its first place on."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
@@ -188,7 +192,7 @@ def running(ufunc: Any, x: Any, dim: int) -> Any:
     return values, index
 
 
-def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
+def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int) -> Any:
     return gather_adjoint(g, indices, input_shape, dim)
 
 
@@ -201,7 +205,7 @@ def _running_grad(g: Any, indices: Any, input_shape: Any, dim: Any) -> Any:
     shape=shapes.with_indices,
     batch=families.shifted,
 )
-def cummax_op(input: Array, dim: int) -> Any:
+def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.maximum, input, dim)
 
@@ -215,7 +219,7 @@ def cummax_op(input: Array, dim: int) -> Any:
     shape=shapes.with_indices,
     batch=families.shifted,
 )
-def cummin_op(input: Array, dim: int) -> Any:
+def cummin_op(input: Array, dim: int) -> tuple[Array, ...]:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
     return running(np.minimum, input, dim)
 
@@ -223,7 +227,7 @@ def cummin_op(input: Array, dim: int) -> Any:
 # Public functions ----------------------------------------------------------------------------------
 
 
-def summed(name: str, input: Any, dtype: Any) -> Any:
+def summed(name: str, input: Tensor, dtype: Any) -> Tensor:
     """The input in the dtype in which it is accumulated: `dtype`, int64 of integers, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -233,7 +237,7 @@ def summed(name: str, input: Any, dtype: Any) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
     x = summed("cumsum", input, dtype)
     return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
@@ -241,7 +245,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running products along `dim`; of integers in int64.  The gradient is exact also at zeros.  (*) -> (*)"""
     x = summed("cumprod", input, dtype)
     return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
@@ -268,7 +272,7 @@ cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod
 
 @function(method=True, out=True)
 @numpy_names
-def logcumsumexp(input: Any, dim: int) -> Any:
+def logcumsumexp(input: Tensor, dim: int) -> Any:
     """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
     array = tensor_argument("logcumsumexp", input)
     if array.dtype.kind in "biu":
@@ -281,13 +285,13 @@ _cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values
 
 @function(method=True, out=True)
 @numpy_names
-def cummax(input: Any, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> Any:
     """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
 
 
 @function(method=True, out=True)
 @numpy_names
-def cummin(input: Any, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> Any:
     """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummin(*cummin_op(input, wrap_dim(dim, ordered("cummin", input).ndim)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +17,16 @@ from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
 from rushlight.ops.reduce.sums import fold, numpy_names
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def flipped(x: Any, dim: int) -> Any:
+
+def flipped(x: Array, dim: int) -> Array:
     """`x` backwards along `dim`, a view."""
     return x[(*[slice(None)] * dim, slice(None, None, -1))]
 
 
-def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
+def order_of(x: Array, dim: int, descending: bool, stable: bool = True) -> Array:
     """The indices that sort `x` along `dim`; NaN counts as the largest."""
     kind: Any = "stable" if stable else None
     if not descending:
@@ -34,7 +38,7 @@ def order_of(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices, batch=families.shifted)  # fmt: skip
-def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> Any:
+def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Array, ...]:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -44,7 +48,7 @@ def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> Any:
 
 @op(ns=None, name="topk", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, batch=families.shifted)  # fmt: skip
-def topk_op(input: Array, k: int, dim: int, largest: bool) -> Any:
+def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.reshape(()).copy(), np.zeros((), np.int64)
@@ -66,7 +70,7 @@ def _(input: Array, k: int, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shape, input.dtype), shapes.Made(shape, shapes.INT64)]
 
 
-def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
+def nth(x: Array, dim: int, k: int, keepdim: bool) -> tuple[Array, ...]:
     """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
     if isinstance(k, int):
         index = np.argpartition(x, k, axis=dim)[(*[slice(None)] * dim, slice(k, k + 1))]
@@ -87,7 +91,7 @@ def nth(x: Any, dim: int, k: Any, keepdim: bool) -> Any:
     shape=shapes.reduction_with_indices,
     batch=families.shifted,
 )
-def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The k-th smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -103,7 +107,7 @@ def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     shape=shapes.reduction_with_indices,
     batch=families.shifted,
 )
-def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> Any:
+def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Array, ...]:
     """The lower median along `dim` and where it is; NaN wins unless it is skipped.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -139,7 +143,7 @@ def median_all(input: Array, skip_nan: bool) -> Array:
     shape=shapes.reduction_with_indices,
     batch=families.shifted,
 )
-def mode_op(input: Array, dim: int, keepdim: bool) -> Any:
+def mode_op(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The smallest of the most frequent elements along `dim` and the last place of it.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
@@ -165,7 +169,7 @@ _median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", 
 
 @function(method=True, out=True)
 @numpy_names
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
     dim = wrap_dim(dim, ordered("sort", input).ndim)
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
@@ -184,20 +188,20 @@ def _(input: Array) -> list[shapes.Made]:
 
 @function(method=True)
 @numpy_names
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
     dim = wrap_dim(dim, ordered("argsort", input).ndim)
     return argsort_op(input, dim, bool(descending), bool(stable))
 
 
 @function(method=True, out=True)
-def msort(input: Any) -> Any:
+def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension.  (*) -> (*)"""
     ordered("msort", input)
     return sort_op(input, 0, False, False)[0]
 
 
-def check_k(name: str, array: Any, k: Any, dim: int, low: int) -> int:
+def check_k(name: str, array: Any, k: int, dim: int, low: int) -> int:
     """`k` as an int.  Raises RuntimeError where `dim` has no k elements."""
     n = array.shape[dim] if array.ndim else 1
     k = int(k)
@@ -208,7 +212,7 @@ def check_k(name: str, array: Any, k: Any, dim: int, low: int) -> int:
 
 @function(method=True, out=True)
 @numpy_names
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
     array = ordered("topk", input)
     dim = wrap_dim(dim, array.ndim)
@@ -218,14 +222,14 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 @function(method=True)
 @moving("kthvalue", same_dtype=True)
 @numpy_names
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""
     array = ordered("kthvalue", input)
     dim = check_dim("kthvalue", array, dim)
     return _kthvalue(*kthvalue_op(input, check_k("kthvalue", array, k, dim, 1), dim, keepdim))
 
 
-def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
+def middle(name: str, kind: type[Any], input: Tensor, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
     """median and nanmedian."""
     array = ordered(name, input)
     if dim is None:
@@ -235,7 +239,7 @@ def middle(name: str, kind: Any, input: Any, dim: Any, keepdim: bool, skip_nan: 
 
 @function(method=True, out=True)
 @numpy_names
-def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median (of an even number of elements the lower one); with `dim` a named tuple with the indices.
 
     NaN if any element is NaN.  (*) -> (*), (*)
@@ -252,6 +256,6 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent elements along `dim` (the smallest of several) and their indices.  (*) -> (*), (*)"""
     return _mode(*mode_op(input, check_dim("mode", ordered("mode", input), dim), keepdim))

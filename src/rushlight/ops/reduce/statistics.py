@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +32,11 @@ from rushlight.ops.reduce.sums import (
     unsqueezed,
 )
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def squared_distance(x: Any, middle: Any) -> Any:
+
+def squared_distance(x: Array, middle: Array) -> Array:
     """|x - middle|**2, real."""
     off = np.asarray(x - middle)
     if off.dtype.kind == "c":
@@ -40,13 +44,13 @@ def squared_distance(x: Any, middle: Any) -> Any:
     return np.multiply(off, off, out=off)
 
 
-def squared_deviations(x: Any, dim: Any, keepdim: bool) -> Any:
+def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The sum of |x - mean|**2 over `dim`."""
     middle = fold(np.add, x, dim, True) / max(count(x.shape, dim), 1)
     return fold_of(np.add, squared_distance, x, dim, keepdim, middle)
 
 
-def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> Any:
+def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> Any:
     """Sums of squares divided by the degrees of freedom."""
     free = max(count(shape, dim) - correction, 0.0)
     if free:
@@ -56,12 +60,12 @@ def divided(total: Any, shape: tuple[int, ...], dim: Any, correction: float) -> 
 
 
 @op(ns=None, name="var", shape=shapes.reduction, batch=families.shifted)
-def var_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
 
 
-def _var_raw(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def _var_raw(g: Array, input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     if undefined(input.shape, dim, correction):
         return var_grad(g, input, dim, correction, keepdim)
     off = np.asarray(input - mean_op(input, dim, True))
@@ -69,28 +73,30 @@ def _var_raw(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any
         return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
 
 
-def slope(shape: Any, dim: Any, correction: float) -> float:
+def slope(shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> float:
     """2 / (N - correction), infinite where no degrees of freedom are left."""
     free = count(shape, dim) - correction
     return 2.0 / free if free else math.inf
 
 
-def undefined(shape: Any, dim: Any, correction: float) -> bool:
+def undefined(shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> bool:
     """Whether the variance of all elements has no degrees of freedom: infinite or NaN, whatever the elements are."""
     return dim is None and count(shape, dim) <= correction
 
 
-def times(off: Any, by: Any) -> Any:
+def times(off: Array, by: Array) -> Array:
     """off * by, in the memory of `off`."""
     return np.multiply(off, by, out=off)
 
 
 @var_op.grad("input", raw=_var_raw)
-def _(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def _(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Tensor:
     return var_grad(g, input, dim, correction, keepdim)
 
 
-def var_grad(g: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def var_grad(
+    g: Array | Tensor, input: Array | Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool
+) -> Any:
     """The gradient of the variance.  The result is not saved for it, and may change."""
     shape = raw(input).shape
     with np.errstate(invalid="ignore"):
@@ -106,23 +112,32 @@ def limits(x: Any, dtype: Any) -> Any:
 
 
 @op(ns=None, name="std", shape=shapes.reduction, batch=families.shifted)
-def std_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Array:
+def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
 
 
 @std_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def _(
+    g: Array | Tensor,
+    input: Array | Tensor,
+    out: Array | Tensor,
+    dim: tuple[int, ...],
+    correction: float,
+    keepdim: bool,
+) -> Any:
     return var_grad(of_root(g, out), input, dim, correction, keepdim)
 
 
-def of_root(g: Any, std: Any) -> Any:
+def of_root(g: Array | Tensor, std: Array | Tensor) -> Any:
     """The gradient of the variance, given that of its square root."""
     zero = plain(std) == 0
     return keep(g / (std * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
 
 
-def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
+def with_mean(
+    gs: list[Any], by_spread: Callable[..., Any], shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool
+) -> Any:
     """The gradient by the input of a spread and the mean beside it.  gs: that of either, or None.
 
     by_spread: the gradient of the spread -> that of the input.
@@ -135,27 +150,34 @@ def with_mean(gs: Any, by_spread: Any, shape: Any, dim: Any, keepdim: bool) -> A
 
 
 @op(ns=None, name="var_mean", outputs=("var", "mean"), shape=shapes.two_reductions, batch=families.shifted)
-def var_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+def var_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
     return free, mean_op(input, dim, keepdim)
 
 
 @var_mean_op.grad("input")
-def _(gs: Any, input: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
 
 
 @op(ns=None, name="std_mean", outputs=("result0", "mean"), shape=shapes.two_reductions, batch=families.shifted)
-def std_mean_op(input: Array, dim: Any, correction: float, keepdim: bool) -> Any:
+def std_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
     return np.sqrt(free), mean_op(input, dim, keepdim)
 
 
 @std_mean_op.grad("input")
-def _(gs: Any, input: Any, result0: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
-    def by_spread(g: Any) -> Any:
+def _(
+    gs: list[Any],
+    input: Array | Tensor,
+    result0: Array | Tensor,
+    dim: tuple[int, ...],
+    correction: float,
+    keepdim: bool,
+) -> Any:
+    def by_spread(g: Array | Tensor) -> Any:
         return var_grad(of_root(g, result0), input, dim, correction, keepdim)
 
     return with_mean(gs, by_spread, raw(input).shape, dim, keepdim)
@@ -164,7 +186,7 @@ def _(gs: Any, input: Any, result0: Any, dim: Any, correction: Any, keepdim: Any
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def free_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+def free_arguments(dim: int | tuple[int, ...] | None, unbiased: Any, correction: int | None) -> tuple[Any, float]:
     """dim and correction of the overloads var(unbiased), var(dim, unbiased), var(dim, correction=)."""
     if dim.__class__ is bool:
         dim, unbiased = None, dim
@@ -175,7 +197,9 @@ def free_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float
     return dim, float(raw(correction))
 
 
-def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
+def spread_of(
+    name: str, run: Callable[..., Any], input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> Any:
     """var or std of checked arguments."""
     array = tensor_argument(name, input)
     if array.dtype.kind in "biu":
@@ -191,7 +215,14 @@ def spread_of(name: str, run: Any, input: Any, dim: Any, unbiased: Any, keepdim:
 
 @function(method=True, out=True)
 @numpy_names
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def var(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
     """The variance over all dimensions or those in `dim`: squared deviations divided by N - correction.  (*) -> (*)
 
     correction is 1 by default; unbiased=False means 0. Warns and gives inf or NaN where N <= correction.
@@ -231,7 +262,7 @@ def std_mean(
 
 
 @op(ns=None, name="logsumexp", promote="float", shape=shapes.reduction, batch=families.shifted)
-def logsumexp_op(input: Array, dim: Any, keepdim: bool) -> Array:
+def logsumexp_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
     if not count(input.shape, dim):
         return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
@@ -242,13 +273,13 @@ def logsumexp_op(input: Array, dim: Any, keepdim: bool) -> Array:
     return total if keepdim else total.reshape(left(input.shape, dim))
 
 
-def shifted_exp(x: Any, top: Any) -> Any:
+def shifted_exp(x: Array, top: Array) -> Array:
     """exp(x - top)."""
     off = np.asarray(x - top)
     return np.exp(off, out=off)
 
 
-def _logsumexp_raw(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+def _logsumexp_raw(g: Array, input: Array, out: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
     share = np.asarray(input - base)
     share = np.exp(share, out=share)
@@ -258,7 +289,7 @@ def _logsumexp_raw(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
 
 
 @logsumexp_op.grad("input", raw=_logsumexp_raw)
-def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+def _(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
     shape = raw(input).shape
     known = plain(out)
     hidden = known.__class__ is not np.ndarray
@@ -304,7 +335,7 @@ def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
 
 @function(method=True)
 @per_sample
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Any:
     """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
 
     fweights: how often each observation counts; aweights: its weight.
@@ -336,12 +367,12 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     return NAMESPACES[""]["true_divide"](found, free).squeeze()
 
 
-def _floating(x: Any) -> Any:
+def _floating(x: Tensor) -> Tensor:
     return x if raw(x).dtype.kind not in "biu" else cast(x, dtypes.get_default_dtype().numpy)
 
 
 @function(method=True)
-def corrcoef(input: Any) -> Any:
+def corrcoef(input: Tensor) -> Tensor:
     """Correlation coefficients of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()"""
     array = tensor_argument("corrcoef", input)
     if array.ndim > 2:

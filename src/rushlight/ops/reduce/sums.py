@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) ->
     return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
 
 
-def trailing(x: Any, dim: tuple[int, ...]) -> int:
+def trailing(x: Array, dim: tuple[int, ...]) -> int:
     """How many neighbours in memory a reduction over `dim` adds up, 0 where they are no neighbours."""
     first = x.ndim - len(dim)
     if not x.flags.c_contiguous or min(dim, default=-1) != first:
@@ -90,18 +91,18 @@ def fold_of(ufunc: Any, fn: Any, x: Any, dim: Any, keepdim: bool, *others: Any) 
     return out.reshape(shape if keepdim else left(shape, dim))
 
 
-def left(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+def left(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> tuple[int, ...]:
     """The sizes that a reduction over `dim` leaves."""
     return () if dim is None else tuple([n for i, n in enumerate(shape) if i not in dim])
 
 
-def keep_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+def keep_shape(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> tuple[int, ...]:
     """`shape` with the reduced dimensions at 1."""
     covered = range(len(shape)) if dim is None else dim
     return tuple([1 if i in covered else n for i, n in enumerate(shape)])
 
 
-def unsqueezed(x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def unsqueezed(x: Any, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """A reduced array or tensor with the reduced dimensions back at size 1."""
     return x if keepdim or not shape else reshape_op(x, keep_shape(shape, dim))
 
@@ -111,12 +112,12 @@ def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     return broadcast(unsqueezed(g, shape, dim, keepdim), shape)
 
 
-def count(shape: tuple[int, ...], dim: Any) -> int:
+def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     """How many elements go into one result."""
     return math.prod(shape if dim is None else [shape[i] for i in dim if shape])
 
 
-def numpy_names(fn: Any) -> Any:
+def numpy_names(fn: Callable[..., Any]) -> Any:
     """`fn` that also takes NumPy's names of its keywords: axis for dim, keepdims for keepdim."""
 
     @functools.wraps(fn)
@@ -130,12 +131,12 @@ def numpy_names(fn: Any) -> Any:
     return renamed
 
 
-def cast_first(x: Any, dtype: Any) -> Any:
+def cast_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
     """`x` in a NumPy dtype, itself where it has it."""
     return x if raw(x).dtype == dtype else cast(x, dtype)
 
 
-def total(x: Any, dim: Any, keepdim: bool) -> Any:
+def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The sum of an array; float16 and bfloat16 are added up in float32."""
     wide = np.float32 if x.dtype in HALVES else None
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
@@ -143,13 +144,13 @@ def total(x: Any, dim: Any, keepdim: bool) -> Any:
 
 @op(ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
-def sum_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
 @op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction, batch=families.shifted)
-def mean_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
     n = count(input.shape, dim)
@@ -161,11 +162,11 @@ def mean_op(input: Array, dim: Any = None, keepdim: bool = False) -> Array:
 
 
 @mean_op.grad("input")
-def _(g: Any, input_shape: Any, dim: Any, keepdim: Any) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
 
 
-def _in_dtype(name: str, input: Any, dtype: Any) -> Any:
+def _in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
     """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -219,7 +220,7 @@ def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
 
 
 @prod_op.grad("input")
-def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, keepdim: bool) -> Any:
     shape = raw(input).shape
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
@@ -229,7 +230,7 @@ def _(g: Any, input: Any, out: Any, dim: Any, keepdim: Any) -> Any:
     return up * conj(products_of_others(input, dim))
 
 
-def products_of_others(x: Any, dim: int) -> Any:
+def products_of_others(x: Any, dim: int) -> Tensor:
     """Of each element the product of all others along `dim`: exact where there are zeros."""
     from rushlight.ops.reduce.scan import cumprod_op
 
@@ -260,7 +261,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @op(ns=None, half=None, complex_half="moves", batch=families.shifted)
-def truth_op(input: Array, which: str, dim: Any, keepdim: bool) -> Array:
+def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
     return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
@@ -295,7 +296,7 @@ def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @op(ns=None, half=None, complex_half="moves", batch=families.shifted)
-def count_op(input: Array, dim: Any) -> Array:
+def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
 
@@ -310,7 +311,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 
 
 @op(ns=None, half=None, batch=families.shifted)
-def hash_op(input: Array, dim: Any, keepdim: bool) -> Array:
+def hash_op(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
     return fold(np.bitwise_xor, wide, dim, keepdim)
@@ -331,7 +332,7 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
 
 
 @op(ns=None, name="nansum", half=None, shape=shapes.reduction, batch=families.shifted)
-def nansum_op(input: Array, dim: Any, keepdim: bool) -> Array:
+def nansum_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
     known = fold_of(np.add, lambda x: np.where(np.isnan(x), 0, x).astype(wide, copy=False), input, dim, keepdim)
@@ -339,7 +340,7 @@ def nansum_op(input: Array, dim: Any, keepdim: bool) -> Array:
 
 
 @nansum_op.grad("input")
-def _(g: Any, input: Any, dim: Any, keepdim: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Any:
     return keep(spread(g, raw(input).shape, dim, keepdim), ~np.isnan(raw(input)))
 
 

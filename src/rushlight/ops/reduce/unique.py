@@ -51,7 +51,7 @@ def _results(name: str, input: Any, found: tuple[Any, Any, Any], return_inverse:
 
 
 @function(method=True)
-def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:  # fmt: skip
     """The different elements in order, or the different slices along `dim`; with inverse indices and counts if asked.
 
@@ -104,7 +104,7 @@ def runs(rows: Any) -> Any:
 
 
 @function(method=True)
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:  # fmt: skip
     """The elements (or slices along `dim`) without those equal to their predecessor.
 
@@ -126,7 +126,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
 # Searching -----------------------------------------------------------------------------------------
 
 
-def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any, int32: bool) -> Any:
+def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Any, int32: bool) -> Any:
     """np.searchsorted for each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
     side: Any = "right" if right else "left"
@@ -149,8 +149,8 @@ def place_values(name: str, sequence: Any, values: Any, right: bool, sorter: Any
 
 @function(out=True)
 @per_sample
-def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, sorter: Any = None) -> Any:  # fmt: skip
+def searchsorted(sorted_sequence: Any, input: Tensor, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Tensor | None = None) -> Any:  # fmt: skip
     """Where the elements of `input` belong in rows that are sorted: (*, N), (*, M) -> (*, M) of int64 (or int32).
 
     side: "left" (default) before equal elements, "right" after them, as right=True.
@@ -167,7 +167,7 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     return made(place_values("torch.searchsorted", sequence, values, right or side == "right", order, out_int32))
 
 
-def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: Any = None) -> None:
+def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter: Any = None) -> None:
     """Raise RuntimeError for boundaries and values that do not fit."""
     if sequence.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
@@ -192,7 +192,7 @@ def check_search(name: str, sequence: Any, values: Any, tensor: bool, sorter: An
 
 @function(out=True)
 @per_sample
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Any:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
     limits = tensor_argument("bucketize", boundaries)
     if limits.ndim != 1:
@@ -204,7 +204,9 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 @function(out=True)
 @per_sample
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+def isin(
+    elements: Tensor | complex, test_elements: Tensor | complex, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
     """Whether each element is among `test_elements`.  (*), (*) -> (*) of bool"""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
@@ -222,7 +224,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @function(method=True)
 @per_sample
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of the numbers 0, 1, ... occurs, or the sum of their weights.  (N) -> (max + 1)
 
     Raises RuntimeError for negative numbers, NotImplementedError for dtypes other than integers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,16 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.ops.shape.views import held
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 def length(rows: int, columns: int, offset: int) -> int:
     """The number of elements of a diagonal."""
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
-def diagonal_of(array: Any, offset: int, dim1: int, dim2: int) -> Any:
+def diagonal_of(array: Array, offset: int, dim1: int, dim2: int) -> Array:
     """The diagonal of two dimensions as a new last dimension, a view."""
     n = length(array.shape[dim1], array.shape[dim2], offset)
     keep = [d for d in range(array.ndim) if d not in (dim1, dim2)]
@@ -42,7 +45,7 @@ diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_ze
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
-def diagonal_zeros(input: Array, size: Any, offset: int, dim1: int, dim2: int) -> Array:
+def diagonal_zeros(input: Array, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
     diagonal_of(out, offset, dim1, dim2)[...] = input
@@ -53,7 +56,7 @@ diagonal_zeros.grad("input")(lambda g, offset, dim1, dim2: diagonal_op(g, offset
 
 
 @function(method=True)
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of dimensions `dim1` and `dim2` as a new last dimension, a view.  (*) -> (*, N)"""
     ndim = held(input).ndim
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
@@ -63,7 +66,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 @function(method=True)
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Zeros with the last dimension of `input` on a diagonal of two new dimensions.  (*, N) -> (*)"""
     ndim = held(input).ndim
     first, second = wrap_dim(dim1, ndim + 1), wrap_dim(dim2, ndim + 1)
@@ -77,7 +80,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 
 @function(method=True, out=True)
-def diag(input: Any, diagonal: int = 0) -> Any:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector, a copy."""
     ndim = held(input).ndim
     if ndim == 1:
@@ -88,13 +91,13 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 
 @function(method=True)
-def diagflat(input: Any, offset: int = 0) -> Any:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The elements, flat, as the diagonal of a matrix of zeros.  (*) -> (N, N)"""
     return diag_embed(reshape_op(input, (held(input).size,)), offset)
 
 
 @function(method=True)
-def trace(input: Any) -> Any:
+def trace(input: Tensor) -> Any:
     """The sum of the diagonal of a matrix.  (M, N) -> ()"""
     if held(input).ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {held(input).ndim}")
@@ -121,7 +124,7 @@ def _triangle(out: Any, diagonal: int, upper: bool) -> None:
             out[..., i, cut:] = 0
 
 
-def _kept(input: Any, diagonal: int, upper: bool) -> Any:
+def _kept(input: Array, diagonal: int, upper: bool) -> Array:
     rows, columns = input.shape[-2:]
     mask = np.less_equal.outer(np.arange(rows), np.arange(columns) - diagonal) if upper else \
         np.greater_equal.outer(np.arange(rows), np.arange(columns) - diagonal)  # fmt: skip
@@ -160,7 +163,7 @@ def triu(input: Array, diagonal: int = 0) -> Array:
     return _kept(input, int(diagonal), True)
 
 
-def check_matrix(name: str, array: Any) -> None:
+def check_matrix(name: str, array: Array) -> None:
     """Raise RuntimeError for fewer than two dimensions."""
     if array.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got {array.ndim}")

@@ -20,12 +20,12 @@ from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.tensor import Tensor
 
 
-def in_c_order(arrays: Any) -> bool:
+def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:
     """Whether NumPy joins arrays in C order: where all lie so."""
     return all(a.flags.c_contiguous for a in arrays)
 
 
-def concatenated(arrays: Any, dim: int) -> Any:
+def concatenated(arrays: list[Any], dim: int) -> Array:
     """Arrays of one dtype one after another, in C order; images with channels last stay so."""
     if in_c_order(arrays) or all(a.ndim in RANKS and has_format(a, RANKS[a.ndim]) for a in arrays):
         return np.concatenate(arrays, dim)
@@ -37,7 +37,7 @@ def concatenated(arrays: Any, dim: int) -> Any:
     return np.concatenate(arrays, dim, out=np.empty(shape, arrays[0].dtype))
 
 
-def stacked(arrays: Any, dim: int) -> Any:
+def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     """Arrays of one shape and dtype side by side along a new dimension, in C order."""
     shape = list(arrays[0].shape)
     if in_c_order(arrays) or not -len(shape) - 1 <= dim <= len(shape):
@@ -64,7 +64,7 @@ def _(tensors: Any, dim: int) -> list[shapes.Made]:
 
 
 @cat_op.grad("tensors")
-def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any, ...]:
     lead, start, parts = (slice(None),) * dim, 0, []
     for shape in tensors_shape:
         if tuple(shape) == (0,):
@@ -89,7 +89,7 @@ def _(tensors: Any, dim: int) -> list[shapes.Made]:
 
 
 @stack_op.grad("tensors")
-def _(g: Any, tensors_shape: Any, dim: Any) -> Any:
+def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any, ...]:
     lead = (slice(None),) * dim
     return tuple([slice_op(g, (*lead, i, ...)) for i in range(len(tensors_shape))])
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+
+def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """For pads [(before, after)] of each dimension: where in the input, and where in the output, the kept part is."""
     source = tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(pads, shape, strict=True))
     target = tuple(slice(max(b, 0), n + b + a - max(a, 0)) for (b, a), n in zip(pads, shape, strict=True))
@@ -21,7 +25,7 @@ def _slices(pads: Any, shape: Any) -> tuple[tuple[slice, ...], tuple[slice, ...]
 
 
 @op(shown="constant_pad_nd", ns=None, half=None, complex_half="moves", batch=families.shifted)
-def pad_op(input: Array, pads: Any, value: Any) -> Array:
+def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]
     out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))
@@ -51,7 +55,7 @@ def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @function(out=True)
-def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | None = 0) -> Any:
     """The input with `pad` elements of `value` before and after each dimension, last first; negative pads cut."""
     pads = pairs("constant_pad_nd", pad, len(input.shape))
     for i, ((b, a), n) in enumerate(zip(pads, input.shape, strict=True)):
@@ -61,7 +65,7 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     return pad_op(input, pads, value)
 
 
-def sources(mode: str, n: int, before: int, after: int) -> Any:
+def sources(mode: str, n: int, before: int, after: int) -> Array:
     """For each position of a padded dimension of size n, the position in the input that it repeats."""
     at = np.arange(-before, n + after)
     if mode == "replicate":
@@ -75,7 +79,7 @@ def sources(mode: str, n: int, before: int, after: int) -> Any:
     return np.where(folded >= n, period - folded, folded)
 
 
-def check(mode: str, input: Any, pads: Any, count: int) -> None:
+def check(mode: str, input: Tensor, pads: Any, count: int) -> None:
     """Raise RuntimeError for paddings that a mode does not allow."""
     shape = tuple(input.shape)
     if len(shape) not in (count + 1, count + 2):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +18,12 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.ops.shape.views import raw, transpose
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @op(ns=None, name="repeat", half=None, linear=True, complex_half="moves", batch=families.repeated)
-def repeat_op(input: Array, repeats: Any) -> Array:
+def repeat_op(input: Array, repeats: tuple[int, ...]) -> Array:
     """`input` several times along each dimension.  (*) -> (*)"""
     lead = len(repeats) - input.ndim
     shape = (*[1] * lead, *input.shape)
@@ -45,7 +49,7 @@ def _(g: Any, input_shape: Any, repeats: Any) -> Any:
 
 
 @function(method=True, ns="Tensor")
-def repeat(self: Any, *repeats: Any, **named: Any) -> Any:
+def repeat(self: Tensor, *repeats: Any, **named: Any) -> Any:
     """A copy with the tensor `repeats` times along each dimension; more repeats than dimensions add leading ones."""
     if named:
         repeats = by_keyword("repeat", "repeats", repeats, named)
@@ -59,7 +63,7 @@ def repeat(self: Any, *repeats: Any, **named: Any) -> Any:
 
 
 @function(method=True)
-def tile(input: Any, *dims: Any, **named: Any) -> Any:
+def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
     if named:
         dims = by_keyword("tile", "dims", dims, named)
@@ -78,13 +82,13 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
     repeatable=True,
     batch=families.shifted,
 )
-def flip_op(input: Array, dims: Any) -> Array:
+def flip_op(input: Array, dims: tuple[Any, ...]) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
     return np.flip(input, dims).copy()
 
 
 @function(method=True)
-def flip(input: Any, *dims: Any, **named: Any) -> Any:
+def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
     if named:
         dims = by_keyword("flip", "dims", dims, named)
@@ -92,14 +96,14 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
     return flip_op(input, wrap_dims(along, raw(input).ndim) if raw(input).ndim else _no_dims(along))
 
 
-def _no_dims(dims: Any) -> Any:
+def _no_dims(dims: tuple[Any, ...]) -> tuple[Any, ...]:
     """The dimensions of a 0-d tensor: none, once they were checked."""
     wrap_dims(dims, 0)
     return ()
 
 
 @function(method=True)
-def fliplr(input: Any) -> Any:
+def fliplr(input: Tensor) -> Tensor:
     """A copy with the second dimension in reverse order.  (M, N, *) -> (M, N, *)"""
     if raw(input).ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
@@ -107,7 +111,7 @@ def fliplr(input: Any) -> Any:
 
 
 @function(method=True)
-def flipud(input: Any) -> Any:
+def flipud(input: Tensor) -> Tensor:
     """A copy with the first dimension in reverse order.  (M, *) -> (M, *)"""
     if raw(input).ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
@@ -115,7 +119,7 @@ def flipud(input: Any) -> Any:
 
 
 @op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.shifted)
-def roll_op(input: Array, shifts: Any, dims: Any) -> Array:
+def roll_op(input: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)
 
@@ -124,7 +128,7 @@ roll_op.grad("input")(lambda g, shifts, dims: roll_op(g, tuple(-s for s in shift
 
 
 @function(method=True)
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """A copy with elements moved by `shifts` along `dims`, round the end; without `dims`, of the flat tensor."""
     moves = sizes((shifts,), "roll", "shifts")
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
@@ -200,7 +204,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
     return index_select_op(whole, where, dim)
 
 
-def evenly(input: Any, repeats: int, dim: int) -> Any:
+def evenly(input: Tensor, repeats: int, dim: int) -> Tensor:
     """Each slice of `dim` equally often in a row: a repeat of a dimension of size 1, put behind it."""
     shape = raw(input).shape
     spread = (*shape[: dim + 1], 1, *shape[dim + 1 :])

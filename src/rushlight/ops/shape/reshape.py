@@ -108,7 +108,7 @@ def _(input: Array, shape: tuple[int, ...]) -> list[shapes.Made] | None:
     return None
 
 
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A result that nobody else has, in another shape.  (*) -> shape
 
     It is no view: changing it in place depends on no mode in which it was made.
@@ -121,7 +121,7 @@ def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
     return found
 
 
-def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def infer(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` with its -1 worked out.  Raises RuntimeError where the number of elements differs."""
     count = math.prod(input.shape)
     if -1 in shape:
@@ -145,7 +145,7 @@ def infer(input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @function(method=True)
-def reshape(input: Any, *shape: Any, **named: Any) -> Any:
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
     if named:
         shape = by_keyword("reshape", "shape", shape, named)
@@ -188,7 +188,7 @@ def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
 
 
 @permute_op.grad("input")
-def _(g: Any, dims: Any) -> Any:
+def _(g: Array | Tensor, dims: tuple[int, ...]) -> Any:
     back = [0] * len(dims)
     for i, d in enumerate(dims):
         back[d] = i
@@ -203,22 +203,22 @@ def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
 
 
 @op(ns=None, name="slice", view=True, half=None, linear=True, batch=families.shifted)
-def slice_op(input: Array, index: Any) -> Array:
+def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
 @op(ns=None, name="select", view=True, half=None, linear=True, batch=families.shifted)
-def select_op(input: Array, index: Any) -> Array:
+def select_op(input: Array, index: tuple[Any, ...]) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]
 
 
-def _slice_raw(g: Any, input_shape: Any, index: Any) -> Any:
+def _slice_raw(g: Array, input_shape: tuple[Any, ...], index: tuple[Any, ...]) -> Part:
     return Part(input_shape, index, g)
 
 
-def _slice_grad(g: Any, input_shape: Any, index: Any) -> Any:
+def _slice_grad(g: Tensor, input_shape: tuple[int, ...], index: tuple[Any, ...]) -> Tensor:
     return slice_scatter_zeros(g, input_shape, index)
 
 
@@ -235,7 +235,7 @@ select_op.grad("input", raw=_slice_raw)(_slice_grad)
     shape=shapes.sized,
     batch=families.shifted,
 )
-def slice_scatter_zeros(input: Array, size: tuple[int, ...], index: Any) -> Array:
+def slice_scatter_zeros(input: Array, size: tuple[int, ...], index: tuple[Any, ...]) -> Array:
     """Zeros of shape `size` with `input` at `index`: the adjoint of slicing.  (*) -> size"""
     out = np.zeros(size, input.dtype)
     out[index] = input

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from rushlight.ops.shape.strided import as_strided_op
 from rushlight.storage import alone, bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor, ViewInfo, alias
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.formats import memory_format
 
-def resized(tensor: Tensor, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+
+def resized(tensor: Tensor, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
     """An array of another shape on a tensor's memory; where that is too small, on new memory after a copy of it.
 
     steps: its strides in bytes. RuntimeError where others would stay behind on memory that is too small.
@@ -63,7 +67,7 @@ def steps_of(shape: tuple[int, ...], unit: int) -> tuple[int, ...]:
     return tuple(unit * s for s in contiguous_strides(shape))
 
 
-def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) -> Tensor:
+def resize_(self: Tensor, *size: Any, memory_format: memory_format | None = contiguous_format) -> Tensor:
     """Change the shape in place: on the same memory if it is large enough, else on more memory with the old elements.
 
     Elements that are new are zero. Raises RuntimeError for tensors that require grad, except in inference mode, and where
@@ -87,7 +91,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) ->
     return self
 
 
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """Change the shape in place to that of another tensor; see `resize_`."""
     if memory_format is None or memory_format is preserve_format:
         return resize_(self, the_template._held.shape)

@@ -50,7 +50,7 @@ def unbind_op(input: Array, dim: int, order: Any = None) -> Any:
 
     order: the dimensions by decreasing stride, None for C order: how the gradient will lie in memory.
     """
-    lead = (slice(None),) * dim
+    lead: tuple[Any, ...] = (slice(None),) * dim
     return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
 
 
@@ -83,7 +83,7 @@ def _unbind_raw(gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
         out = np.empty(input_shape, dtype)
     else:  # as the input lies: a permutation before, undone in the backward, then costs no copy
         out = np.empty([input_shape[i] for i in order], dtype).transpose(np.argsort(order))
-    lead = (slice(None),) * dim
+    lead: tuple[Any, ...] = (slice(None),) * dim
     for i, g in enumerate(gs):
         out[(*lead, i)] = 0 if g is None else g
     return out

@@ -152,7 +152,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
 
 
 @function()
-def cartesian_prod(*tensors: Any) -> Any:
+def cartesian_prod(*tensors: Any) -> Tensor:
     """All tuples of one element of each vector, a row each; of one vector, itself.  (N), (M), ... -> (N * M * ..., k)"""
     for x in tensors:
         if raw(x).ndim != 1:
@@ -164,7 +164,7 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 @function()
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of `r` elements of a vector, a row each.  (N) -> (M, r)"""
     if raw(input).ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(raw(input).shape)}")
@@ -192,7 +192,7 @@ def block_diag_op(tensors: Arrays) -> Array:
 
 
 @block_diag_op.grad("tensors")
-def _(g: Any, tensors_shape: Any) -> Any:
+def _(g: Array | Tensor, tensors_shape: tuple[Any, ...]) -> tuple[Any, ...]:
     parts, r, c = [], 0, 0
     for m, n in tensors_shape:
         parts.append(slice_op(g, (slice(r, r + m), slice(c, c + n), ...)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from rushlight.storage import offset_of, root_of
 from rushlight.tensor import Tensor
 
 
-def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
     """The position in memory, in elements, of each element.  -> shape"""
     found = np.full(shape, offset, np.int64)
     for d, (n, step) in enumerate(zip(shape, strides, strict=True)):
@@ -37,19 +38,35 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 @op(ns=None, name="as_strided", view=True, half=None, linear=True, batch=families.strided)
-def as_strided_op(input: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_op(
+    input: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
+) -> Array:
     """The memory of `input` with other sizes and strides; offset: from its first element; own: its strides."""
     unit = input.itemsize
     return view_at(input, size, tuple([s * unit for s in stride]), offset * unit)
 
 
 @as_strided_op.grad("input")
-def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+def _(
+    g: Array | Tensor,
+    input_shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Any:
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.by_position)
-def as_strided_adjoint(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_adjoint(
+    input: Array,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Array:
     """What a gradient of as_strided's result is to its input, of `shape`: added up by memory location, read back.
 
     Where several elements of the input are one memory location, each gets its share.
@@ -66,12 +83,21 @@ def as_strided_adjoint(input: Array, shape: Any, size: Any, stride: Any, offset:
 
 
 @as_strided_adjoint.grad("input")
-def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+def _(
+    g: Tensor, shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
+) -> Tensor:
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
 @op(ns=None, half=None, linear=True, complex_half="moves", batch=families.by_position)
-def as_strided_read(input: Array, shape: Any, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_read(
+    input: Array,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Array:
     """What as_strided gives of an input that lies in memory with strides `own`, as a copy: the adjoint's adjoint."""
     at, there = positions(size, stride, offset), positions(shape, own, 0)
     low = min(int(at.min(initial=0)), int(there.min(initial=0)))
@@ -86,11 +112,13 @@ def as_strided_read(input: Array, shape: Any, size: Any, stride: Any, offset: in
 
 
 @as_strided_read.grad("input")
-def _(g: Any, shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+def _(
+    g: Tensor, shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
+) -> Tensor:
     return as_strided_adjoint(g, shape, size, stride, offset, own)
 
 
-def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
+def geometry(name: str, input: Tensor, size: Any, stride: Any, storage_offset: int | None) -> tuple[Any, ...]:
     """The statics of as_strided, checked to lie within the storage."""
     array = held(input)
     size, stride = sizes((size,), name, "size"), sizes((stride,), name, "stride")
@@ -115,7 +143,9 @@ def geometry(name: str, input: Any, size: Any, stride: Any, storage_offset: Any)
 
 
 @function(method=True)
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided(
+    input: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
+) -> Any:
     """A view of the storage of `input` with the given sizes, strides and offset, in elements.
 
     Raises RuntimeError where it would leave the storage.
@@ -137,7 +167,9 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 
 
 @op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves", batch=families.by_position)
-def as_strided_scatter_op(input: Array, src: Array, size: Any, stride: Any, offset: int, own: Any) -> Array:
+def as_strided_scatter_op(
+    input: Array, src: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
+) -> Array:
     """`input` with `src` at memory locations.  (*), size -> (*)"""
     at, there = positions(size, stride, offset), positions(input.shape, own, 0)
     low = min(int(at.min(initial=0)), int(there.min(initial=0)))
@@ -149,12 +181,26 @@ def as_strided_scatter_op(input: Array, src: Array, size: Any, stride: Any, offs
 
 
 @as_strided_scatter_op.grad("input")
-def _(g: Any, src_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+def _(
+    g: Array | Tensor,
+    src_shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Any:
     return as_strided_scatter_op(g, np.zeros(src_shape, raw(g).dtype), size, stride, offset, own)
 
 
 @as_strided_scatter_op.grad("src")
-def _(g: Any, input_shape: Any, size: Any, stride: Any, offset: Any, own: Any) -> Any:
+def _(
+    g: Array | Tensor,
+    input_shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Any:
     return as_strided_read(g, input_shape, size, stride, offset, own)
 
 
@@ -174,7 +220,7 @@ unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g
 
 
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.shifted)
-def unfold_adjoint(input: Array, shape: Any, dim: int, size: int, step: int) -> Array:
+def unfold_adjoint(input: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)
     lead, n = (slice(None),) * dim, input.shape[dim]
@@ -191,7 +237,7 @@ unfold_adjoint.grad("input")(lambda g, dim, size, step: unfold_op(g, dim, size, 
 
 
 @function(method=True, ns="Tensor")
-def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of `size` elements of `dimension`, every `step`, as a new last dimension: a view.  (*) -> (*, size)"""
     whole = self if held(self).ndim else reshape_op(self, (1,))
     dim = wrap_dim(dimension, held(whole).ndim)

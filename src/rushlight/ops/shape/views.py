@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from rushlight.ops.shape.reshape import (
 )
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 ndarray = np.ndarray
 
 
@@ -40,7 +44,7 @@ def held(x: Any) -> Any:
 
 
 @function(method=True, ns="Tensor")
-def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
+def view(self: Tensor, *shape: Any, dtype: dtype | None = None, **named: Any) -> Tensor:
     """The same memory in another shape, or as another dtype.  (*) -> shape
 
     Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
@@ -60,7 +64,7 @@ def view(self: Any, *shape: Any, dtype: Any = None, **named: Any) -> Any:
     return made_view(reshape_op.op, self, result, (result.shape,))
 
 
-def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
+def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: Any) -> Tensor:
     """`view`, with the errors for what does not fit."""
     if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         dtype = shape[0]
@@ -80,25 +84,25 @@ def view_slowly(self: Any, shape: tuple[Any, ...], dtype: Any) -> Any:
 
 
 @function(method=True, ns="Tensor")
-def reshape_as(self: Any, other: Any) -> Any:
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """`self` in the shape of `other`.  (*), (*) -> (*)"""
     return reshape(self, other.shape)
 
 
 @function(method=True, ns="Tensor")
-def view_as(self: Any, other: Any) -> Any:
+def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The memory of `self` in the shape of `other`.  (*), (*) -> (*)"""
     return view(self, other.shape)
 
 
 @function(method=True, ns="Tensor")
-def expand_as(self: Any, other: Any) -> Any:
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`self` broadcast to the shape of `other` without copying.  (*), (*) -> (*)"""
     return expand(self, *other.shape)
 
 
 @function(method=True)
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` as one: a view where strides allow.  (*) -> (*)"""
     shape = held(input).shape
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
@@ -112,7 +116,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @function(method=True)
-def permute(input: Any, *dims: Any, **named: Any) -> Any:
+def permute(input: Tensor, *dims: Any, **named: Any) -> Any:
     """The dimensions in another order, a view.  (*) -> (*)"""
     if named:
         dims = by_keyword("permute", "dims", dims, named)
@@ -136,7 +140,7 @@ def permute(input: Any, *dims: Any, **named: Any) -> Any:
 
 
 @function(method=True, aliases=("swapdims",))
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
     if at_once(input):
         try:
@@ -148,7 +152,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 
 
 @function(method=True)
-def t(input: Any) -> Any:
+def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are.  (M, N) -> (N, M)"""
     ndim = held(input).ndim
     if ndim == 2 and at_once(input):
@@ -158,7 +162,7 @@ def t(input: Any) -> Any:
     return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
 
 
-def _T(self: Tensor) -> Any:
+def _T(self: Tensor) -> Tensor:
     """The dimensions in reverse order, a view; deprecated but for matrices."""
     ndim = self._held.ndim
     if ndim not in (0, 2):
@@ -169,7 +173,7 @@ def _T(self: Tensor) -> Any:
     return permute_op(self, tuple(range(ndim - 1, -1, -1)))
 
 
-def _mT(self: Tensor) -> Any:
+def _mT(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, a view; of a tensor without dimensions, itself."""
     if self._held.ndim == 0:
         without_dimensions("mT", "leave it out")
@@ -193,13 +197,13 @@ def _H(self: Tensor) -> Any:
     return adjoint_of(self, "H")
 
 
-def _mH(self: Tensor) -> Any:
+def _mH(self: Tensor) -> Tensor:
     """The last two dimensions exchanged and the elements conjugated: a view."""
     return adjoint_of(self, "mH")
 
 
 @function(method=True)
-def adjoint(input: Any) -> Any:
+def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged and the elements conjugated: a view.  (*, M, N) -> (*, N, M)"""
     return adjoint_of(input, "adjoint()")
 
@@ -209,7 +213,7 @@ def without_dimensions(name: str, instead: str) -> None:
     caller.warn(f"{name} of a tensor without dimensions is deprecated: {instead}")
 
 
-def adjoint_of(input: Any, name: str) -> Any:
+def adjoint_of(input: Tensor, name: str) -> Tensor:
     """`adjoint` under the name by which it was called; of a tensor without dimensions, the conjugate."""
     from rushlight.ops.elementwise.complexes import conj_public
 
@@ -228,7 +232,7 @@ for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", _mH)):
 
 
 @function(method=True)
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1 (of those in `dim` if given), a view.  (*) -> (*)"""
     shape = held(input).shape
     if dim is None:
@@ -249,7 +253,7 @@ def reshaped(op: Any, input: Any, shape: tuple[int, ...]) -> Any:
 
 
 @function(method=True)
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: Tensor, dim: int) -> Any:
     """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
     shape = held(input).shape
     dim = wrap_dim(dim, len(shape) + 1)
@@ -257,7 +261,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 
 @function(method=True)
-def select(input: Any, dim: int, index: Any) -> Any:
+def select(input: Tensor, dim: int, index: Tensor) -> Any:
     """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
     shape = held(input).shape
     if not shape:

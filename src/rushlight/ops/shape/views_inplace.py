@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.options import strides_of
@@ -15,8 +16,11 @@ from rushlight.ops.shape.views import squeeze, t, transpose, unsqueeze
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def become(tensor: Tensor, made: Any) -> Tensor:
+
+def become(tensor: Tensor, made: Callable[..., Any]) -> Tensor:
     """Make `tensor` what the view `made` of it is."""
     inplace.check(tensor, tensor.requires_grad)
     result = made(tensor)
@@ -37,7 +41,7 @@ def become(tensor: Tensor, made: Any) -> Tensor:
     return tensor
 
 
-def restride(array: Any, now: Any) -> Any:
+def restride(array: Array, now: Array) -> Any:
     """A step that shows the memory of an array like `now` as `array` lies in it."""
     unit = array.itemsize
     start = bytes_before(array) - bytes_before(now)
@@ -48,7 +52,7 @@ def restride(array: Any, now: Any) -> Any:
     return partial(as_strided_op.op.call, size=array.shape, stride=stride, offset=offset, own=own)
 
 
-def check_within(array: Any, now: Any) -> None:
+def check_within(array: Array, now: Array) -> None:
     """Raise RuntimeError unless what lies as `array` does would fit in the memory of `now`."""
     last = (
         bytes_before(array) + array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
@@ -86,7 +90,7 @@ def t_(input: Tensor) -> Tensor:
 
 
 @function(method=True)
-def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze_(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """In-place version of :func:`squeeze`."""
     return become(input, lambda x: squeeze(x, dim))
 

@@ -41,7 +41,7 @@ def polygamma_op(input: Array, n: int) -> Array:
     return gamma.polygamma(n, input) if n else gamma.digamma(input)
 
 
-def _order(n: Any, input: Any) -> int:
+def _order(n: int, input: Tensor | list[Any]) -> int:
     require_tensors("polygamma", input=input)
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
@@ -49,17 +49,17 @@ def _order(n: Any, input: Any) -> int:
 
 
 @function(out=True)
-def polygamma(n: int, input: Any) -> Any:
+def polygamma(n: int, input: Tensor) -> Any:
     """The n-th derivative of digamma, n >= 0.  input: (*) -> (*)"""
     return polygamma_op(input, _order(n, input))
 
 
-def polygamma_method(self: Any, n: int) -> Any:
+def polygamma_method(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma, n >= 0."""
     return polygamma(n, self)
 
 
-def polygamma_(input: Any, n: int) -> Any:
+def polygamma_(input: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma in place."""
     return call.apply_inplace(polygamma_op.op, (input,), (_order(n, input),))
 
@@ -81,14 +81,14 @@ def mvlgamma_op(input: Array, p: int) -> Array:
 
 
 @mvlgamma_op.grad("input")
-def _(g: Any, input: Any, p: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, p: int) -> Any:
     total = digamma(input)
     for j in range(1, p):
         total = total + digamma(input - 0.5 * j)
     return g * total
 
 
-def _dimension(input: Any, p: Any) -> int:
+def _dimension(input: Tensor, p: int) -> int:
     require_tensors("mvlgamma", input=input)
     p = number(p)
     if p < 1:
@@ -99,12 +99,12 @@ def _dimension(input: Any, p: Any) -> int:
 
 
 @function(method=True, out=True)
-def mvlgamma(input: Any, p: int) -> Any:
+def mvlgamma(input: Tensor, p: int) -> Tensor:
     """log of the multivariate gamma function of dimension p >= 1.  input: (*), over (p - 1) / 2 -> (*)"""
     return mvlgamma_op(input, _dimension(input, p))
 
 
-def mvlgamma_(input: Any, p: int) -> Any:
+def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """log of the multivariate gamma function, in place."""
     return call.apply_inplace(mvlgamma_op.op, (input,), (_dimension(input, p),))
 
@@ -116,7 +116,7 @@ publish_inplace(mvlgamma_, "mvlgamma", "", ())
 
 
 def _no_order(name: str) -> Any:
-    def formula(g: Any) -> Any:
+    def formula(g: Array | Tensor) -> Any:
         raise NotImplementedError(f"the derivative for '{name}: input' is not implemented: detach() it where it is "
                                   "a constant")  # fmt: skip
 
@@ -147,7 +147,7 @@ def igammac(input: Array, other: Array) -> Array:
 # The zeta function of Hurwitz ------------------------------------------------------------------------
 
 
-def _no_exponent(g: Any) -> Any:
+def _no_exponent(g: Array | Tensor) -> Any:
     raise NotImplementedError("the derivative for 'zeta: input' is not implemented: detach() it where it is a constant")
 
 

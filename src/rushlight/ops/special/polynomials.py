@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def recurrence(first: Any, step: Any, shifted: bool = False) -> Any:
+
+def recurrence(first: Callable[..., Any], step: Callable[..., Any], shifted: bool = False) -> Any:
     """The forward of a family of polynomials: p0 = 1, p1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1))."""
 
-    def forward(input: Any, n: Any) -> Any:
+    def forward(input: Array, n: Array) -> Any:
         x, order = np.broadcast_arrays(np.asarray(input), np.trunc(n))
         x = 2 * x - 1 if shifted else x
         before, now = np.ones(x.shape, x.dtype), np.asarray(first(x), x.dtype)
@@ -26,11 +30,11 @@ def recurrence(first: Any, step: Any, shifted: bool = False) -> Any:
     return forward
 
 
-def _chebyshev(k: int, x: Any, p: Any, q: Any) -> Any:
+def _chebyshev(k: int, x: Array, p: Array, q: Array) -> Array:
     return 2 * x * p - q
 
 
-def _legendre(k: int, x: Any, p: Any, q: Any) -> Any:
+def _legendre(k: int, x: Array, p: Array, q: Array) -> Array:
     return ((2 * k + 1) * x * p - k * q) / (k + 1)
 
 
@@ -57,11 +61,11 @@ FAMILIES: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 
 
-def _publish(name: str, title: str, compute: Any) -> None:
+def _publish(name: str, title: str, compute: Callable[..., Any]) -> None:
     def forward(input: Array, n: Array) -> Array:
         return compute(input, n)
 
-    def refused(g: Any) -> Any:
+    def refused(g: Array | Tensor) -> Any:
         raise NotImplementedError(f"the derivative of special.{name} is not implemented: detach() its arguments where "
                                   "they are constants")  # fmt: skip
 

@@ -11,4 +11,4 @@ def scipy_special(name: str) -> ModuleType:
         from scipy import special
     except ImportError as error:
         raise ImportError(f"{name}() needs SciPy: pip install rushlight[scipy]") from error
-    return special  # type: ignore[no-any-return]
+    return special

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special import gamma
 from rushlight.ops.special.scipy_special import scipy_special
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 PEAK = math.sqrt(0.5 / math.pi)
 SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "refuse": "c"}
@@ -25,7 +28,7 @@ SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "
 # The error function and the normal distribution ------------------------------------------------------
 
 
-def _bell(g: Any, x: Any, scale: float) -> Any:
+def _bell(g: Array | Tensor, x: Array | Tensor, scale: float) -> Any:
     """g * scale * e^(-x^2)."""
     return times(g, exp(-(x * x)) * scale)
 
@@ -131,7 +134,7 @@ def i1e(input: Array) -> Array:
 
 
 @i1e.grad("input")
-def _(g: Any, input: Any, out: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
     return g * _or_half(i0e(input) - out * (rounding.sgn(input) + 1 / _divisor(input)), input)
 
 
@@ -139,7 +142,7 @@ def _(g: Any, input: Any, out: Any) -> Any:
 
 
 def _no_derivative(name: str) -> Any:
-    def formula(g: Any) -> Any:
+    def formula(g: Array | Tensor) -> Any:
         raise NotImplementedError(f"the derivative of special.{name} is not implemented: detach() its argument where "
                                   "it is a constant")  # fmt: skip
 

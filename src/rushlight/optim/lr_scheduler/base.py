@@ -37,7 +37,7 @@ def copied(value: Any) -> Any:
     return value
 
 
-def set_option(group: dict[str, Any], name: str, value: Any) -> None:
+def set_option(group: dict[str, Any], name: str, value: Tensor | complex) -> None:
     """Set an option of a group; one that is a tensor is written into."""
     if isinstance(group[name], Tensor):
         with Setting("grad", False):
@@ -73,7 +73,7 @@ def _note_steps(optimizer: Any) -> None:
     function, owner = getattr(former, "__func__", None), weakref.ref(optimizer)
 
     @functools.wraps(former)
-    def step(*args: Any, **kwargs: Any) -> Any:
+    def step(*args: object, **kwargs: object) -> Any:
         self: Any = owner()
         self._opt_called = True
         return former(*args, **kwargs) if function is None else function(self, *args, **kwargs)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.optim.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 def uses_beta1(optimizer: Optimizer) -> bool:
@@ -14,7 +17,7 @@ def uses_beta1(optimizer: Optimizer) -> bool:
     return "betas" in optimizer.defaults
 
 
-def set_momentum(group: dict[str, Any], value: Any, beta1: bool) -> None:
+def set_momentum(group: dict[str, Any], value: Tensor | complex, beta1: bool) -> None:
     """Set the momentum of a group."""
     if beta1:
         group["betas"] = (value, *group["betas"][1:])

@@ -74,7 +74,7 @@ class OneCycleLR(LRScheduler):
                 set_momentum(group, high, self.use_beta1)
                 group["max_momentum"], group["base_momentum"] = high, low
 
-    def _anneal(self, start: Any, end: Any, part: float) -> Any:
+    def _anneal(self, start: float, end: float, part: float) -> float:
         if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
@@ -108,7 +108,7 @@ def _total(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
     return _positive("epochs", epochs) * _positive("steps_per_epoch", steps_per_epoch)
 
 
-def _positive(name: str, value: Any) -> int:
+def _positive(name: str, value: int) -> int:
     if value <= 0 or not isinstance(value, int):
         raise ValueError(f"Expected positive integer {name}, but got {value}")
     return value

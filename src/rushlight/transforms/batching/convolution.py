@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
@@ -10,15 +10,18 @@ from rushlight.ops.shape.reshape import permute_op
 from rushlight.transforms.batching.given import Given, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def as_channels(c: Given, i: int) -> Any:
+
+def as_channels(c: Given, i: int) -> Tensor:
     """Input `i` (N, C, *) with the channels of all samples, one sample after another: (N, B * C, *)."""
     x, shape = c.full(i), c.shapes[i]
     moved = permute_op(x, (1, 0, *range(2, len(shape) + 1)))
     return reshaped(moved, (shape[0], c.size * shape[1], *shape[2:]))
 
 
-def from_channels(c: Given, t: Any) -> Any:
+def from_channels(c: Given, t: Tensor) -> Any:
     """The reverse: (N, B * C, *) -> (B, N, C, *)."""
     n, channels, *rest = t.shape
     apart = reshaped(t, (n, c.size, channels // max(c.size, 1), *rest))
@@ -56,7 +59,7 @@ def input_gradient(c: Given) -> Any:
 
 
 @families.weight_gradient.batched
-def weight_gradient(c: Given) -> Any:
+def weight_gradient(c: Given) -> Tensor:
     """The adjoint of convolution in its weight."""
     out, *rest = c["shape"]
     shape = (c.size * out, *rest)

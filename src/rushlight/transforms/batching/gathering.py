@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import wrap
 from rushlight.transforms.batching.given import Given, ranked, reshaped
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[Any, ...]) -> Any:
@@ -79,7 +82,7 @@ def index_fill(c: Given) -> Any:
     return c.run((hit, value, c.full(0)), (), OPS["where"])
 
 
-def flat(c: Given, i: int) -> Any:
+def flat(c: Given, i: int) -> Tensor:
     """Input `i` with each sample as a vector."""
     return reshaped(c.full(i), (c.size, math.prod(c.shapes[i])))
 
@@ -91,14 +94,14 @@ def take(c: Given) -> Any:
 
 
 @families.take_adjoint.batched
-def take_adjoint(c: Given) -> Any:
+def take_adjoint(c: Given) -> Tensor:
     """Zeros to which elements are added at flat positions."""
     size = tuple(c["size"])
     return reshaped(composed(c, "index_zeros", (0, 1), ((math.prod(size),), (0,))), (c.size, *size))
 
 
 @families.put.batched
-def put(c: Given) -> Any:
+def put(c: Given) -> Tensor:
     """Elements put at flat positions."""
     source = reshaped(c.full(2), (c.size, *c.shapes[1]))
     return reshaped(composed(c, "index_put", (flat(c, 0), source, 1), ((0,), c["accumulate"])), (c.size, *c.shapes[0]))
@@ -125,7 +128,7 @@ def offset(c: Given, i: int, count: int) -> Any:
 
 
 @families.embedding_backward.batched
-def embedding_backward(c: Given) -> Any:
+def embedding_backward(c: Given) -> Tensor:
     """Rows added up by index."""
     grad, count, skip = c.full(0), c["count"], c["padding_idx"]
     if skip >= 0:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import call
 from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
 
 class Given:
@@ -18,7 +22,7 @@ class Given:
 
     __slots__ = ("batched", "level", "op", "shapes", "size", "statics", "values")
 
-    def __init__(self, level: Any, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]):
+    def __init__(self, level: Any, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]):
         self.level, self.op, self.statics, self.size = level, op, statics, level.size
         self.values: list[Any] = []
         self.batched: list[bool] = []
@@ -41,7 +45,7 @@ class Given:
         """Whether the operator has a static argument of this name."""
         return name in self.op.static_names
 
-    def changed(self, **values: Any) -> tuple[Any, ...]:
+    def changed(self, **values: object) -> tuple[Any, ...]:
         """The static arguments with some of them replaced."""
         return tuple(values.get(n, v) for n, v in zip(self.op.static_names, self.statics, strict=True))
 
@@ -56,7 +60,9 @@ class Given:
         """All inputs with the samples in front."""
         return [self.full(i) for i in range(len(self.values))]
 
-    def run(self, values: Any, statics: Any = None, op: Any = None) -> Any:
+    def run(
+        self, values: list[Any] | tuple[Any, ...], statics: tuple[Any, ...] | None = None, op: Op | None = None
+    ) -> Any:
         """The operator (or another) on other inputs."""
         op = self.op if op is None else op
         flat = tuple(values)
@@ -64,25 +70,25 @@ class Given:
         return call.apply(op, inputs, self.statics if statics is None else tuple(statics))
 
 
-def in_front(tensor: Any, dim: int | None) -> Any:
+def in_front(tensor: Tensor, dim: int | None) -> Any:
     """A tensor with dimension `dim` moved to the front."""
     if not dim:
         return tensor
     return permute_op(tensor, (dim, *(i for i in range(tensor._array.ndim) if i != dim)))
 
 
-def reshaped(x: Any, shape: Any) -> Any:
+def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A tensor or array in another shape; itself where it has that."""
     shape = tuple(shape)
     return x if tuple(x.shape) == shape else reshape_op(x, shape)
 
 
-def ranked(x: Any, shape: tuple[int, ...], ndim: int) -> Any:
+def ranked(x: Tensor, shape: tuple[int, ...], ndim: int) -> Tensor:
     """A tensor with samples of `shape` in front, these with dimensions of size 1 put before up to `ndim`."""
     return reshaped(x, (x.shape[0], *[1] * (ndim - len(shape)), *shape))
 
 
-def each(results: Any, change: Any) -> Any:
+def each(results: Tensor | tuple[Tensor, ...], change: Callable[..., Any]) -> Any:
     """A result, or each of several, changed."""
     if isinstance(results, (tuple, list)):
         return [change(t) for t in results]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from rushlight.tensor import Tensor, wrap
 from rushlight.transforms.batching.given import Given, ranked
 from rushlight.transforms.batching.loop import looped
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def is_mask(x: Any) -> bool:
+
+def is_mask(x: Tensor) -> bool:
     """Whether an index is a mask."""
     return bool((x._array if isinstance(x, Tensor) else x).dtype.kind == "b")
 
@@ -63,11 +66,11 @@ class Plan:
             return (0, *range(1 + self.rank, 1 + self.rank + self.lead), *range(1, 1 + self.rank), *rest)
         return tuple(range(ndim))
 
-    def outward(self, x: Any) -> Any:
+    def outward(self, x: Tensor) -> Any:
         """NumPy's result with the samples in front."""
         return permuted(x, self.order(len(x.shape)))
 
-    def inward(self, x: Any) -> Any:
+    def inward(self, x: Array | Tensor) -> Any:
         """The reverse."""
         order = self.order(len(x.shape))
         back = [0] * len(order)
@@ -76,7 +79,7 @@ class Plan:
         return permuted(x, tuple(back))
 
 
-def permuted(x: Any, order: tuple[int, ...]) -> Any:
+def permuted(x: Array | Tensor, order: tuple[int, ...]) -> Any:
     """Dimensions in another order; the tensor itself where that is the same."""
     return x if order == tuple(range(len(order))) else permute_op(x, order)
 

@@ -16,7 +16,9 @@ from rushlight.transforms.batching.loop import looped
 LABELS = {(2, 2): ("mk", "kn", "mn"), (2, 1): ("mk", "k", "m"), (1, 1): ("k", "k", "")}
 
 
-def contraction(c: Given, i: int, j: int, la: Any, lb: Any, lo: Any) -> Any:
+def contraction(
+    c: Given, i: int, j: int, la: str | tuple[Any, ...], lb: str | tuple[Any, ...], lo: str | tuple[Any, ...]
+) -> Any:
     """Inputs `i` and `j` contracted by labels, the samples being one more."""
     samples = ("samples", sum(isinstance(n, tuple) for n in lo))
     la = (samples, *la) if c.batched[i] else tuple(la)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.levels.batch import dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import select_op
 from rushlight.transforms.batching.given import Given
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 _WARNED: set[str] = set()
 
@@ -42,7 +45,7 @@ def sample(c: Given, b: int) -> list[Any]:
     return [select_op(x, (b, ...)) if batched else x for x, batched in zip(c.values, c.batched, strict=True)]
 
 
-def stacked(c: Given, results: Any) -> Any:
+def stacked(c: Given, results: list[Any] | tuple[Tensor, ...]) -> Any:
     """The results of all samples in one tensor."""
     shapes = {tuple(t.shape) for t in results}
     if len(shapes) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from rushlight.transforms.batching.loop import looped
 from rushlight.transforms.batching.pointwise import aligned, promoted
 from rushlight.transforms.batching.windows import folded
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def reduced(c: Given, loss: Any, reduction: str) -> Any:
+
+def reduced(c: Given, loss: Tensor, reduction: str) -> Tensor:
     """The sum or mean of each sample's losses."""
     dims = tuple(range(1, len(loss.shape)))
     return loss if reduction == "none" else c.run((loss,), (dims, False), OPS[reduction]) if dims else loss
@@ -68,7 +71,7 @@ def classes(c: Given) -> Any:
     return [result, reshaped(found[1], (c.size, math.prod(c.shapes[1]))), total] if several else result
 
 
-def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Any) -> Any:
+def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Tensor) -> Any:
     """What the mean of each sample divides by, in the dtype of `like`."""
     weights = reshaped(totals(c, values[1], values[2], like._array.dtype), (c.size, math.prod(shape)))
     return cast(c.run((weights,), ((1,), False), OPS["sum"]), like._array.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
@@ -11,10 +11,13 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.transforms.batching.given import Given, each, ranked, reshaped
 from rushlight.transforms.batching.pointwise import aligned
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 ALONG = ("dim", "dims")
 
 
-def further(d: Any, ndim: int) -> Any:
+def further(d: int | tuple[Any, ...] | None, ndim: int) -> Any:
     """One dimension, or several, or None for all, behind the samples."""
     if d is None:
         return tuple(range(1, ndim + 1))
@@ -38,7 +41,7 @@ def moved(c: Given, ndim: int) -> tuple[Any, ...]:
     return c.changed(**changes)
 
 
-def line(value: Any) -> Any:
+def line(value: int | tuple[int, ...]) -> Any:
     """The dimension of a 0-d sample that was made a vector of one element."""
     return (1,) if value is None or isinstance(value, (tuple, list)) else 1
 
@@ -81,7 +84,7 @@ def expanded(c: Given) -> Any:
 
 
 @families.summed.batched
-def summed(c: Given) -> Any:
+def summed(c: Given) -> Tensor:
     """Each sample summed to a size."""
     size = tuple(c["size"])
     pad = len(c.shapes[0]) - len(size)
@@ -105,7 +108,7 @@ def placed(c: Given) -> Any:
     return reshaped(found, (c.size, *[1] * len(shape))) if c["keepdim"] else found
 
 
-def flattened(c: Given) -> Any:
+def flattened(c: Given) -> Tensor:
     """The only input with each sample as a vector."""
     count = 1
     for n in c.shapes[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
@@ -10,8 +10,11 @@ from rushlight.transforms.batching.convolution import as_channels, from_channels
 from rushlight.transforms.batching.given import Given, each, ranked, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def scaled(c: Given, found: Any, at: int) -> Any:
+
+def scaled(c: Given, found: Tensor, at: int) -> Tensor:
     """A normalised result times the weight and plus the bias, whose sizes are of the dimensions from `at` on."""
     results = list(found) if isinstance(found, (tuple, list)) else [found]
     rank = len(results[0].shape) - 1
@@ -53,7 +56,7 @@ def channels(c: Given, i: int) -> Any:
 
 
 @families.by_channels.batched
-def by_channels(c: Given) -> Any:
+def by_channels(c: Given) -> list[Any]:
     """Normalisation by channel with statistics of the images of one sample."""
     found = c.run((as_channels(c, 0), *(channels(c, i) for i in range(1, len(c.values)))))
     out, *numbers = found

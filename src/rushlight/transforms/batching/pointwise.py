@@ -43,7 +43,7 @@ def promoted(c: Given, values: list[Any]) -> list[Any]:
             for x in values]  # fmt: skip
 
 
-def placeholder(x: Any, shape: Any) -> Any:
+def placeholder(x: Tensor | float, shape: tuple[Any, ...] | None) -> Any:
     """What stands for one sample of `x` in promotion."""
     array = x._array if isinstance(x, Tensor) else x
     return np.empty((1,) * len(shape), array.dtype) if hasattr(array, "dtype") and shape is not None else array

@@ -6,7 +6,8 @@ be differentiated any number of times, like everything else.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +22,12 @@ from rushlight.ops.shape.reshape import reshape_op, select_op
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching.loop import once
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.transforms.batched import BatchedLevel
 
-def formula(fn: Any, op: Any, args: list[Any]) -> Any:
+
+def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
     """A gradient formula on tensors that may be batched: one that looks at values runs sample after sample."""
     level = level_of(args)
     if level is None:
@@ -33,7 +38,7 @@ def formula(fn: Any, op: Any, args: list[Any]) -> Any:
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
 
 
-def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
+def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tuple[Any, ...], name: str) -> Any:
     """`fn` of each sample of a tuple of trees; its results, a tree, stacked. Once where all samples are the same."""
     leaves, spec = tree_flatten(tuple(args))
     parts = [level.part(x) if isinstance(x, (Tensor, BatchedArray)) else None for x in leaves]
@@ -53,7 +58,7 @@ def by_samples(level: Any, fn: Any, args: Any, name: str) -> Any:
     return tree_unflatten(results, found[0][1])
 
 
-def row(x: Any, part: Any, b: int) -> Any:
+def row(x: Tensor | float | str, part: Any, b: int) -> Any:
     """Sample `b` of a leaf, with its tangents."""
     if part is None:
         return x
@@ -72,7 +77,7 @@ def tangents_of(x: Any) -> list[tuple[Any, Tensor]]:
     return [(dual, t) for dual in duals if (t := dual.tangent_of(x)) is not None]
 
 
-def joined(level: Any, column: Any, name: str, shared: bool) -> Any:
+def joined(level: BatchedLevel, column: Any, name: str, shared: bool) -> Any:
     """One result of all samples."""
     if not isinstance(column[0], (Tensor, np.ndarray)):
         return column[0]
@@ -94,7 +99,7 @@ def joined(level: Any, column: Any, name: str, shared: bool) -> Any:
     return found
 
 
-def dual_value(duals: Any, x: Tensor) -> Tensor:
+def dual_value(duals: dict[Any, Any], x: Tensor) -> Tensor:
     """A tensor without its tangents of some levels."""
     for dual in duals:
         x = dual.value(x)
@@ -107,7 +112,9 @@ class LoopNode(Node):
     __slots__ = ("count", "fn", "label", "leaves", "level", "places", "spec")
     count: int
 
-    def __init__(self, level: Any, fn: Any, label: str, leaves: list[Any], spec: Spec, edges: tuple[Any, ...]):
+    def __init__(
+        self, level: Any, fn: Callable[..., Any], label: str, leaves: list[Any], spec: Spec, edges: tuple[Any, ...]
+    ):
         self.level, self.fn, self.label, self.leaves, self.spec, self.edges = level, fn, label, leaves, spec, edges
         self.extra, self.seq = None, next_seq()
 
@@ -122,7 +129,7 @@ class LoopNode(Node):
         for nr, t in enumerate(outs):
             t._edge = self if self.count == 1 else Port(self, nr)
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Tensor, wanted: int) -> list[Any]:
         gs = [g] if self.count == 1 else list(g)
         found = by_samples(self.level, self.pull, (list(self.leaves), gs), self.label)
         numbers = iter(found)

@@ -27,7 +27,7 @@ def strided(c: Given) -> Any:
     )
 
 
-def reach(size: Any, stride: Any) -> int:
+def reach(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
     """How far from the first element the last one lies."""
     return sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.transforms.batching.given import Given, each, reshaped
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
-def folded(c: Given, x: Any, i: int) -> Any:
+
+def folded(c: Given, x: Tensor, i: int) -> Tensor:
     """Input `i` with the samples folded into its first dimension."""
     shape = c.shapes[i]
     return reshaped(x, (c.size * shape[0], *shape[1:]))
 
 
-def unfolded(c: Given, t: Any) -> Any:
+def unfolded(c: Given, t: Tensor) -> Tensor:
     """A result with the samples apart again."""
     shape = tuple(t.shape)
     return reshaped(t, (c.size, shape[0] // max(c.size, 1), *shape[1:]))

@@ -73,7 +73,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 class StackDataset(Dataset[Any]):
     """Samples that are tuples, or dictionaries, of one sample of each of several datasets of one length."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         if args and kwargs:
             raise ValueError(
                 "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both "
