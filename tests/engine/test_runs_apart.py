@@ -130,7 +130,7 @@ def test_backward_runs_inside_each_other_hundreds_deep():
     v = torch.tensor(400.0, requires_grad=True)
     threads = threading.active_count()
     deep()(v).sum().backward()
-    assert v.grad.item() == 1.0 and threading.active_count() == threads
+    assert v.grad.item() == 1.0 and threading.active_count() <= threads  # of other tests, one may have ended
 
 
 def test_an_error_deep_inside_reaches_the_caller_with_its_type():
