@@ -172,6 +172,5 @@ def test_whole_modules_when_trusted():
 
 
 def test_what_is_not_supported_says_so():
-    for value, what in ((torch.eye(2).to_sparse(), "sparse"), (torch.ones(2, device="meta"), "meta")):
-        with pytest.raises(Exception, match=what):
-            here(value)
+    with pytest.raises(Exception, match="meta"):
+        here(torch.ones(2, device="meta"))
