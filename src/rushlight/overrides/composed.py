@@ -56,11 +56,20 @@ class Composed(Public):
             self.misfit(error, values, named)
             raise
 
+    def meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """As `Public.meet`, naming an operand that is no tensor."""
+        try:
+            return super().meet(args, kwargs)
+        except AttributeError as error:
+            self.misfit(error, args, kwargs)
+            raise
+
     def misfit(self, error: AttributeError, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise TypeError in place of an error that says what an operand, which is no tensor, does not have."""
-        names = self.shape.positional or [f"element {i}" for i in range(len(values))]
+        shape = getattr(self, "shape", None) or Signature(self.inner)  # there is none before the first look
+        names = shape.positional or [f"element {i}" for i in range(len(values))]
         for i, (name, x) in enumerate([*zip(names, values, strict=False), *named.items()]):
-            if x is error.obj and not isinstance(x, Tensor) and (x is not None or i < self.shape.required):
+            if x is error.obj and not isinstance(x, Tensor) and (x is not None or i < shape.required):
                 raise unfit(x)(
                     f"{self.name.removeprefix('torch.')}(): argument '{name}' (position {i + 1}) must be Tensor, not "
                     f"{type(x).__name__}"

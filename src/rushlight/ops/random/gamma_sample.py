@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.dtypes import finfo
-from rushlight.dispatch import randomness
+from rushlight.dispatch import families, randomness
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, op
 from rushlight.kernels.reference import gamma_sample
@@ -33,7 +33,7 @@ def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     return gamma_sample.log_gamma_slope(a.ravel(), z.ravel()).reshape(a.shape).astype(log_sample.dtype)
 
 
-@op(ns=None, name="log_standard_gamma", half=None,
+@op(ns=None, name="log_standard_gamma", half=None, batch=families.parametric,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
 def log_standard_gamma_op(concentration: Array, generator: Any) -> Array:
     """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
