@@ -15,7 +15,6 @@ from rushlight.basics.dtypes import is_complex
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.memory.budgets.paged import PagedParameter
     from rushlight.tensor import Tensor
 
 CONJ, NEG = 1, 2  # bits of `Tensor._bits`
@@ -82,7 +81,7 @@ def signed(cls: Any, bits: int) -> Any:
     return known[bits]
 
 
-def turn(tensor: PagedParameter | Tensor, bits: int) -> Any:
+def turn(tensor: Tensor, bits: int) -> Any:
     """Give a tensor these bits in place of those that it has: it shows something else of the same memory."""
     if tensor._bits != bits:
         _set_class(tensor, signed(tensor.__class__, bits))

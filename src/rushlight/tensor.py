@@ -19,7 +19,6 @@ from rushlight.signs import turn
 from rushlight.storage import Reshaped, Storage, bump, move, offset_of, storage_of
 
 if TYPE_CHECKING:
-    from rushlight.nn.parameter import _Marking
     from rushlight.stubs.methods import TensorMethods
 else:
     TensorMethods = object  # `ops` and `autograd` attach them
@@ -449,7 +448,7 @@ def twin(tensor: Tensor) -> Tensor:
     return turn(t, tensor._bits) if tensor._bits else t
 
 
-def alias(tensor: Tensor, cls: _Marking | type[Any] = Tensor) -> Any:
+def alias(tensor: Tensor, cls: type[Any] = Tensor) -> Any:
     """A leaf of class `cls` that shows the same of the memory of `tensor`, sharing its version counter."""
     cls, held = tensor._on_page(cls) if tensor._elsewhere else (cls, tensor._held)
     t = _new(cls)

@@ -147,6 +147,24 @@ def test_imports_go_down() -> None:
     assert not wrong, "\n".join(sorted(wrong))
 
 
+def test_types_come_from_no_higher_floor() -> None:
+    """What is imported for type checkers alone: an engine that names a class of `nn` would know of it all the same."""
+    wrong = []
+    for path in sources():
+        module = module_name(path)
+        guards = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                  if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]  # fmt: skip
+        for node in (x for guard in guards for x in ast.walk(guard) if isinstance(x, ast.ImportFrom)):
+            other = room_of(node.module or "")
+            if (
+                (node.module or "").startswith("rushlight.")
+                and other != "stubs"
+                and FLOOR[other] > FLOOR[room_of(module)]
+            ):
+                wrong.append(f"{module} has types from {node.module}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_exceptions_are_needed() -> None:
     """An exception that nothing uses any more is struck off."""
     files = {path.relative_to(PACKAGE).as_posix(): module_name(path) for path in sources()}

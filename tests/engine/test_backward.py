@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.engine import accumulate
 
 
 def leaf(*values):
@@ -289,3 +290,21 @@ def test_threads_train_alone_as_they_do_together():
         t.join()
     for a, b in zip(alone, together):
         assert np.array_equal(a, b)
+
+
+def test_a_gradient_that_another_thread_takes_away_meanwhile_begins_anew(monkeypatch):
+    x = torch.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+
+    class Taken:
+        """A lock that is waited for while another thread says `x.grad = None`."""
+
+        def __enter__(self):
+            x.grad = None
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(accumulate, "LOCKS", (Taken(),) * 64)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]

@@ -20,7 +20,6 @@ from rushlight.tensor import LEAF, Tensor, strided, wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
-    from rushlight.memory.budgets.paged import PagedParameter
 
 
 def size_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
@@ -188,7 +187,7 @@ def check_options(name: str, device: object, layout: object = None) -> Any:
     return None
 
 
-def place_of(name: str, input: PagedParameter | Tensor, device: object, layout: object = None) -> Any:
+def place_of(name: str, input: Tensor, device: object, layout: object = None) -> Any:
     """As `check_options`, for a tensor made after another, on whose device it is unless one is given."""
     if device is None:
         check_layout(name, layout)

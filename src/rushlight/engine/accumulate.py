@@ -103,7 +103,7 @@ def note_hook(error: BaseException, hook: Callable[..., Any], what: str, node: N
         error.add_note(f"That operator was called at:\n{trace}")
 
 
-def check_hook_result(result: Tensor | str, g: Tensor, hook: Callable[..., Any]) -> Any:
+def check_hook_result(result: object, g: Tensor, hook: Callable[..., Any]) -> Any:
     """The gradient that a hook returned instead of `g`."""
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}: hook {described(hook)}")
@@ -142,8 +142,8 @@ def accumulate_array(leaf: Tensor, g: Array) -> None:
         g = given._array
         if leaf._node_hooks is None or not leaf._node_hooks.post:
             given = None
-    if leaf._grad is not None or not became(leaf, wrap(owned_copy(g, leaf._array))):
-        add_in_place(leaf, g)
+    while not (became(leaf, wrap(owned_copy(g, leaf._array))) if leaf._grad is None else add_in_place(leaf, g)):
+        pass  # another thread gave the leaf a gradient, or took it, in between
     del g
     if leaf._post_hooks:
         accumulated(leaf)
@@ -160,14 +160,18 @@ def became(leaf: Tensor, g: Tensor) -> bool:
     return first
 
 
-def add_in_place(leaf: Tensor, g: Array) -> None:
-    """Add the array `g` to the gradient that a leaf has, also where that has a graph, which goes on as it is."""
+def add_in_place(leaf: Tensor, g: Array) -> bool:
+    """Add the array `g` to the gradient that a leaf has, also where that has a graph, which goes on as it is.
+
+    False if it has none any more.
+    """
     with LOCKS[id(leaf) >> 6 & 63]:  # threads may send gradients to one leaf
         grad = leaf._grad
-        assert grad is not None
+        if grad is None:
+            return False
         if grad.__class__ is not Tensor and is_sparse(grad):
             leaf._grad = tensor_functions["sparse_total"](grad, wrap(g))
-            return
+            return True
         refuse_inference(grad)
         if dependents:
             settle(grad._held)
@@ -176,6 +180,7 @@ def add_in_place(leaf: Tensor, g: Array) -> None:
         else:
             np.add(grad._array, g, out=grad._array)
         bump(grad)  # an operator may have saved it
+    return True
 
 
 def gone(leaf: Tensor) -> bool:

@@ -11,10 +11,7 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.engine.observed import ObservedRun
     from rushlight.engine.run import Run
-    from rushlight.nn.base.hooks import _Bound
-    from rushlight.optim.fused_run import FusedRun
 
 
 def lift(run: Run, g: Any) -> Tensor | None:
@@ -27,7 +24,7 @@ def lower(run: Run, g: Tensor | None) -> Any:
     return g if g is None or run.create else g._array
 
 
-def tensor_hooks(run: FusedRun | ObservedRun | Run, node: Node, g: Array | Tensor | list[Any]) -> Any:
+def tensor_hooks(run: Run, node: Node, g: Array | Tensor | list[Any]) -> Any:
     """The gradients of the outputs after the hooks of tensors; those that tensors retain are kept."""
     extra = node.extra
     if extra is None or not (extra.tensor_hooks or extra.retained):
@@ -74,7 +71,7 @@ def retain(tensor: Tensor | None, g: Tensor) -> None:
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 
-def call_hook(hook: Callable[..., Any] | _Bound, node: Node, what: str, *args: object) -> Any:
+def call_hook(hook: Callable[..., Any], node: Node, what: str, *args: object) -> Any:
     """The result of a hook; an error in it is told which node it ran for."""
     try:
         return hook(*args)
@@ -83,7 +80,7 @@ def call_hook(hook: Callable[..., Any] | _Bound, node: Node, what: str, *args: o
         raise
 
 
-def after_node(run: ObservedRun | Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
+def after_node(run: Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
     """The gradients of the inputs after post-hooks."""
     extra = node.extra
     if extra is None or not extra.post_hooks:

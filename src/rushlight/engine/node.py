@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rushlight.basics.arrays import Array
-    from rushlight.nn.base.hooks import _Bound
 
 next_seq = itertools.count().__next__
 EVERY = -1  # the mask of wanted edges that wants all
@@ -106,7 +105,7 @@ class Node:
             extra.pre_hooks = Hooks()
         return extra.pre_hooks.add(hook)
 
-    def register_hook(self, hook: Callable[..., Any] | _Bound) -> RemovableHandle:
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node ran; what it returns, unless None, replaces the
         gradients of the inputs."""
         extra = self.extras()

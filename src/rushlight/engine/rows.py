@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-ndarray = np.ndarray
-
 
 class Rows:
     """A gradient that is zero but at some places: what `sparse=True` and custom functions give to a leaf.
@@ -18,9 +16,7 @@ class Rows:
 
     __slots__ = ("dtype", "indices", "shape", "values")
     base: ClassVar[Any] = True  # as of an array on another's memory: never added to in place
-    sparse: ClassVar[bool] = (
-        False  # whether there has been a sparse tensor in this process: else nobody need look for one
-    )
+    sparse: ClassVar[bool] = False  # whether this process has had a sparse tensor: else nobody need look for one
 
     def __init__(self, shape: tuple[int, ...], indices: Any, values: Any):
         self.shape, self.indices, self.values, self.dtype = tuple(shape), indices, values, values.dtype

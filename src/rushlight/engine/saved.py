@@ -17,9 +17,6 @@ from rushlight.tensor import LEAF, Tensor, twin, wrap
 if TYPE_CHECKING:
     import numpy as np
 
-    from rushlight.autograd.function import FunctionCtx
-    from rushlight.engine.inplace import CopySlices
-    from rushlight.engine.node import Node
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -275,7 +272,7 @@ def active_hooks() -> tuple[Any, ...]:
     return tuple(reversed(modes.saved_hooks))
 
 
-def freed(node: CopySlices | FunctionCtx | Node) -> None:
+def freed(node: Any) -> None:
     """Raise the error for a second run through `node`."""
     raise RuntimeError(
         f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "

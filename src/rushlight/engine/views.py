@@ -15,7 +15,6 @@ from rushlight.tensor import LEAF, Tensor, ViewInfo
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
 
 
 class Step:
@@ -23,7 +22,7 @@ class Step:
 
     __slots__ = ("op", "position", "statics")
 
-    def __init__(self, op: Op, statics: tuple[Any, ...], position: int | None):
+    def __init__(self, op: Any, statics: tuple[Any, ...], position: int | None):
         self.op, self.statics, self.position = op, statics, position
 
     def __call__(self, x: Any) -> Any:
@@ -31,7 +30,7 @@ class Step:
         return made if self.position is None else made[self.position]
 
 
-def make_view(view: Tensor, of: Tensor, op: Op, statics: tuple[Any, ...], position: int | None, kind: str) -> None:
+def make_view(view: Tensor, of: Tensor, op: Any, statics: tuple[Any, ...], position: int | None, kind: str) -> None:
     """Note that `view`, which shares the memory of `of`, is what `op` makes of it (its result at `position`)."""
     parent = of._view
     info = ViewInfo()

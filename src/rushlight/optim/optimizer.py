@@ -6,7 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from rushlight.basics.caller import warn
 from rushlight.basics.events import MARK, observed
@@ -14,9 +14,6 @@ from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.memory.budgets.paged import PagedParameter
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -370,7 +367,7 @@ def _order(group: dict[str, Any]) -> None:
         group["params"] = params
 
 
-def _check_param(param: PagedParameter | Tensor, differentiable: bool | None) -> None:
+def _check_param(param: Tensor, differentiable: bool | None) -> None:
     if not isinstance(param, Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
     if param._bits:

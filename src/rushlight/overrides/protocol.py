@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
 from rushlight.tensor import Tensor, layout
-
-if TYPE_CHECKING:
-    from rushlight.autograd.run import GradientEdge
 
 NOBODY, MODES, ALL = 0, 1, 2  # who is asked in a thread
 
@@ -87,9 +84,7 @@ def overriding(args: Any, tensors_too: bool = False) -> list[Any]:
     return [] if len(found) == 1 and found[0].__class__ is Tensor else found
 
 
-def _gather(
-    values: GradientEdge | list[Any] | tuple[Any, ...], found: list[Any], tensors_too: bool, depth: int
-) -> None:
+def _gather(values: list[Any] | tuple[Any, ...], found: list[Any], tensors_too: bool, depth: int) -> None:
     """Put those of `values` that are to be asked into `found`, in order."""
     for x in values:
         kind = x.__class__

@@ -18,10 +18,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.memory.budgets.paged import PagedStorage
-    from rushlight.memory.budgets.pages import SavedPage
     from rushlight.storage import Storage
-    from rushlight.stores.region import Region
 
 
 class Calls(threading.local):
@@ -60,7 +57,7 @@ class Recipes:
                 call = None if sources is None else (what, sources, statics, perf_counter())
             self.calls.open.append(call)
 
-    def changes(self, storage: PagedStorage | Storage) -> None:
+    def changes(self, storage: Storage) -> None:
         """A storage is about to be changed in place: whoever computes from it has to do so now."""
         reference = self.region(storage, storage.version)
         region = None if reference is None else reference()
@@ -76,7 +73,7 @@ class Recipes:
             if call is not None and usual:
                 self.made(call, first._array, storage_of(first))
 
-    def made(self, call: tuple[Any, ...], array: Array, storage: PagedStorage | Storage) -> None:
+    def made(self, call: tuple[Any, ...], array: Array, storage: Storage) -> None:
         """Remember the recipe of a result that has its memory for itself."""
         op, sources, statics, start = call
         for source in sources:
@@ -94,17 +91,17 @@ class Recipes:
 
     # What is known -----------------------------------------------------------------------------------
 
-    def recipe(self, storage: PagedStorage | Storage, version: int) -> Any:
+    def recipe(self, storage: Storage, version: int) -> Any:
         """The recipe of a storage at a version."""
         found = self.recipes.get(storage)
         return found[1] if found is not None and found[0] == version and not found[1].void else None
 
-    def region(self, storage: PagedStorage | Storage, version: int) -> Any:
+    def region(self, storage: Storage, version: int) -> Any:
         """A weak reference to the region that keeps a storage at a version."""
         found = self.regions.get(storage)
         return found[1] if found is not None and found[0] == version else None
 
-    def learn(self, storage: Storage, version: int, region: Region | SavedPage) -> None:
+    def learn(self, storage: Storage, version: int, region: Any) -> None:
         """A region keeps a storage: what is computed from that can be computed again."""
         self.regions[storage] = (version, weakref.ref(region))
 

@@ -7,7 +7,7 @@ the backward computes them anew, a block at a time, and drops the same ones agai
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from rushlight.kernels.attention import blocks_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.nn.attention.bias import CausalBias
 
 F = "nn.functional"
 
@@ -248,7 +245,7 @@ def groups_of(query: Tensor, key: Tensor, value: Any, enable_gqa: bool) -> int:
     return int(heads[0] // heads[1])
 
 
-def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: CausalBias | Tensor | None, groups: int) -> None:
+def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: Tensor | None, groups: int) -> None:
     """Raise RuntimeError where leading dimensions or the mask do not broadcast."""
     try:
         leads = [x._array.shape[:-2] for x in (query, key, value)]

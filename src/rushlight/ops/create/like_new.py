@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.formats import memory_format
-    from rushlight.memory.budgets.paged import PagedParameter
     from rushlight.tensor import layout
 
 
-def like(
-    name: str, input: Array | PagedParameter | Tensor, dtype: dtype | None, device: Any, layout: Any, memory_format: Any
-) -> Array:
+def like(name: str, input: Array | Tensor, dtype: dtype | None, device: Any, layout: Any, memory_format: Any) -> Array:
     """Uninitialized memory of the shape, dtype and order of `input` where these are not given."""
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
