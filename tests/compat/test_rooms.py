@@ -201,6 +201,17 @@ def test_operations_of_convolution_and_sums_over_labels(capsys: pytest.CaptureFi
         flop_counter.FlopCounterMode(custom_mapping={1: 2})
 
 
+def test_operations_of_transposed_convolution_and_attention() -> None:
+    x, w = torch.randn(2, 3, 8, 8, requires_grad=True), torch.randn(3, 4, 3, 3, requires_grad=True)
+    with flop_counter.FlopCounterMode(display=False) as counter:
+        torch.nn.functional.conv_transpose2d(x, w).sum().backward()
+    assert counter.get_total_flops() == 3 * 27648  # as PyTorch: by input and by weight as many as forward
+    q = torch.randn(1, 2, 4, 8)
+    with flop_counter.FlopCounterMode(display=False) as counter:
+        torch.nn.functional.scaled_dot_product_attention(q, q, q)
+    assert counter.get_total_flops() == 2 * (2 * 2 * 4 * 4 * 8)  # two products; PyTorch's counter knows none on a CPU
+
+
 def test_points_that_fill_the_cube_evenly() -> None:
     pytest.importorskip("scipy")
     engine = torch.quasirandom.SobolEngine(2)
