@@ -10,6 +10,7 @@ from numpy import ndarray
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor, nn
+from rushlight.nn.utils import prune
 
 # Making tensors, and arithmetic
 x = torch.randn(3, 4, requires_grad=True)
@@ -80,6 +81,16 @@ def evaluated(model: nn.Module, batch: Tensor) -> Tensor:
 assert_type(evaluated(net, x), Tensor)
 with torch.no_grad(), torch.autograd.set_detect_anomaly(False):
     net.out.bias.zero_()
+
+# What takes more than one kind of thing
+conv = prune.ln_structured(nn.Conv2d(1, 2, 3), "weight", 0.5, n=float("inf"), dim=0)
+conv.stride, nn.utils.weight_norm(nn.Conv2d(1, 2, 3)).stride
+torch.nn.grad.conv2d_input((1, 1, 4, 4), torch.ones(2, 1, 3, 3), torch.ones(1, 2, 2, 2), stride=(1, 1))
+torch.func.functional_call(net, dict(net.named_parameters()), (x,))
+torch.func.jvp(lambda a: {"y": a * 2}, (x.detach(),), (x.detach(),))[0]["y"]
+torch.testing.assert_close([1.0, 2.0], [1.0, 2.0])
+nn.Unflatten(1, [2, 2])(x)
+torch.distributions.Categorical(logits=torch.zeros(2, 3)).probs.sum()
 
 # Memory
 assert_type(torch.memory.peak(), int)

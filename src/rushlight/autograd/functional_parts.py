@@ -31,7 +31,7 @@ def as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]
     return True, value
 
 
-def outputs_of(value: Tensor | complex, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+def outputs_of(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
     """As `as_tuple`, of what the user's function returned."""
     return as_tuple(value, "outputs of the user-provided function", name)
 

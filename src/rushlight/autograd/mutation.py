@@ -60,7 +60,7 @@ class _AllowMutationOnSavedContext:
         self.cloned.clear()
         self.places.clear()
 
-    def pack(self, value: Tensor | complex) -> Any:
+    def pack(self, value: Any) -> Any:
         """Keep a tensor here; whatever else hooks inside made of one passes."""
         if not isinstance(value, Tensor):
             return value

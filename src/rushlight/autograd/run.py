@@ -38,7 +38,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(tensor) if fn is None else fn, tensor.output_nr)
 
 
-def engine_edge(x: Tensor) -> Any:
+def engine_edge(x: Any) -> Any:
     """The engine's edge of a tensor or GradientEdge: a leaf, a node, a port, or None."""
     if isinstance(x, Tensor):
         return edge_of(x)
@@ -54,7 +54,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
 
 
-def expected(x: Tensor) -> tuple[tuple[int, ...], Any]:
+def expected(x: Any) -> tuple[tuple[int, ...], Any]:
     """Shape and NumPy dtype of the gradient of a tensor or edge."""
     if isinstance(x, Tensor):
         return x._array.shape, x._array.dtype
@@ -119,7 +119,7 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
     return roots
 
 
-def target_key(x: Tensor, i: int, what: str) -> tuple[Any, int]:
+def target_key(x: Any, i: int, what: str) -> tuple[Any, int]:
     """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
     edge = engine_edge(x)
     if edge is None:

@@ -13,7 +13,7 @@ from rushlight.checkpoint.frame import Frame, Settings
 from rushlight.checkpoint.reentrant import CheckpointFunction
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    pass
 
 CHECKS = ["default", "none", "values"]
 WARNING = (
@@ -80,7 +80,7 @@ def checkpoint(
     return frame.forward(args, kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Tensor, use_reentrant: bool | None = None,
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
                           **kwargs: object) -> Any:  # fmt: skip
     """Run functions (or an `nn.Sequential`) one after the other, in `segments` of which all but the last are checkpointed.
 

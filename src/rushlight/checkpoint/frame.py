@@ -125,7 +125,7 @@ class Frame:
         self.complete = True
         return result
 
-    def pack(self, value: Tensor | complex) -> Holder:
+    def pack(self, value: Any) -> Holder:
         """Keep a holder for a saved tensor, or for what hooks inside the function made of it."""
         holder = Holder(self, len(self.holders))
         self.holders.append(weakref.ref(holder))
@@ -218,7 +218,7 @@ def unpack(holder: Holder) -> Any:
     return holder.frame.unpack(holder)
 
 
-def record_of(value: Tensor | complex, check: str) -> Record:
+def record_of(value: Any, check: str) -> Record:
     """What is remembered of a saved tensor to compare it with."""
     frame = caller.user_frame()
     where = ("an unknown line", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)

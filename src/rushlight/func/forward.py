@@ -71,7 +71,7 @@ def pushed(func: Callable[..., Any], primals: list[Tensor], tangents: list[Any],
 
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> tuple[Tensor, ...]:
+) -> tuple[Any, ...]:
     """The outputs of `func`, and the product of its Jacobian with `tangents`, in forward mode: (outputs, products).
 
     primals: a tuple of arguments, which may be trees; tangents: of the same structure and shapes. has_aux: `func`

@@ -12,7 +12,7 @@ from rushlight.tensor import Tensor
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
-    args: Tensor | None = None,
+    args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,

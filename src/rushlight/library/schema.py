@@ -63,7 +63,7 @@ class Argument:
         text = self.kind + self.alias + "?" * self.optional_items + "[]" * self.many
         return text + "?" * self.optional
 
-    def fits(self, value: Tensor | complex) -> bool:
+    def fits(self, value: object) -> bool:
         """Whether a value is of the type."""
         if value is None:
             return self.optional
@@ -87,7 +87,7 @@ class Argument:
         return f"{self.type} {self.name}{default.get('', '')}"
 
 
-def shown(value: Tensor | complex) -> str:
+def shown(value: object) -> str:
     """A default as a declaration has it."""
     if isinstance(value, dtype):
         return value.name

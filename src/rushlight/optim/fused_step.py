@@ -111,7 +111,7 @@ class Fusion:
             self.begun = True
             run_pre_hooks(optimizer)
 
-    def end(self, optimizer: Any, norm: str | None) -> None:
+    def end(self, optimizer: Any, norm: Any) -> None:
         """After the last parameter."""
         self.begin(optimizer)
         self.norm, self.interrupted, self.begun, self.calls = norm, (), False, 0

@@ -18,7 +18,6 @@ from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.storage import Storage
-    from rushlight.stores.offload import DiskStore
 
 
 class Table:
@@ -118,7 +117,7 @@ class Packer:
             return self.passed(saved, parameter)
         return self.exposed(tuple(stages), saved) if self.exposes else self.kept(tuple(stages), saved)
 
-    def handle(self, region: Region, saved: Saved, stages: list[Any] | tuple[DiskStore, ...]) -> Handle:
+    def handle(self, region: Region, saved: Saved, stages: list[Any] | tuple[Any, ...]) -> Handle:
         """A handle of the tensor in a region, which stores on disk are told of."""
         layout = saved.layout
         handle = Handle(region, layout if layout.compact else layout.within(region.start), saved.watch)

@@ -50,8 +50,8 @@ class Rules:
 
 
 def assert_close(
-    actual: Tensor,
-    expected: Tensor,
+    actual: Any,
+    expected: Any,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,
@@ -141,7 +141,7 @@ Compare = Callable[[Any, Any, Rules], str | None]
 Pair = tuple[Compare, Any, Any, tuple[Any, ...]]
 
 
-def _pairs(actual: Tensor, expected: Tensor, rules: Rules, path: tuple[Any, ...]) -> Iterator[Pair]:
+def _pairs(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Iterator[Pair]:
     """The leaves of both trees beside each other, each pair with what compares it and its place in the trees.
 
     Raises AssertionError where the trees differ in shape, TypeError for leaves that cannot be compared.
@@ -157,7 +157,7 @@ def _pairs(actual: Tensor, expected: Tensor, rules: Rules, path: tuple[Any, ...]
         yield from _pairs(actual[key], expected[key], rules, (*path, key))
 
 
-def _both(actual: Tensor, expected: Tensor, kind: Any) -> bool:
+def _both(actual: Any, expected: Any, kind: Any) -> bool:
     return isinstance(actual, kind) and isinstance(expected, kind)
 
 
@@ -185,7 +185,7 @@ def _in_order(keys: Any) -> list[Any]:
         return list(keys)
 
 
-def _comparison(actual: Tensor, expected: Tensor, rules: Rules, path: tuple[Any, ...]) -> Compare:
+def _comparison(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Compare:
     """What compares two leaves.  Raises TypeError where nothing does."""
     if actual is None or expected is None:
         return _compare_nones
@@ -237,7 +237,7 @@ def _allowed(rtol: float, atol: float) -> tuple[str, Callable[[float], str]]:
     return "close", lambda tolerance: f" (up to {tolerance} allowed)"
 
 
-def _compare_tensors(actual: Tensor, expected: Tensor, rules: Rules) -> str | None:
+def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
     a: Any
     e: Any
     a, e = (x.detach() if isinstance(x, Tensor) else wrap(x) for x in (actual, expected))

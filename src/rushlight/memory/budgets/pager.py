@@ -34,8 +34,6 @@ from rushlight.tensor import LEAF, Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.memory.budgets.paged import PagedParameter
-    from rushlight.optim.sgd import SGD
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead
@@ -343,7 +341,7 @@ class Pager:
                 if x._grad is not None:
                     self.adopt(x._grad, GRADIENT)
 
-    def adopt_state(self, optimizer: SGD, again: bool = False) -> None:
+    def adopt_state(self, optimizer: Optimizer, again: bool = False) -> None:
         """Adopt what an optimizer keeps, if that is not what it was when last looked at, or to look once more."""
         kept = optimizer.__dict__.get("state")
         if not isinstance(kept, dict):  # it is being made
@@ -373,7 +371,7 @@ class Pager:
 
     # Saved tensors: a pair of hooks --------------------------------------------------------------------
 
-    def pack(self, tensor: PagedParameter | Tensor) -> Any:
+    def pack(self, tensor: Tensor) -> Any:
         """A saved tensor as a page; itself where it is small, a parameter, or memory of another's."""
         if tensor.__class__ not in PAGED or isinstance(tensor, Parameter) or tensor._edge is LEAF:
             return bare(tensor)
@@ -407,7 +405,7 @@ class Pager:
         return packed.tensor() if packed.__class__ in (Kept, Bare) else packed
 
 
-def bare(tensor: PagedParameter | Tensor) -> Any:
+def bare(tensor: Tensor) -> Any:
     """A tensor that stays as it is, and the version that it has."""
     if modes.mutation is not None or tensor._array.__class__ is not np.ndarray or tensor._inference:
         return tensor

@@ -24,7 +24,7 @@ class SDPBackend(enum.Enum):
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends: list[Any] | str, set_priority: bool = False) -> Iterator[None]:
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Accepted without effect: attention never keeps its probabilities, whichever implementation is asked for.
 
     backends: an SDPBackend or several.  Raises AssertionError for what is none.

@@ -94,7 +94,7 @@ class BlockMask:
     Here nothing is skipped by blocks: BLOCK_SIZE is kept and has no effect.
     """
 
-    def __init__(self, mask_mod: _Mask, mask: Tensor, BLOCK_SIZE: int) -> None:
+    def __init__(self, mask_mod: _Mask, mask: Tensor, BLOCK_SIZE: int | tuple[int, ...]) -> None:
         self.mask_mod, self._mask = mask_mod, mask
         self.BLOCK_SIZE = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)
         self.seq_lengths = tuple(mask.shape[-2:])
@@ -130,7 +130,7 @@ class BlockMask:
 
 
 def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
-                      BLOCK_SIZE: int = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: object) -> BlockMask:  # fmt: skip
+                      BLOCK_SIZE: int | tuple[int, ...] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: object) -> BlockMask:  # fmt: skip
     """A BlockMask of a function of batch, head, row and column.
 
     B, H: None where the mask is the same for all.

@@ -19,7 +19,7 @@ HOOK_FLAGS = frozenset({"_forward_hooks_with_kwargs", "_forward_hooks_always_cal
 registration_hooks: dict[str, Hooks] = {"parameter": Hooks(), "buffer": Hooks(), "module": Hooks()}
 
 
-def typename(value: Tensor | int) -> str:
+def typename(value: object) -> str:
     """The name of a value's type as messages print it: `torch.FloatTensor` for tensors."""
     if isinstance(value, Tensor):
         return str(value.type())
@@ -187,7 +187,7 @@ class Registry:
         else:
             self._buffers[name] = None if value is None else _announce("buffer", self, name, value)
 
-    def _clear(self, name: str, value: Tensor | int | None) -> None:
+    def _clear(self, name: str, value: object | None) -> None:
         """Assign None, the only plain value allowed, to a parameter or child."""
         if value is None:
             self.__dict__["_parameters" if name in self._parameters else "_modules"][name] = None

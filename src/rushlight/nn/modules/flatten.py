@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.nn.modules.module import Module
@@ -29,7 +30,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits dimension `dim` into `unflattened_size`: a tuple, list or Size, one of whose sizes may be -1."""
 
-    def __init__(self, dim: Any, unflattened_size: tuple[int, ...]) -> None:
+    def __init__(self, dim: Any, unflattened_size: Sequence[Any]) -> None:
         super().__init__()
         if isinstance(dim, int):
             _need_sizes(unflattened_size)
@@ -48,7 +49,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-def _need_sizes(sizes: tuple[int, ...]) -> None:
+def _need_sizes(sizes: Sequence[Any]) -> None:
     if not isinstance(sizes, (tuple, list)):
         raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
     for i, size in enumerate(sizes):

@@ -44,7 +44,7 @@ class NLLLoss(_WeightedLoss):
         weight: Tensor | None = None,
         size_average: bool | None = None,
         ignore_index: int = -100,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
@@ -68,7 +68,7 @@ class PoissonNLLLoss(_Loss):
         full: bool = False,
         size_average: bool | None = None,
         eps: float = 1e-8,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -99,7 +99,7 @@ class KLDivLoss(_Loss):
     def __init__(
         self,
         size_average: Any = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
         log_target: bool = False,
     ) -> None:
@@ -137,7 +137,7 @@ class BCEWithLogitsLoss(_Loss):
         self,
         weight: Tensor | None = None,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
         pos_weight: Tensor | None = None,
     ) -> None:
@@ -159,7 +159,7 @@ class HingeEmbeddingLoss(_Loss):
         self,
         margin: float = 1.0,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -182,7 +182,7 @@ class SmoothL1Loss(_Loss):
     """Squared below `beta`, absolute above: `d ** 2 / (2 beta)` or `d - beta / 2`."""
 
     def __init__(
-        self, size_average: Any = None, reduce: str | complex | None = None, reduction: str = _MEAN, beta: float = 1.0
+        self, size_average: Any = None, reduce: bool | None = None, reduction: str = _MEAN, beta: float = 1.0
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
@@ -228,7 +228,7 @@ class CrossEntropyLoss(_WeightedLoss):
         weight: Tensor | None = None,
         size_average: bool | None = None,
         ignore_index: int = -100,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
         label_smoothing: float = 0.0,
     ) -> None:
@@ -262,7 +262,7 @@ class CosineEmbeddingLoss(_Loss):
         self,
         margin: float = 0.0,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -280,7 +280,7 @@ class MarginRankingLoss(_Loss):
         self,
         margin: float = 0.0,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -300,7 +300,7 @@ class MultiMarginLoss(_WeightedLoss):
         margin: float = 1.0,
         weight: Tensor | None = None,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
@@ -331,7 +331,7 @@ class TripletMarginLoss(_Loss):
         eps: float = 1e-6,
         swap: bool = False,
         size_average: bool | None = None,
-        reduce: str | complex | None = None,
+        reduce: bool | None = None,
         reduction: str = _MEAN,
     ) -> None:
         super().__init__(size_average, reduce, reduction)

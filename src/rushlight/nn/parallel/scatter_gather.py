@@ -48,7 +48,7 @@ def scatter_kwargs(inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, targe
     return tuple(positional), tuple(named)
 
 
-def gather(outputs: list[Any] | tuple[Tensor, ...], target_device: int | str, dim: int = 0) -> Any:
+def gather(outputs: list[Any] | tuple[Tensor, ...], target_device: Any, dim: int = 0) -> Any:
     """The outputs for several targets as one: tensors joined along `dim`, of no dimensions stacked, None as None.
 
     Raises ValueError for dicts with different keys, TypeError for what cannot be joined.

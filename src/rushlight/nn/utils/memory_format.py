@@ -8,19 +8,19 @@ from rushlight.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTrans
 
 if TYPE_CHECKING:
     from rushlight.dispatch.formats import memory_format
-    from rushlight.nn.modules.container import Sequential
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _converted(module: Sequential, kinds: tuple[Any, ...], memory_format: Any) -> Sequential:
+def _converted(module: Module, kinds: tuple[Any, ...], memory_format: Any) -> Any:
     for each in module.modules():
         if isinstance(each, kinds):
             each.weight.data = each.weight.detach().clone().contiguous(memory_format=memory_format)
     return module
 
 
-def convert_conv2d_weight_memory_format(module: Any, memory_format: memory_format | None) -> Sequential:
+def convert_conv2d_weight_memory_format(module: Any, memory_format: memory_format | None) -> Any:
     """Lay out the weights of all 2-d convolutions in `module` in this memory format.  Returns the module."""
     return _converted(module, (Conv2d, ConvTranspose2d), memory_format)
 

@@ -88,7 +88,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / ops.dot(u, ops.mv(matrix, v))
 
-    def right_inverse(self, value: Tensor | complex) -> Any:
+    def right_inverse(self, value: Tensor) -> Any:
         """The weight itself: what is assigned is taken as not yet normalised."""
         return value
 

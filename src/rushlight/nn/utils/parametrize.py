@@ -14,7 +14,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.nn.modules.linear import Linear
+    pass
 
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
@@ -185,7 +185,7 @@ def _property(name: str) -> property:
     return property(compute, assign)
 
 
-def _inject_new_class(module: Linear | Module) -> None:
+def _inject_new_class(module: Module) -> None:
     """Give `module` a class of its own, to which properties can be added."""
     former = type(module)
 

@@ -21,7 +21,7 @@ from rushlight.nn.utils.convert_parameters import parameters_to_vector
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.nn.modules.linear import Linear
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
            "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
@@ -105,7 +105,7 @@ class BasePruningMethod(ABC):
         setattr(module, name, original)
 
 
-def _hooks(module: Linear, name: str) -> list[tuple[Any, BasePruningMethod]]:
+def _hooks(module: Module, name: str) -> list[tuple[Any, BasePruningMethod]]:
     """What prunes the parameter `name`, with its key among the hooks."""
     hooks = module._forward_pre_hooks.items()
     return [(key, h) for key, h in hooks if isinstance(h, BasePruningMethod) and h._tensor_name == name]
@@ -258,7 +258,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the slices of the lowest `n`-norm, where n is a number or what `torch.norm` takes as p."""
 
-    def __init__(self, amount: Any, n: int | None, dim: int = -1):
+    def __init__(self, amount: Any, n: Any, dim: int = -1):
         super().__init__(amount, dim)
         self.n = n
 
@@ -280,13 +280,13 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module: Any, name: str) -> Linear:
+def identity(module: Any, name: str) -> Any:
     """Give the parameter `name` a mask of ones.  Returns the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: Any) -> Linear:
+def random_unstructured(module: Any, name: str, amount: Any) -> Any:
     """Prune elements of the parameter `name` at random: a share, or a number of them.  Returns the module."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
@@ -298,21 +298,21 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
     return module
 
 
-def random_structured(module: Any, name: str, amount: Any, dim: int) -> Linear:
+def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
     """Prune slices of the parameter `name` along `dim` at random.  Returns the module."""
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
 
 def ln_structured(
-    module: Any, name: str, amount: Any, n: int | None, dim: int, importance_scores: Tensor | None = None
+    module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
     """Prune the slices of the parameter `name` along `dim` that have the lowest n-norm.  Returns the module."""
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Tensor) -> Linear:
+def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
     """Prune the parameter `name` where `mask` is 0.  Returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module

@@ -10,7 +10,6 @@ from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
-    from rushlight.nn.modules.conv import Conv2d
     from rushlight.tensor import Tensor
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
@@ -109,7 +108,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Conv2d:
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Undo `spectral_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, SpectralNorm) and hook.name == name:

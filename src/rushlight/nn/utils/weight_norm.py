@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
-    from rushlight.nn.modules.linear import Linear
     from rushlight.tensor import Tensor
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
@@ -67,7 +66,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Linear:
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Replace a weight by its magnitude (`name_g`, one for each index of `dim`) and its direction (`name_v`).
 
     Source: Salimans and Kingma, Weight Normalization (2016).
@@ -76,7 +75,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Linea
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Linear:
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Undo `weight_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, WeightNorm) and hook.name == name:
