@@ -192,6 +192,7 @@ def test_a_wrapper_of_a_tensor() -> None:
 
 # Each in a process of its own: the first object of its kind has to be noticed.
 FIRST = {
+    "torch.linalg.lstsq(t, t, rcond=o)": "torch.linalg.lstsq", "torch.linalg.pinv(t, atol=o)": "torch.linalg.pinv",
     "torch.clone(o)": "torch.clone", "t + o": "torch.Tensor.add", "t.mul(o)": "torch.Tensor.mul", "t @ o": "torch.Tensor.matmul",
     "torch.linalg.cholesky(o)": "torch.linalg.cholesky", "torch.stack([t, o])": "torch.stack", "torch.exp(o)": "torch.exp",
     "F.linear(t, o)": "torch.nn.functional.linear", "torch.add(t, o)": "torch.add", "t.add(o)": "torch.Tensor.add",

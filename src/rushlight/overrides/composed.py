@@ -24,7 +24,7 @@ OPERANDS = frozenset(
     "other tensor tensors mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 mask source src value index indices weight "
     "end input2 target values exponent min max condition prepend append A B L x y LU_data LU_pivots tau".split()
 )  # names of operands beside the first
-NUMBERS = ("int", "float", "bool", "str", "complex")
+TENSORS = ("Any", "Tensor", "Array", "object")  # one of them is in the annotation of what may be a tensor
 
 
 def first(*args: Any, **kwargs: Any) -> Any:
@@ -176,5 +176,5 @@ def operands(fn: Callable[..., Any]) -> Iterator[str]:
     """The names of the parameters that may be tensors."""
     code, notes = fn.__code__, fn.__annotations__
     for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        if name not in STATIC and str(notes.get(name, "Any")).split(" ")[0] not in NUMBERS:
+        if name not in STATIC and any(kind in str(notes.get(name, "Any")) for kind in TENSORS):
             yield name
