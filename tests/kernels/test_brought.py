@@ -74,7 +74,6 @@ def test_who_builds_a_wheel_needs_neither_rushlight_nor_numpy() -> None:
 @here
 def test_a_wheel_is_the_whole_product(tmp_path: Path) -> None:
     """Built, unpacked, and used where there is no compiler: numbers, counted bytes, a report and a budget."""
-    pytest.importorskip("hatchling")
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, timeout=900,
