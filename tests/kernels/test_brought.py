@@ -85,7 +85,7 @@ def test_a_wheel_is_the_whole_product(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         "import rushlight as torch\nfrom rushlight import memory\nx = torch.rand(1000, 1000, requires_grad=True)\n"
-        "x.exp().sum().backward()\nassert memory.stats()['peak'] > 8_000_000, memory.stats()\n"
+        "x.exp().sum().backward()\nassert memory.peak() > 8_000_000, memory.peak()\n"
     )
     env = {
         "PYTHONPATH": str(tmp_path / "site"),
