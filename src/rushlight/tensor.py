@@ -256,7 +256,8 @@ class Tensor(TensorMethods):
         """Whether no recorded operator computed this tensor."""
         if self._view is not None:
             Tensor._refresh(self)
-        return self._edge is None or self._edge is LEAF
+        edge = self._edge  # a leaf itself is the edge of what saved-tensor hooks made of that leaf
+        return edge is None or edge is LEAF or isinstance(edge, Tensor)
 
     @property
     def grad_fn(self) -> Any:

@@ -1,5 +1,6 @@
 """Activation checkpointing: the same gradients for less memory, in every form of backward."""
 
+import contextlib
 import functools
 import gc
 import tracemalloc
@@ -315,6 +316,70 @@ def test_hooks_outside_pack_the_inputs_alone():
         wrapped = gradients(lambda a, b: again(f, a, b))
     assert same(gradients(f), wrapped)
     assert len([c for c in calls if c == (4,)]) <= 6
+
+
+def test_hooks_outside_pack_every_tensor_argument_leaves_too():
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    plain, seen = torch.ones(3), []
+
+    def g(x, y, number, p, key=None):
+        seen.append((type(x) is torch.Tensor, x.is_leaf, x.requires_grad, x is a))
+        return x.sin() * y * number * p.sum() * key[0].sum()
+
+    def pack(t):
+        packed.append((tuple(t.shape), t.requires_grad, t.is_leaf))
+        return t * 2
+
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t / 4):
+        y = torch.utils.checkpoint.checkpoint(g, a, a * 1, 3, plain, key=[torch.ones(1)], use_reentrant=False)
+    assert packed == [((2,), True, True), ((2,), True, False), ((3,), False, True), ((1,), False, True)]
+    y.sum().backward()
+    x, ones = (a / 2).detach(), 3 * 3 / 4  # what they were unpacked as
+    assert torch.allclose(a.grad, ones * (x.cos() * x + x.sin()))
+    assert seen == [(True, True, True, True), (True, True, True, False)]
+
+
+def test_a_leaf_that_hooks_copied_may_change_and_else_may_not():
+    for copying in (True, False):
+        a = torch.tensor([1.0, 2.0], requires_grad=True)
+        hooks = (
+            torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda t: t) if copying else contextlib.nullcontext()
+        )
+        with hooks:
+            y = again(torch.sin, a)
+        with torch.no_grad():
+            a.add_(1)
+        with contextlib.nullcontext() if copying else pytest.raises(RuntimeError, match="saved as an input"):
+            y.sum().backward()
+            assert torch.equal(a.grad, torch.tensor([1.0, 2.0]).cos())
+
+
+def test_a_leaf_that_hooks_unpacked_is_one():
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def g(x):
+        if x is not a:
+            with pytest.raises(RuntimeError, match="leaf Variable"):
+                x.add_(1)
+            with pytest.raises(RuntimeError, match="view of a leaf Variable"):
+                x[:1].add_(1)
+            assert x.grad is None and x.grad_fn is None
+        return x.sin()
+
+    with torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda t: t):
+        y = again(g, a)
+    y.sum().backward()
+    assert torch.equal(a.grad, torch.tensor([1.0, 2.0]).cos())
+
+
+def test_no_checkpoint_where_saved_tensor_hooks_are_disabled():
+    a = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"):
+            again(lambda x: x, a)
+        with torch.no_grad():
+            assert again(lambda x: x, a) is a
 
 
 def test_hooks_inside_pack_again():

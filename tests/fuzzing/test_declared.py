@@ -117,3 +117,32 @@ def test_what_a_view_is_made_of_is_declared_where_a_change_of_its_shape_alone_ma
     there, here = np.zeros((2, 2)), np.ones((2, 2))
     assert declared("v1.grad", there, here, *begin, "(v3 * v3).sum().abs().backward()")
     assert not declared("v1.grad", there, here, *begin, "(v3 * len(torch.__name__)).sum().abs().backward()")
+
+
+def graphs(row: str, found: Difference) -> bool:
+    """Whether an entry of this row recognizes a difference."""
+    entries = [entry for entry in GRAPHS if entry.row.startswith(row)]
+    assert entries
+    return any(entry.applies(found) for entry in entries)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("operator", "is_declared"), [("relu()", True), ("sin()", False)])
+def test_a_checkpoint_that_runs_more_often_is_declared_where_a_graph_of_zeros_runs_it(operator, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.ones(2).requires_grad_()", "def f(x):\n    log.append('run')\n    return x.sin()",
+               "v2 = torch.utils.checkpoint.checkpoint(f, v1, use_reentrant=False)",
+               f"g3 = torch.autograd.grad(v2.{operator}.sum(), [v1], create_graph=True)", "g3[0].sum().backward()"]  # fmt: skip
+    found = Difference("log", "value", ["run"] * 3, ["run"] * 2, program)
+    assert graphs("gradient of what is linear", found) is is_declared
+
+
+def test_what_a_hook_unpacks_in_another_shape_is_declared_where_this_is_what_is_refused():
+    saved = "RuntimeError: Output of saved tensor unpack_hook for 'x', which sin saved, has shape [0]"
+    row, program = "an unpack hook that gives", ["log = []", "y.backward()"]
+    found = Difference("log", "value", ["run", "run"], ["run"], program)
+    assert not graphs(row, found)
+    found.refusals = [("RuntimeError: the size of tensor a", saved)]
+    assert graphs(row, found)
+    found.refusals = [(saved, saved)]
+    assert not graphs(row, found)

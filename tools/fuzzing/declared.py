@@ -163,16 +163,6 @@ def several_at_one_place(difference: Difference) -> bool:
     )
 
 
-def packed_by_checkpoint(difference: Difference) -> bool:
-    """Whether hooks around a checkpoint saw its inputs, or did not."""
-    around = re.search(r"saved_tensors_hooks|allow_mutation|save_on_cpu", text(difference)) is not None
-    return (
-        around
-        and "checkpoint(" in text(difference)
-        and (difference.where.startswith("log") or difference.step is not None)
-    )
-
-
 def product_of_the_old(difference: Difference) -> bool:
     """Whether `.data` of an operand of three dimensions was assigned, which the product had saved a view of in PyTorch."""
     assigned = re.search(r" @ (?s:.*)\.data = ", text(difference)) is not None
@@ -242,7 +232,6 @@ def special_without_derivative(difference: Difference) -> bool:
 
 
 DECLARED: tuple[Declared, ...] = (
-    Declared("saved-tensor hooks around a checkpoint or `allow_mutation_on_saved_tensors`", packed_by_checkpoint),
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),

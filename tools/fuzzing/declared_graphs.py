@@ -7,7 +7,9 @@ import re
 import numpy as np
 
 from .comparing import Difference
+from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
+from .operands import agree
 from .program import Raised
 
 
@@ -138,7 +140,32 @@ def refused_before_hooks(difference: Difference) -> bool:
     return told and difference.where.startswith("log")
 
 
+UNPACKED = "Output of saved tensor unpack_hook for"
+
+
+def unpacked_otherwise(difference: Difference) -> bool:
+    """Whether what a hook unpacked, of another shape or dtype, is refused here before PyTorch goes on with it."""
+    earlier = any(UNPACKED in here and UNPACKED not in there for there, here in difference.refusals)
+    return refused_by(difference, UNPACKED) or (earlier and difference.where.startswith("log"))
+
+
+def run_for_zeros(difference: Difference) -> bool:
+    """Whether PyTorch runs more for a second derivative that is a graph of zeros there, as a smooth function's is not."""
+    pieces = re.compile(rf"\.({IN_PIECES})\w*\([^()]*\)")
+    there, here = difference.reference, difference.subject
+    return (
+        difference.where == "log"
+        and isinstance(there, list)
+        and isinstance(here, list)
+        and len(here) < len(there)
+        and re.search(rf"{pieces.pattern}(?s:.*)create_graph=True", text(difference)) is not None
+        and agree(difference, lambda line: pieces.sub(".exp()", line))
+    )
+
+
 GRAPHS: tuple[Declared, ...] = (
+    Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
+    Declared("gradient of what is linear in pieces", run_for_zeros),
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
     Declared("version counters of products, of results", changed_by_itself),
     Declared("`detach()` and `.data` of an inference tensor", detached_inference),

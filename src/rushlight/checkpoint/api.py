@@ -51,7 +51,9 @@ def checkpoint(
         debug: the error lists all operators of both runs.
         early_stop: the second run ends as soon as everything that is needed is there.
 
-    Raises ValueError for arguments that do not go together, and `CheckpointError` in backward where the runs differ.
+    Saved-tensor hooks around the call, stores and budgets among them, pack the tensors among the arguments; what they unpack
+    is what the second run gets. Raises ValueError for arguments that do not go together, RuntimeError where saved-tensor hooks
+    are disabled, and `CheckpointError` in backward where the runs differ.
 
     >>> import rushlight as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -74,6 +76,8 @@ def checkpoint(
         raise ValueError(f"determinism_check should be one of {CHECKS}, but got {determinism_check}")
     if not modes.grad:
         return function(*args, **kwargs)
+    if modes.saved_hooks_disabled is not None:
+        raise RuntimeError(modes.saved_hooks_disabled)
     debug = debug if Settings.debug is None else Settings.debug
     early = early_stop if Settings.early_stop is None else Settings.early_stop
     frame = Frame(function, args, kwargs, context_fn(), preserve, determinism_check, debug, early)

@@ -51,7 +51,7 @@ class Input:
 
     def __init__(self, tensor: Tensor, hooks: tuple[Any, ...]):
         self.version = tensor._version if not tensor._inference else 0
-        self.kept = Packed(tensor, hooks, ("checkpoint", "input")) if hooks and not is_parameter(tensor) else None
+        self.kept = Packed(tensor, hooks, ("checkpoint", "input")) if hooks else None
         self.tensor = tensor if self.kept is None else edge_of(tensor)
 
     def restored(self) -> Tensor:
@@ -80,11 +80,6 @@ class InputNode:
     def name() -> str:
         """The name in messages."""
         return "torch.utils.checkpoint"
-
-
-def is_parameter(tensor: Tensor) -> bool:
-    """Whether somebody else keeps this leaf anyway."""
-    return tensor.is_leaf and tensor.requires_grad
 
 
 class Holder:

@@ -18,7 +18,7 @@ from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import chain_of, follow_retained, refusal, repeats, replay
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
-from rushlight.tensor import LEAF, Tensor, wrap
+from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -46,7 +46,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
                 f"that is recorded: shape {list(view.base.shape)}, strides {list(view.base.stride())}. What the others get of "
                 "its gradient is not known: clone() that tensor before"
             )
-        if needs and (view.base._edge is None or view.base._edge is LEAF):
+        if needs and view.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
