@@ -218,7 +218,7 @@ class Tensor(TensorMethods):
 
     def _unrecorded(self) -> bool:
         """Whether this is a view made where nothing is recorded: a leaf whatever becomes of its base."""
-        return self._edge is None and self._view is not None and bool(self._view.kind)
+        return (self._edge is None or self._edge is LEAF) and self._view is not None and bool(self._view.kind)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether gradients are accumulated in `.grad` of this leaf, in place.
@@ -227,7 +227,7 @@ class Tensor(TensorMethods):
         for tensors that are not leaves or not of a floating-point or complex dtype.
         """
         if requires_grad:
-            if self._view is not None:
+            if self._view is not None and not self._view.kind:  # else it is told where it is used
                 Tensor._refresh(self)
             if self._edge is not None:
                 return self
@@ -244,7 +244,7 @@ class Tensor(TensorMethods):
                     break
             self._edge = LEAF
         elif self._unrecorded():
-            pass  # that it requires grad is of its base
+            self._edge = None  # that it still requires grad is of its base
         elif not self.is_leaf:
             _refuse_flag(requires_grad)
         else:

@@ -179,6 +179,26 @@ def test_a_view_becomes_a_leaf_when_its_base_requires_grad_by_now() -> None:
     assert view.grad.tolist() == [2, 2] and base.grad is None
 
 
+@pytest.mark.parametrize("leaf", [True, False])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_that_was_not_recorded_becomes_a_leaf_and_is_refused_where_it_is_used(mode: Any, leaf: bool) -> None:
+    base = torch.ones(2, 2, requires_grad=True)
+    base = base if leaf else base * 1
+    with mode():
+        view = base[0]
+    with torch.no_grad():
+        base.mul_(3)
+    assert view.requires_grad_() is view and view.requires_grad and view.grad is None
+    view.retain_grad()
+    refused = f"created in {'no_grad' if mode is torch.no_grad else 'inference'} mode and its base"
+    for use in (lambda: view * 2, lambda: view.is_leaf, lambda: view.register_post_accumulate_grad_hook(print)):
+        with pytest.raises(RuntimeError, match=refused):
+            use()
+    assert view.requires_grad_(False) is view  # what requires grad is its base
+    with pytest.raises(RuntimeError, match=refused):
+        view.register_hook(print)
+
+
 @pytest.mark.parametrize("pieces", [lambda x: x.unsafe_chunk(2), lambda x: x.unsafe_split(2),
                                     lambda x: x.unsafe_split_with_sizes([2, 2])])  # fmt: skip
 def test_pieces_of_inference_tensors_are_inference_tensors(pieces: Callable[[torch.Tensor], Any]) -> None:

@@ -78,7 +78,7 @@ def without_gradients(difference: Difference) -> bool:
 
 def recorded_in_inference(difference: Difference) -> bool:
     """Whether a custom function is recorded in inference mode, where gradients are enabled inside of it."""
-    inside = re.search(r"inference_mode\(.*\n\s+with torch\.(enable_grad|set_grad_enabled\(True)", text(difference))
+    inside = re.search(r"inference_mode\((?s:.*?)\btorch\.(enable_grad|set_grad_enabled\(True)", text(difference))
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn", "is_inference", "version", "grad")
     return told and inside is not None and ".apply(" in text(difference)
 

@@ -339,6 +339,8 @@ def post_hook(leaf: Tensor, hook: Callable[..., Any], prepend: bool = False) -> 
     """Register a hook that runs after a gradient was accumulated into `leaf`, behind the others or in front of them."""
     if not leaf.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if leaf._view is not None:
+        Tensor._refresh(leaf)
     if leaf._edge is not LEAF:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     handle = leaf._add_hook("_post_hooks", hook)
