@@ -27,6 +27,17 @@ def test_what_the_least_change_of_a_leaf_makes_is_rounding():
     assert left(leaf, fine, factor=1 + 1e-5)
 
 
+def test_numbers_of_which_a_rounding_leaves_nothing_say_nothing_and_those_beside_them_do():
+    chaos = "y = x.pow(2).exp().sin()"
+    assert not left("x = torch.tensor([5.0, 7.0, 9.0], dtype=torch.float64)", chaos, factor=0.9999)
+    assert left("x = torch.tensor([1.0, 7.0, 9.0], dtype=torch.float64)", chaos, factor=0.9999)
+
+
+def test_gradients_of_what_is_equal_jump_and_are_compared_all_the_same():
+    leaf = "x = torch.tensor([2.0, 2.0], dtype=torch.float64).requires_grad_()"
+    assert left(leaf, "y = torch.autograd.grad(x.amax(), x)[0]", factor=0.8)
+
+
 def test_what_jumps_is_not():
     leaf, jumps = "x = torch.tensor([1.0, 2.0], dtype=torch.float64)", "y = (x == 2).double().sum()"
     assert left(leaf, jumps, factor=1 + 1e-8)

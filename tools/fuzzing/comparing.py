@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 
 from .observing import Plain, Seen, observe
-from .precision import as_good, little_noise, noise, rounding, shaken, shaken_back, shaken_leaves, truth
+from .precision import (
+    as_good,
+    little_noise,
+    noise,
+    rounding,
+    scatter,
+    scattered,
+    shaken,
+    shaken_back,
+    shaken_leaves,
+    truth,
+)
 from .program import Execution, Raised, Side, run
 
 # Relative tolerance by dtype; the absolute one is the same of the largest finite element, and of 1.
@@ -205,14 +216,17 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
     for difference in found:
         if difference.tolerance:
             judges = judges or {
-                judge.__name__: judge(statements, reference) for judge in (truth, shaken, shaken_back, shaken_leaves)
+                judge.__name__: judge(statements, reference)
+                for judge in (truth, shaken, shaken_back, shaken_leaves, scatter)
             }
             sides, tolerance = list(map(np.asarray, (difference.reference, difference.subject))), difference.tolerance
-            right, moved, back, slightly = (judges[name].get(difference.where) for name in judges)
+            right, moved, back, slightly, far = (judges[name].get(difference.where) for name in judges)
             if right is not None and as_good(right, *sides, max(tolerance, rounding(statements))):
                 continue
             if any(other is not None and noise(other, *sides, tolerance) for other in (moved, back)):
                 continue
             if slightly is not None and little_noise(slightly, *sides, tolerance):
+                continue
+            if far is not None and scattered(far, *sides, tolerance):
                 continue
         yield difference

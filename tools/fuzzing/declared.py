@@ -212,7 +212,8 @@ def called(name: str, names: dict[str, str]) -> str:
 def with_itself(difference: Difference) -> bool:
     """Whether an operator in place with its own target is differentiated, or hooks ran before PyTorch refuses to."""
     names = dict(re.findall(r"(?m)^\s*(\w+) = (\w+(?:\[\d\])?)$", text(difference)))
-    pairs = re.findall(r"\b(\w+)(?:\.\w+_\((?:\w+, )?| [-+*/]= )(\w+)", text(difference))
+    changes = re.findall(r"\b(\w+)(?:\.\w+_\(| [-+*/]= )([^()\n]*)", text(difference))
+    pairs = ((target, operand) for target, operands in changes for operand in re.findall(r"\b[a-z]\w*\b", operands))
     itself = any(called(a, names) == called(b, names) for a, b in pairs)
     logged = itself and difference.where.startswith("log")
     return logged or refused_by(difference, "modified by an inplace", by="reference")

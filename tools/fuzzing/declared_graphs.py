@@ -135,8 +135,8 @@ def unneeded(difference: Difference) -> bool:
 
 def refused_before_hooks(difference: Difference) -> bool:
     """Whether hooks ran here before one of them raised, and PyTorch refuses for a saved tensor that nobody asks for."""
-    saved = "modified by an inplace operation"
-    told = any(saved in there and saved not in here for there, here in difference.refusals)
+    saved = "modified by an inplace operation", "its base or another view of its base has been modified"
+    told = any(word in there and word not in here for there, here in difference.refusals for word in saved)
     return told and difference.where.startswith("log")
 
 

@@ -64,19 +64,41 @@ SHARP = re.compile(r"==|!=|[<>]|clamp|round|sgn|sign|relu|floor|ceil|int64")
 GROWN = 1e-4  # to what part of the largest number a part in 10^13 may grow, and still is rounding
 
 
-def shaken_leaves(statements: list[str], reference: Side) -> dict[str, Array]:
-    """Arrays that the program leaves when the numbers of its leaves are other by parts in 10^13; none where that may be
+def shaken_leaves(statements: list[str], reference: Side, part: float = 1e-13) -> dict[str, Array]:
+    """Arrays that the program leaves when the numbers of its leaves are other by about that part; none where that may be
     seen otherwise than as rounding."""
-    moved = [re.sub(r"torch\.tensor\([^()]*, dtype=torch\.float64\)", moved_numbers, text) for text in statements]
+
+    def other(leaf: re.Match[str]) -> str:
+        return moved_numbers(leaf, part)
+
+    moved = [re.sub(r"torch\.tensor\([^()]*, dtype=torch\.float64\)", other, text) for text in statements]
     if moved == statements or any(SHARP.search(text) for text in statements):
         return {}
     with reference.around():
         return dict(arrays_of(run(moved, reference)))
 
 
-def moved_numbers(leaf: re.Match[str]) -> str:
+def scatter(statements: list[str], reference: Side) -> dict[str, Array]:
+    """How far apart the numbers are that the program leaves when its leaves are other by some roundings.
+
+    All are moved to the same side: where the program jumps, all of them have jumped, and only what a rounding makes of
+    one of them makes another. `sin(exp(25))` has no digit that says anything.
+    """
+    runs = [shaken_leaves(statements, reference, part * 1e-15) for part in range(1, 7)]
+    with np.errstate(all="ignore"):
+        return {
+            name: np.max(values, axis=0) - np.min(values, axis=0)
+            if first.dtype.kind == "f"
+            else np.max(np.abs(np.subtract(values, first)), axis=0)
+            for name, first in runs[0].items()
+            if first.dtype.kind in "fc" and all(name in other and other[name].shape == first.shape for other in runs)
+            for values in [[other[name] for other in runs]]
+        }
+
+
+def moved_numbers(leaf: re.Match[str], part: float) -> str:
     """The text of a leaf, each number another one by its own part."""
-    parts = itertools.cycle((1e-13, -2e-13, 3e-13))
+    parts = itertools.cycle((part, -2 * part, 3 * part))
     return re.sub(r"\b\d+\.\d+", lambda number: repr(float(number[0]) * (1 + next(parts))), leaf[0])
 
 
@@ -87,6 +109,17 @@ def little_noise(moved: Array, reference: Array, subject: Array, tolerance: floa
     with np.errstate(all="ignore"):
         largest = max(1.0, float(np.max(np.abs(reference), where=np.isfinite(reference), initial=0.0)))
         return bool(np.nanmax(np.abs(moved - reference)) <= GROWN * largest)
+
+
+def scattered(apart: Array, reference: Array, subject: Array, tolerance: float) -> bool:
+    """Whether each element differs by no more than what some roundings make of it."""
+    if not apart.shape == reference.shape == subject.shape or reference.dtype.kind not in "fc":
+        return False
+    with np.errstate(all="ignore"):
+        alike = (reference == subject) | (np.isnan(reference) & np.isnan(subject))
+        largest = max(1.0, float(np.max(np.abs(reference), where=np.isfinite(reference), initial=0.0)))
+        allowed = TIMES * np.where(np.isfinite(apart), apart, 0.0) + tolerance * largest
+        return bool(np.all(alike | (np.abs(subject - reference) <= allowed)))
 
 
 def noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> bool:
