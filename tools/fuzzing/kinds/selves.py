@@ -70,9 +70,22 @@ def plain_python() -> Iterator[None]:
         loader._tables = tables
 
 
+def with_version(tensor: Any) -> Any:
+    """A saved tensor, and the version that it has."""
+    return tensor, None if tensor.is_inference() else tensor._version
+
+
+def as_it_was(packed: Any) -> Any:
+    """The saved tensor.  Raises RuntimeError where it was changed since, which is refused only where nothing packs it."""
+    tensor, version = packed
+    if version is not None and tensor._version != version:
+        raise RuntimeError("a saved tensor has been modified by an inplace operation")
+    return tensor
+
+
 def identity_hooks() -> AbstractContextManager[Any]:
     """Saved-tensor hooks that change nothing: every operator takes its general path."""
-    return rushlight.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    return rushlight.autograd.graph.saved_tensors_hooks(with_version, as_it_was)
 
 
 def sides(name: str, around: Callable[[], AbstractContextManager[Any]], prelude: str = "") -> tuple[Side, Side]:
