@@ -63,6 +63,16 @@ def test_backward_into_an_intermediate_runs_its_node_and_nothing_behind():
     assert x.grad is not None
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (1, 2, 2)])
+def test_backward_into_a_product_whose_graph_was_freed_is_refused_and_its_gradient_alone_is_not(shape):
+    x = torch.ones(shape, requires_grad=True)
+    y = x @ x
+    torch.autograd.grad(y.sum(), x)
+    assert torch.autograd.grad(y.sum(), y)[0].sum() == x.numel()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.sum().backward(inputs=[y])
+
+
 def test_backward_into_an_intermediate_accumulates():
     x = ones()
     b = x * 2

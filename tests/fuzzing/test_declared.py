@@ -8,6 +8,7 @@ from tools.fuzzing.comparing import Difference
 from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
+from tools.fuzzing.program import Raised
 
 
 def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
@@ -160,3 +161,12 @@ def test_a_change_by_itself_is_declared_whichever_operand_it_is_and_whatever_it_
     found = Difference("log", "value", [], [1], ["r5 = F.apply(a)", "v6 = r5", change])
     entries = [entry for entry in DECLARED if entry.row.startswith("`x.mul_(x)` and the like")]
     assert any(entry.applies(found) for entry in entries) is is_declared
+
+
+def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator():
+    row = "`backward(inputs=[y])` where `y` is the product"
+    for node, call, is_declared in (("Bmm", "y.backward(inputs=[y])", True), ("Mm", "y.backward(inputs=[y])", False),
+                                    ("Bmm", "y.backward()", False)):  # fmt: skip
+        refusal = Raised("refusal", f"RuntimeError: ... second time. Here the graph was freed at {node}Backward0.")
+        found = Difference("statement 0", "outcome", "no error", refusal, [call], step=0)
+        assert graphs(row, found) is is_declared

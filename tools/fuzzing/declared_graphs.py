@@ -163,7 +163,14 @@ def run_for_zeros(difference: Difference) -> bool:
     )
 
 
+def one_node(difference: Difference) -> bool:
+    """Whether the node of a product or layer whose graph was freed is to run, which PyTorch makes several of."""
+    freed = (f"the graph was freed at {name}Backward" for name in ("Bmm", "Linear", "Matmul"))
+    return refused_by(difference, *freed) and re.search(r"backward\(.*inputs=", statement(difference)) is not None
+
+
 GRAPHS: tuple[Declared, ...] = (
+    Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
     Declared("gradient of what is linear in pieces", run_for_zeros),
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
