@@ -80,6 +80,7 @@ class Tensor(TensorMethods):
     _bits = 0  # CONJ, NEG: see `signs`
     _unusual = False  # whether it was made in inference mode or has bits: nothing for the paths that make views quickly
     _elsewhere = False  # of a class: whether the memory may be on disk: see `memory.paged`
+    _spread = False  # of a class: whether its memory is one process's part of it: see `distributed.tensor`
     _meta = False  # of a class: whether there is no memory, on the device meta: see `dispatch.meta`
     _tangents: Any = None  # {level: tangent}
     _dual_base: Any = (

@@ -12,9 +12,7 @@ __all__ = ["SCRIPT", "TYPES", "why"]
 _COMPILER = "nothing is compiled here, so programs are neither captured nor lowered"
 SCRIPT = "TorchScript compiles, and here is nothing to compile to: torch.jit.script returns what it is given"
 _QUANTIZED = "rushlight has no quantized tensors: float16 and bfloat16 halve the bytes of float32, and rushlight.stores compresses"
-_PROCESSES = (
-    "of what is distributed there are collectives and DistributedDataParallel; nothing else is split over processes"
-)
+_PROCESSES = "of what is distributed there are collectives, DistributedDataParallel and fsdp.fully_shard"
 _DEVICE = "there is no such device: rushlight computes on the CPU"
 _ONNX = "rushlight exports no ONNX: load the state_dict in PyTorch and export it there"
 _PIPES = "datapipes are not here: torch.utils.data has Dataset, IterableDataset and DataLoader"

@@ -31,15 +31,14 @@ class Wall:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-_ONE = "of what is distributed there are collectives and DistributedDataParallel; nothing else is split over processes"
-_SHARDS = f"{_ONE}; rushlight.memory.budget keeps a model's training within bytes that are given"
+_ONE = "of what is distributed there are collectives, DistributedDataParallel and fsdp.fully_shard"
+_SHARDS = f"{_ONE}, which deals parameters to processes"
 _FILES = f"{_ONE}; torch.save and torch.load write and read state dicts"
 _CALLS = "rushlight calls no other processes"
 _STATES = ("FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig OptimStateDictConfig "
            "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings StateDictType ")  # fmt: skip
 _FSDP = f"BackwardPrefetch CPUOffload MixedPrecision ShardingStrategy {_STATES}"
-_TENSORS = "DTensor Partial Placement Replicate Shard"
-_MAKERS = "distribute_module distribute_tensor empty full ones rand randn zeros"
+_MAKERS = "distribute_module empty full ones rand randn zeros"
 _PLANS = "DefaultLoadPlanner DefaultSavePlanner"
 _COLLECTIVES = (
     "all_gather_tensor all_gather_tensor_autograd all_reduce all_reduce_coalesced all_to_all_single "
@@ -47,11 +46,7 @@ _COLLECTIVES = (
 )
 
 WALLS = {
-    "distributed._composable": Wall(_SHARDS, "FSDPModule", "checkpoint fully_shard replicate"),
-    "distributed._composable.fsdp": Wall(
-        _SHARDS, "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy", "fully_shard register_fsdp_forward_method"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
-    "distributed._tensor": Wall(_SHARDS, f"{_TENSORS} DeviceMesh", f"{_MAKERS} init_device_mesh"),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
     "distributed.algorithms": Wall(_ONE, "Join JoinHook Joinable"),
     "distributed.algorithms._checkpoint": Wall(_ONE),
@@ -83,10 +78,6 @@ WALLS = {
         "set_optimizer_state_dict set_state_dict"),
     "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load load_state_dict"),
     "distributed.checkpoint.stateful": Wall(_FILES, "Stateful"),
-    "distributed.device_mesh": Wall(_ONE, "DeviceMesh", "init_device_mesh"),
-    "distributed.fsdp": Wall(
-        _SHARDS, f"{_FSDP} CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecisionPolicy OffloadPolicy "
-        "OptimStateKeyType UnshardHandle", "fully_shard register_fsdp_forward_method"),
     "distributed.fsdp.api": Wall(_SHARDS, _FSDP),
     "distributed.fsdp.fully_sharded_data_parallel": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
     "distributed.fsdp.sharded_grad_scaler": Wall(_SHARDS, "ShardedGradScaler"),
@@ -103,15 +94,22 @@ WALLS = {
         "get_worker_info init_rpc remote rpc_async rpc_sync shutdown"),
     "distributed.rpc.api": Wall(
         _CALLS, "", "_all_gather get_worker_info remote rpc_async rpc_sync shutdown"),
-    "distributed.tensor": Wall(_SHARDS, _TENSORS, _MAKERS),
     "distributed.tensor._utils": Wall(_SHARDS, "", "compute_local_shape_and_global_offset"),
     "distributed.tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map register_sharding"),
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
-    "distributed.tensor.placement_types": Wall(_SHARDS, "Partial Placement Replicate Shard _StridedShard"),
     "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
 }  # fmt: skip
+
+# Modules of the package that lack names which theirs in PyTorch have.
+PARTLY = {
+    "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
+    "distributed._tensor": Wall(_SHARDS, "", _MAKERS),
+    "distributed.fsdp": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
+    "distributed.tensor": Wall(_SHARDS, "", _MAKERS),
+    "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
+}
 
 
 def _not_called(function: Any) -> Any:
@@ -147,19 +145,38 @@ def imported(name: str) -> ModuleType:
     return room(name) or importlib.import_module(name)
 
 
-def _made(name: str, wall: Wall) -> ModuleType:
-    module = ModuleType(name, f"Not here: {wall.why}.  Its names can be imported; using them raises.")
-    module.__spec__ = ModuleSpec(name, None, is_package=True)
-    module.__path__ = []
+def _names(name: str, wall: Wall) -> dict[str, Any]:
+    """The names of a module of the table, with what they are."""
     public = name.replace("rushlight", "torch", 1)
+    found: dict[str, Any] = {}
     for given in wall.classes.split():
         if (wall.why, given) not in _classes:
             _classes.update(
                 {(wall.why, given): kind for given, kind in absent.classes(public, wall.why, given).items()}
             )
-        setattr(module, given, _classes[wall.why, given])
-    vars(module).update(absent.functions(public, wall.why, wall.functions))
-    vars(module).update(wall.values)
+        found[given] = _classes[wall.why, given]
+    return {**found, **absent.functions(public, wall.why, wall.functions), **wall.values}
+
+
+def missing(name: str, given: str) -> Any:
+    """What a module of the package has in place of a name that it lacks, or the module of the table of that name below it.
+
+    name: with the leading ``rushlight.``.  Raises AttributeError for a name that PyTorch's has not either.
+    """
+    wall = PARTLY.get(name.removeprefix("rushlight."))
+    found = _names(name, wall).get(given) if wall is not None else None
+    found = room(f"{name}.{given}") if found is None else found
+    if found is None:
+        raise AttributeError(f"module {name.replace('rushlight', 'torch', 1)!r} has no attribute {given!r}")
+    return found
+
+
+def _made(name: str, wall: Wall) -> ModuleType:
+    module = ModuleType(name, f"Not here: {wall.why}.  Its names can be imported; using them raises.")
+    module.__spec__ = ModuleSpec(name, None, is_package=True)
+    module.__path__ = []
+    public = name.replace("rushlight", "torch", 1)
+    vars(module).update(_names(name, wall))
     vars(module)["__all__"] = [given for given in vars(module) if not given.startswith("__")]
 
     def inner(given: str) -> Any:

@@ -49,6 +49,14 @@ class Alone:
         """Give each process its part of the sum.  x: (size * n,) -> out: (n,)"""
         self.all_gather(out, x)
 
+    def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
+        """As `all_gather`, of arrays that differ in size.  counts: elements of each process's."""
+        self.all_gather(out, x)
+
+    def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
+        """As `reduce_scatter`, in parts that differ in size.  counts: elements of each process's."""
+        self.all_gather(out, x)
+
     def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
         """Send each process its part; counts: elements to, out_counts: from each."""
         self.all_gather(out, x)
@@ -103,6 +111,14 @@ class Several:
     def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
         """As `Alone.reduce_scatter`."""
         return self.comm.Ireduce_scatter_block(x, out, self._op(op))
+
+    def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
+        """As `Alone.all_gather_v`."""
+        return self.comm.Iallgatherv(x, [out, counts])
+
+    def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
+        """As `Alone.reduce_scatter_v`."""
+        return self.comm.Ireduce_scatter(x, out, counts, self._op(op))
 
     def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
         """As `Alone.all_to_all`: a message to and from each.  (MPICH 5.0.2's Ialltoallv does not end where counts are 0.)"""

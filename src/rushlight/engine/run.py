@@ -39,6 +39,7 @@ class Run:
     record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
     dry = False  # whether it only looks at gradients, and another run on the same graph follows
     depth = 0  # how many runs it is inside of
+    outer: Run | None = None  # the innermost of them
     ends: Any = ()  # the nodes among the targets
     callbacks: list[Any] | None = None  # called at its end: see `queue_callback`
 
@@ -54,7 +55,7 @@ class Run:
             self.__class__ = observed_class()
         outer = modes.run
         if outer is not None and not self.depth:
-            self.depth = outer.depth + 1
+            self.outer, self.depth = outer, outer.depth + 1
             if self.depth % DEEP == 0:  # too many runs inside each other for one stack
                 in_thread(lambda: self.execute(roots))
                 return self.captured
@@ -365,12 +366,17 @@ def some(slots: list[Any]) -> list[Any] | None:
     return None if all(g is None for g in slots) else slots
 
 
-def queue_callback(callback: Callable[..., Any]) -> None:
-    """Call `callback()` at the end of the backward run that is going on.  Raises RuntimeError where none is."""
+def queue_callback(callback: Callable[..., Any], outermost: bool = False) -> None:
+    """Call `callback()` at the end of the backward run that is going on, or of the outermost that it is inside of.
+
+    Raises RuntimeError where none is.
+    """
     run = modes.run
     if run is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass: call queue_callback from a hook or the "
                            "backward of a custom function")  # fmt: skip
+    while outermost and run.outer is not None:
+        run = run.outer
     if run.callbacks is None:
         run.callbacks = []
     run.callbacks.append(callback)

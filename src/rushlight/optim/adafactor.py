@@ -36,6 +36,8 @@ class Adafactor(Stepper):
     State of a parameter: step, and row_var and col_var for matrices (the last two dimensions), else variance.
     """
 
+    elementwise = False
+
     _fill: ClassVar[dict[str, Any]] = {"foreach": None}
 
     def __init__(

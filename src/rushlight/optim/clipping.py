@@ -6,10 +6,13 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+import numpy as np
+
+from rushlight.basics import groups
 from rushlight.dispatch import functions as ops
 from rushlight.ops.reduce.norms import vector_norm
 from rushlight.optim.stepper import check, number
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 SCOPES = ("all", "group", "parameter")
 EPS = 1e-6  # what `nn.utils.clip_grad_norm_` adds to a norm that it divides by
@@ -62,6 +65,9 @@ class Clipping:
 
     def norm(self, grad: Tensor) -> Tensor:
         """The norm of one gradient."""
+        if grad._spread:
+            (value,) = groups.averaging["norms_over"]([grad], self.norm_type)
+            return wrap(np.asarray(value, grad._held.dtype))
         result: Tensor = vector_norm(grad, self.norm_type)
         return result
 

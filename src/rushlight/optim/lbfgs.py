@@ -33,6 +33,8 @@ class LBFGS(Optimizer):
     `step` needs a closure that clears gradients, evaluates the model, runs backward and returns the loss.
     """
 
+    elementwise = False
+
     refused_in_backward = (
         "L-BFGS looks for a direction of all parameters together and evaluates the model several times in a step"
     )

@@ -38,6 +38,8 @@ class Muon(Stepper):
     State of a parameter: momentum_buffer.  The iteration rounds to bfloat16 and adds in float32.
     """
 
+    elementwise = False
+
     def __init__(
         self,
         params: ParamsT,

@@ -136,6 +136,9 @@ class Optimizer:
     """
 
     refused_in_backward: ClassVar[str | None] = None  # why a step cannot be taken one parameter at a time
+    elementwise: ClassVar[bool] = (
+        True  # whether each element is stepped by itself, and a part of a parameter as the whole
+    )
     _in_backward: Any = None  # how this optimizer steps inside backward: see `optim.in_backward`
     state: Any
     param_groups: list[dict[str, Any]]
@@ -201,6 +204,11 @@ class Optimizer:
         _order(param_group)
         for param in param_group["params"]:
             _check_param(param, self.defaults.get("differentiable"))
+            if param._spread and not self.elementwise:
+                raise NotImplementedError(
+                    f"{type(self).__name__} of a DTensor: its step needs the whole of a parameter, of which each process has a part: "
+                    "use an optimizer that steps each element by itself, such as AdamW"
+                )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")

@@ -204,7 +204,8 @@ def advance(state: dict[str, Any]) -> float:
 
 def zeros(p: Tensor) -> Tensor:
     """Zeros of the shape, dtype and memory order of a parameter."""
-    return wrap(zeros_like(p._array))
+    made = wrap(zeros_like(p._array))
+    return p._alike(made) if p._spread else made  # type: ignore[attr-defined]
 
 
 def wide(array: Any) -> Any:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from rushlight.basics import groups
 from rushlight.basics.caller import warn
 from rushlight.basics.state import special
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -39,7 +42,7 @@ def get_total_norm(
     if not listed:
         return ops.tensor(0.0)
     with no_grad():
-        norms = [linalg("vector_norm")(t, norm_type) for t in listed]
+        norms = norms_of(listed, norm_type)
         total: Any = norms[0] if len(norms) == 1 else linalg("vector_norm")(ops.stack(norms), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
@@ -48,6 +51,14 @@ def get_total_norm(
             "`error_if_nonfinite=False`"
         )
     return total
+
+
+def norms_of(tensors: list[Any], norm_type: float) -> list[Any]:
+    """The norm of each tensor; those that lie on several processes ask them all, in one message."""
+    if not any(t._spread for t in tensors):
+        return [linalg("vector_norm")(t, norm_type) for t in tensors]
+    found = groups.averaging["norms_over"](tensors, norm_type)
+    return [wrap(np.asarray(value, t._held.dtype)) for value, t in zip(found, tensors, strict=True)]
 
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:

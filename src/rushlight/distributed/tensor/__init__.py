@@ -1,0 +1,24 @@
+"""Tensors that lie on several processes: each has a part, or all."""
+
+from typing import Any
+
+from rushlight.absent import walls
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor.dtensor import DTensor, distribute_tensor
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+
+__all__ = [
+    "DTensor",
+    "DeviceMesh",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_tensor",
+    "init_device_mesh",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Of what is not here there are names."""
+    return walls.missing(__name__, name)

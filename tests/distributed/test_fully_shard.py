@@ -1,0 +1,218 @@
+"""Modules whose parameters several processes share: losses as of one process, and what each process holds."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tests.distributed.test_several import START, lines
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
+
+# Trains a model twice in each process: alone with the whole batch, and sharded with this process's part of it.
+TRAIN = (
+    START
+    + """\
+import copy
+from torch import nn
+from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy
+from torch.distributed.tensor import DTensor
+from torch.utils.checkpoint import checkpoint
+F = nn.functional
+
+class Block(nn.Module):
+    def __init__(self, wide=301, how=None):
+        super().__init__()
+        self.norm, self.a, self.b, self.how = nn.LayerNorm(64), nn.Linear(64, wide), nn.Linear(wide, 64), how
+    def inner(self, x):
+        return x + self.b(F.gelu(self.a(self.norm(x))))
+    def forward(self, x):
+        return self.inner(x) if self.how is None else checkpoint(self.inner, x, use_reentrant=self.how == "reentrant")
+
+class Net(nn.Module):
+    def __init__(self, how=None, around=None):
+        super().__init__()
+        self.first, self.blocks, self.last = nn.Linear(10, 64), nn.ModuleList(Block(how=how) for _ in range(3)), nn.Linear(64, 1)
+        self.around = around
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            if self.around is not None:
+                x = checkpoint(block, x, use_reentrant=self.around == "reentrant")
+            else:
+                x = block(x)
+        return self.last(x)
+
+def sharded(net, **options):
+    for block in net.blocks:
+        fully_shard(block, **options)
+    return fully_shard(net, **options)
+
+def train(net, step, optimizer, part, steps, watch=None):
+    torch.manual_seed(1)
+    losses = []
+    for _ in range(steps):
+        x = torch.randn(16, 10)
+        y = x.sum(1, keepdim=True)
+        if part:
+            x, y = x.chunk(n)[r], y.chunk(n)[r]
+        loss = step(net, optimizer, x, y)
+        if part:
+            dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+        losses.append(loss.item())
+    return losses
+
+def error(net, x, y):
+    return (net(x) - y).square().mean()
+
+def plain(net, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = error(net, x, y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+def clipped(net, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = error(net, x, y)
+    loss.backward()
+    norms.append(float(nn.utils.clip_grad_norm_(net.parameters(), 0.5)))
+    optimizer.step()
+    return loss.detach()
+
+def accumulated(net, optimizer, x, y, sync=True):
+    optimizer.zero_grad()
+    if hasattr(net, "set_requires_gradient_sync"):
+        net.set_requires_gradient_sync(sync)
+    (error(net, x, y) / 2).backward()
+    if hasattr(net, "set_requires_gradient_sync"):
+        net.set_requires_gradient_sync(True)
+    loss = error(net, x, y)
+    (loss / 2).backward()
+    optimizer.step()
+    return loss.detach()
+
+def unsynced(*args):
+    return accumulated(*args, sync=False)
+
+def micro(net, optimizer, x, y):
+    (error(net, x, y) / 2).backward()
+    loss = error(net, x, y)
+    (loss / 2).backward()
+    return loss.detach()
+
+def same(step=plain, steps=5, kind=torch.optim.Adam, back=None, build=Net, change=None, shard=sharded, tolerance=1e-6, lr=3e-3):
+    global norms
+    found = []
+    for part in (False, True):
+        norms = []
+        torch.manual_seed(0)
+        net = build()
+        if change is not None:
+            change(net)
+        if part:
+            net = shard(net)
+            assert all(isinstance(p, DTensor) for p in net.parameters())
+        optimizer = kind([p for p in net.parameters() if p.requires_grad], lr=lr)
+        if back is not None:
+            torch.optim.in_backward(optimizer, **back)
+        found.append((train(net, step, optimizer, part, steps), norms, net, optimizer))
+    (one, norms_of_one, net, _), (several, norms_of_several, shards, _) = found
+    worst = max(abs(a - b) / max(1, abs(a)) for a, b in zip(one, several, strict=True))
+    assert worst < tolerance, (step.__name__, worst, one, several)
+    assert all(abs(a - b) < 1e-4 * a for a, b in zip(norms_of_one, norms_of_several, strict=True)), (norms_of_one, norms_of_several)
+    for p, q in zip(net.parameters(), shards.parameters(), strict=True):
+        assert isinstance(q, DTensor) and q.to_local().shape[0] <= -(-p.shape[0] // n), q.shape
+        assert (p - q.full_tensor()).abs().max() < 1e-3 and q.grad is None or back is None
+    return found
+"""
+)
+
+
+def test_losses_are_those_of_one_process(tmp_path: Path) -> None:
+    assert lines(tmp_path, TRAIN + """\
+same(back={}, steps=50)  # Adam in backward
+same(clipped)
+same(back={"clip_grad_norm": 0.5})
+same(accumulated)
+same(unsynced)
+same(micro, back={"accumulate": 2})
+same(micro, back={"accumulate": 2, "accumulate_into": "moments"})
+same(kind=torch.optim.SGD, shard=lambda net: fully_shard(net, reshard_after_forward=True))
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+def test_sharded_modules_work_with_checkpointing_and_frozen_parameters(tmp_path: Path) -> None:
+    assert lines(tmp_path, TRAIN + """\
+same(back={}, build=lambda: Net("outside"))
+same(back={}, build=lambda: Net(around="whole"))
+same(build=lambda: Net("reentrant"), back={})
+same(build=lambda: Net(around="reentrant"))
+def frozen(net):
+    net.blocks[1].requires_grad_(False)
+    net.blocks[0].a.requires_grad_(False)
+    net.first.requires_grad_(False)
+same(change=frozen, back={})
+class Square(Net):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(64), Block(64)])
+def tied(net):
+    net.blocks[0].b.weight = net.blocks[0].a.weight
+class Twice(Square):
+    def forward(self, x):
+        x = self.first(x)
+        for _ in range(2):
+            for block in self.blocks:
+                x = block(x)
+        return self.last(x)
+same(build=Square, change=tied, back={})
+same(build=Twice, change=tied, back={})
+class Unused(Net):
+    def forward(self, x):
+        return self.last(self.blocks[0](self.first(x)))
+same(build=Unused)
+def narrow(net):
+    for block in net.blocks:
+        fully_shard(block, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    return fully_shard(net, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.float32))
+same(kind=torch.optim.SGD, shard=narrow, tolerance=0.1, lr=1e-4)
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+def test_a_process_holds_its_part_and_the_blocks_that_compute(tmp_path: Path) -> None:
+    """Bytes of arrays: parameters and moments over n between steps; at the peak two blocks more and the gradient of one."""
+    assert lines(tmp_path, START + """\
+from rushlight import memory
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+torch.nn.Linear(8, 8)(torch.ones(1, 8)).sum().backward()
+before = memory.current()
+width, depth = 512, 6
+blocks = nn.Sequential()
+for k in range(depth):  # each is dealt before the next is made
+    blocks.append(fully_shard(nn.Sequential(nn.Linear(width, width, bias=False), nn.Tanh())))
+net = fully_shard(blocks)
+block = 4 * width * width
+whole = depth * block
+room = 200_000
+assert memory.current() - before < whole / n + room, memory.current() - before
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+torch.optim.in_backward(optimizer)
+x = torch.randn(4, width)
+for step in range(3):
+    memory.reset_peak()
+    net(x).square().mean().backward()
+    held, peak = memory.current() - before, memory.peak() - before
+    assert held < 3 * whole / n + room, (held, whole)
+    # Two blocks that are whole, gradients: one that is computed, one on its way, parts of two.
+    assert peak < 3 * whole / n + 4 * block + 2 * block / n + room, (peak - 3 * whole / n) / block
+with torch.no_grad():
+    memory.reset_peak()
+    net(x)
+    assert memory.peak() - before < 3 * whole / n + 2 * block + room, (memory.peak() - before - 3 * whole / n) / block
+print("well")
+""") == ["well"] * 2  # fmt: skip
