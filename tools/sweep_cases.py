@@ -269,6 +269,42 @@ def _with_outputs(build: Build, shape: Any, causal: bool, drop: Any) -> Build:
     return more
 
 
+LAYERS: tuple[tuple[list[int], int], ...] = (
+    ([2, 2, 2], 1),
+    ([9, 4, 4, 1], 7),
+    ([1], 33),
+    ([3, 3], 65),
+    ([0, 0], 3),
+    ([8], 48),
+)
+
+
+def recurrent() -> Iterator[Case]:
+    """Sequences (rows of each step, hidden units) of each kind of layer, both ways."""
+    from rushlight.kernels.recurrent import steps_of
+
+    for (sizes, n), reverse in itertools.product(LAYERS, (False, True)):
+        total, batch, s = sum(sizes), max(sizes), steps_of(sizes, reverse)
+        rows, first, name = (total, n), (batch, n), f"{sizes} {n} {'reversed' if reverse else 'forward'}"
+        yield Case(f"lstm {name}", normal((total, 4 * n), first, first, (4 * n, n)),
+                   lambda K, g, h, c, w, s=s: K.lstm(g, s, h, c, w, None, True), (0,), loose=8)  # fmt: skip
+        yield Case(f"lstm_backward {name}", normal(rows, first, first, (total, 4 * n), rows, first, (4 * n, n)),
+                   lambda K, d, h, c, g, k, c0, w, s=s: _flat(K.lstm_backward(d, (h, c), g, k, c0, s, w, None)), loose=40)  # fmt: skip
+        yield Case(f"gru {name}", normal((total, 3 * n), first, (3 * n, n), (3 * n,)),
+                   lambda K, g, h, w, b, s=s: K.gru(g, s, h, w, b, True), (0,), loose=8)  # fmt: skip
+        yield Case(f"gru_backward {name}", normal(rows, first, (total, 3 * n), rows, rows, first, (3 * n, n)),
+                   lambda K, d, h, g, i, o, h0, w, s=s: K.gru_backward(d, h, g, i, o, h0, s, w), loose=40)  # fmt: skip
+        for relu in (False, True):
+            yield Case(f"rnn {name} {relu}", normal(rows, first, (n, n)),
+                       lambda K, g, h, w, s=s, r=relu: K.rnn(g, s, h, w, r), (0,), loose=8)  # fmt: skip
+            yield Case(f"rnn_backward {name} {relu}", normal(rows, first, rows, (n, n)),
+                       lambda K, d, h, o, w, s=s, r=relu: K.rnn_backward(d, h, o, s, w, r), loose=40)  # fmt: skip
+
+
+def _flat(results: Any) -> list[Any]:
+    return [a for result in results for a in (result if isinstance(result, tuple) else (result,)) if a is not None]
+
+
 def _positive(shape: tuple[int, ...], states: int, least: float = 0.0) -> Build:
     """A parameter, its gradient, and states that are positive."""
     return lambda rng: [
@@ -302,4 +338,8 @@ def steps() -> Iterator[Case]:
 
 def cases() -> list[Case]:
     """All of them, by name."""
-    return [case for family in (elementwise, rowwise, norms, gathers, windows, attention, steps) for case in family()]
+    return [
+        case
+        for family in (elementwise, rowwise, norms, gathers, windows, attention, recurrent, steps)
+        for case in family()
+    ]

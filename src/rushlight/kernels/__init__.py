@@ -55,6 +55,7 @@ from rushlight.kernels.pooling import (
     window_spread,
     window_sum,
 )
+from rushlight.kernels.recurrent import gru, gru_backward, lstm, lstm_backward, rnn, rnn_backward
 from rushlight.kernels.rows import add_large, add_row, sum_rows
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
 from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd, sgd_many
@@ -91,17 +92,23 @@ __all__ = [
     "get_num_threads",
     "group_norm",
     "group_norm_backward",
+    "gru",
+    "gru_backward",
     "index_add_rows",
     "layer_norm",
     "layer_norm_backward",
     "log",
     "log_softmax",
     "log_softmax_backward",
+    "lstm",
+    "lstm_backward",
     "native_status",
     "relu_backward",
     "rms_norm",
     "rms_norm_backward",
     "rmsprop",
+    "rnn",
+    "rnn_backward",
     "sdpa",
     "sdpa_backward",
     "sdpa_dropout_mask",

@@ -1,6 +1,6 @@
 """One layer and direction of a recurrent network as one node of the graph.
 
-Forward and backward run whole sequences on arrays (`rnn_kernels`): a step costs its products and a few passes over its
+Forward and backward run whole sequences on arrays (`kernels.recurrent`): a step costs its products and a few passes over its
 gates.  Where a backward is itself to be differentiated, the layer is computed again from operators (`recurrent`), whose
 gradients have gradients.
 """
@@ -14,8 +14,10 @@ import numpy as np
 from rushlight.autograd import Function
 from rushlight.basics.state import modes
 from rushlight.engine.modes import enable_grad
+from rushlight.kernels import recurrent as kernels
+from rushlight.kernels.dispatch import is_half, up
+from rushlight.kernels.rows import add_row, sum_rows
 from rushlight.nn import recurrent
-from rushlight.nn import rnn_kernels as kernels
 from rushlight.overrides import handle_torch_function, has_torch_function
 from rushlight.tensor import wrap
 
@@ -32,56 +34,88 @@ class Weights:
         self.b_ih, self.b_hh = parts[2:4] if bias else (None, None)
         self.w_hr = parts[-1] if projected else None
 
+    def parts(self) -> list[Any]:
+        """Those that there are."""
+        return [part for part in (getattr(self, name) for name in self.__slots__) if part is not None]
+
+    def wide(self) -> Weights:
+        """The same with 16-bit weights in float32."""
+        found = Weights.__new__(Weights)
+        for name in self.__slots__:
+            setattr(found, name, up(getattr(self, name))[0])
+        return found
+
 
 class Plan:
     """What a layer is: its kind, the sizes of its steps, its direction, and which weights it has."""
 
-    __slots__ = ("bias", "mode", "order", "projected", "reverse", "sizes")
+    __slots__ = ("bias", "mode", "projected", "reverse", "sizes", "steps")
 
     def __init__(self, mode: str, sizes: list[int], reverse: bool, bias: bool, projected: bool):
         self.mode, self.sizes, self.reverse, self.bias, self.projected = mode, sizes, reverse, bias, projected
-        self.order = kernels.order_of(sizes, reverse)
+        self.steps = kernels.steps_of(sizes, reverse)
 
     def forward(self, x: Any, state: Any, w: Weights, keep: bool) -> tuple[Any, Any, Any]:
-        """On arrays: outputs, last state, and what backward needs beside them."""
+        """On arrays: outputs, last state, and what backward needs beside them.
+
+        16-bit sequences are computed in float32, and rounded at the end.
+        """
+        if is_half(x.dtype):
+            found = self._forward(up(x)[0], up(*state), w.wide(), keep)
+            return _narrow(found[0], x.dtype), *(tuple(_narrow(a, x.dtype) for a in arrays) for arrays in found[1:])
+        return self._forward(x, state, w, keep)
+
+    def _forward(self, x: Any, state: Any, w: Weights, keep: bool) -> tuple[Any, Any, Any]:
         gates = x @ w.w_ih.T
         if w.b_ih is not None:
-            gates += w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh
-        last: tuple[Any, ...] = tuple(s.copy() for s in state)
-        h = last[0]
+            add_row(gates, w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh)
         if self.mode == "LSTM":
-            out, cells = kernels.lstm_forward(gates, self.order, h, last[1], w.w_hh, w.w_hr, keep)
-            return out, last, (gates, cells)
+            out, h, c, cells = kernels.lstm(gates, self.steps, state[0], state[1], w.w_hh, w.w_hr, keep)
+            return out, (h, c), (gates, cells)
         if self.mode == "GRU":
-            out, inner = kernels.gru_forward(gates, self.order, h, w.w_hh, w.b_hh, keep)
-            return out, last, (gates, inner)
-        return kernels.rnn_forward(gates, self.order, h, w.w_hh, self.mode == "RNN_RELU"), last, ()
+            out, h, inner = kernels.gru(gates, self.steps, state[0], w.w_hh, w.b_hh, keep)
+            return out, (h,), (gates, inner)
+        out, h = kernels.rnn(gates, self.steps, state[0], w.w_hh, self.mode == "RNN_RELU")
+        return out, (h,), ()
 
     def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights) -> tuple[Any, Any, Any]:
-        """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state."""
-        d_state = [d.copy() for d in d_last]
-        dh, dw_hr = d_state[0], None
-        if self.mode == "LSTM":
-            gates, cells = kept
-            d_gates, dw_hr = kernels.lstm_backward(
-                d_out, dh, d_state[1], gates, cells, state[1], self.order, w.w_hh, w.w_hr
-            )
-        elif self.mode == "GRU":
-            gates, inner = kept
-            d_gates, d_new = kernels.gru_backward(d_out, dh, gates, inner, out, state[0], self.order, w.w_hh)
-        else:
-            d_gates = kernels.rnn_backward(d_out, dh, out, self.order, w.w_hh, self.mode == "RNN_RELU")
-        dw_hh = kernels.weight_gradient(d_gates, out, state[0], self.order)
-        db_hh = d_gates.sum(0) if self.bias else None
+        """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state.
+
+        Of 16-bit sequences all are in float32.
+        """
+        if is_half(out.dtype):
+            d_out, *d_last = up(d_out, *d_last)
+            kept, out, state, w = up(*kept), up(out)[0], up(*state), w.wide()
+        d_gates, d_state, dw_hr, d_new = self._slopes(d_out, d_last, kept, out, state, w)
+        dw_hh = kernels.state_weight_gradient(d_gates, out, state[0], self.steps)
+        db_hh = sum_rows(d_gates) if self.bias else None
         db_ih = db_hh
-        if self.mode == "GRU":
+        if d_new is not None:
             d_gates[:, -d_new.shape[1] :] = d_new
-            db_ih = d_gates.sum(0) if self.bias else None
+            db_ih = sum_rows(d_gates) if self.bias else None
         grads = [dw_hh, *((db_ih, db_hh.copy()) if db_hh is not None else ()), *(() if dw_hr is None else (dw_hr,))]
         return d_gates, grads, d_state
 
+    def _slopes(
+        self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights
+    ) -> tuple[Any, Any, Any, Any]:
+        """Gradients of the state's part of the gates, of the first state, of w_hr, and of a GRU's n before tanh."""
+        if self.mode == "LSTM":
+            gates, cells = kept
+            d_gates, dw_hr, d_state = kernels.lstm_backward(
+                d_out, (d_last[0], d_last[1]), gates, cells, state[1], self.steps, w.w_hh, w.w_hr
+            )
+            return d_gates, d_state, dw_hr, None
+        if self.mode == "GRU":
+            gates, inner = kept
+            d_gates, d_new, dh = kernels.gru_backward(d_out, d_last[0], gates, inner, out, state[0], self.steps, w.w_hh)
+            return d_gates, (dh,), None, d_new
+        d_gates, dh = kernels.rnn_backward(d_out, d_last[0], out, self.steps, w.w_hh, self.mode == "RNN_RELU")
+        return d_gates, (dh,), None, None
+
     def products(self, d_gates: Any, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """On arrays: gradients of the inputs and of w_ih."""
+        x, w_ih = up(x, w_ih)
         dx = d_gates @ w_ih if needs[0] else None
         return dx, d_gates.T @ np.ascontiguousarray(x) if needs[1] else None
 
@@ -92,6 +126,11 @@ class Plan:
         step = recurrent.STEPS[self.mode](w.w_hh, bias, *((w.w_hr,) if self.projected else ()))
         outputs, last = recurrent.run(step, projected.split(self.sizes), state, self.reverse)
         return recurrent.joined(outputs), last
+
+
+def _narrow(array: Any, dtype: Any) -> Any:
+    """`array`, or None, in `dtype`: copied only where it has another."""
+    return array if array is None else array.astype(dtype, copy=False)
 
 
 class _Layer(Function):
@@ -121,7 +160,7 @@ class _Layer(Function):
         d_gates, d_weights, d_state = plan.backward(d_out, d_last, kept, out._array, state, w)
         needs = ctx.needs_input_grad[2:]
         dx, dw_ih = plan.products(d_gates, x, w.w_ih, (needs[0], needs[1 + n]))
-        found = [dx, *d_state, dw_ih, *d_weights]
+        found = [_narrow(g, x.dtype) for g in (dx, *d_state, dw_ih, *d_weights)]
         return (None, None, *(wrap(g) if g is not None and need else None for g, need in zip(found, needs)))
 
 
@@ -139,12 +178,12 @@ def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
 
 
 def usable(tensors: Any) -> bool:
-    """Whether the kernels can run: NumPy arrays of one single or double precision dtype, no functional level active."""
+    """Whether the kernels can run: NumPy arrays of one real floating dtype, no functional level active."""
     kind = getattr(tensors[0], "_array", None)
     if (
         any(not getattr(level, "dry", False) for level in modes.levels)
         or not isinstance(kind, np.ndarray)
-        or kind.dtype not in (np.float32, np.float64)
+        or not (kind.dtype in (np.float32, np.float64) or is_half(kind.dtype))
     ):
         return False
     return all(isinstance(t._array, np.ndarray) and t._array.dtype == kind.dtype for t in tensors)

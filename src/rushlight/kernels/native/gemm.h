@@ -32,33 +32,33 @@ template <> struct Vector<double> {
     typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
 };
 
-// out (kRows, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers, `lda` apart; with kPacked kRows numbers a step) times
-// b (steps, kWide), of which NV vectors count.
-template <class T, int NV, bool kPacked>
+// out (R, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers, `lda` apart; with kPacked R numbers a step) times
+// b (steps, kPanel), of which NV vectors count.
+template <class T, int NV, bool kPacked, int kPanel = kWide<T>, int R = kRows>
 static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add) {
     typedef typename Vector<T>::type V;
     constexpr int L = kLanes<T>;
-    V sum[kRows][NV];
+    V sum[R][NV];
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 3
         for (int v = 0; v < NV; ++v) sum[i][v] = V{};
-    const T *row[kRows];
+    const T *row[R];
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) row[i] = a[kPacked ? 0 : i];
+    for (int i = 0; i < R; ++i) row[i] = a[kPacked ? 0 : i];
     for (long k = 0; k < steps; ++k) {
         V right[NV];
 #pragma GCC unroll 3
-        for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kWide<T> + v * L);
+        for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kPanel + v * L);
 #pragma GCC unroll 8
-        for (int i = 0; i < kRows; ++i) {
-            T left = kPacked ? row[0][k * kRows + i] : row[i][k];
+        for (int i = 0; i < R; ++i) {
+            T left = kPacked ? row[0][k * R + i] : row[i][k];
 #pragma GCC unroll 3
             for (int v = 0; v < NV; ++v) sum[i][v] += left * right[v];
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 3
         for (int v = 0; v < NV; ++v) {
             V *at = reinterpret_cast<V *>(out + i * pitch + v * L);

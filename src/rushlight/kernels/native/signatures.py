@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 15
+ABI = 16
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -57,6 +57,13 @@ SIGNATURES: dict[str, str] = {
     # attention_fused.cpp: operands, results, whether causal, scale
     "attention": "aaaaaaid",
     "attention_backward": "a" * 10 + "id",
+    # recurrent.cpp: arrays (steps and packed weight among them), rows, batch, hidden units, steps
+    "lstm": "a" * 9 + "nnnn",
+    "lstm_backward": "a" * 10 + "nnnn",
+    "gru": "a" * 9 + "nnnn",
+    "gru_backward": "a" * 11 + "nnnn",
+    "rnn": "a" * 6 + "innnn",
+    "rnn_backward": "a" * 7 + "innnn",
     # conv.cpp: two operands, result, windows (see windows.h)
     "conv": "aaaa",
     "conv_input": "aaaa",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.dispatch import FLOAT32, is_half
+from rushlight.kernels.recurrent import working_bytes
 from rushlight.memory.counting.holders import ACTIVATION
 from rushlight.memory.estimates.standins import Tally, standin
 from rushlight.nn.rnn_fused import Plan
+
+
+def _wide(array: Any) -> Any:
+    """The dtype that a sequence is computed in."""
+    return FLOAT32 if is_half(array.dtype) else np.dtype(array.dtype)
 
 
 class DryPlan(Plan):
@@ -21,8 +29,8 @@ class DryPlan(Plan):
             setattr(self, name, getattr(plan, name))
         self.tally = tally
 
-    def made(self, *shape: int, like: Any) -> Any:
-        array = standin(shape, like.dtype)
+    def made(self, *shape: int, like: Any, dtype: Any = None) -> Any:
+        array = standin(shape, dtype or like.dtype)
         self.tally.add(array, f"_{self.mode.lower()}_layer")
         return array
 
@@ -31,26 +39,35 @@ class DryPlan(Plan):
         total, hidden = x.shape[0], w.w_hh.shape[0] // {"LSTM": 4, "GRU": 3}.get(self.mode, 1)
         gates = self.made(total, w.w_ih.shape[0], like=x)
         last = tuple(self.made(*s.shape, like=s) for s in state)
-        if self.mode not in ("LSTM", "GRU"):
-            return gates, last, ()
-        out = self.made(total, state[0].shape[1], like=x)
-        turned = w.w_hh.nbytes if total >= 2 * w.w_hh.shape[1] else 0  # a copy for many small products
-        if not keep:
-            self.tally.work(turned + state[0].shape[0] * w.w_hh.shape[0] * x.itemsize, "steps")
+        gated = self.mode in (
+            "LSTM",
+            "GRU",
+        )  # the plain recurrence turns its gates into its outputs, and keeps nothing else
+        out = self.made(total, state[0].shape[1], like=x) if gated else gates
+        kept = (gates, self.made(total, hidden, like=x)) if gated and keep else ()
+        self.tally.work(self._working(x, state, w, (gates, out, *kept[1:]) if gated else (gates,)), "steps")
+        if not kept:
             return out, last, ()
-        kept = gates, self.made(total, hidden, like=x)
-        self.tally.work(turned + state[0].shape[0] * w.w_hh.shape[0] * x.itemsize, "steps")
         for array in (out, *kept):
             self.tally.categorize(array, ACTIVATION)
         return out, last, kept
 
+    def _working(self, x: Any, state: Any, w: Any, made: tuple[Any, ...]) -> int:
+        """Bytes taken while the sequence runs."""
+        rows, inputs = w.w_hh.shape
+        working = working_bytes(rows, inputs, x.shape[0], state[0].shape[0], _wide(x), w.w_hr is not None)
+        if is_half(x.dtype):  # float32 copies of what is read, and what is made before it is rounded
+            working += 4 * sum(math.prod(a.shape) for a in (x, *state, *w.parts(), *made))
+        return working
+
     def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Any) -> tuple[Any, Any, Any]:
         """Gradients of the gates, of the weights but w_ih, and of the first state."""
-        d_state = [self.made(*d.shape, like=d) for d in d_last]
-        d_gates = self.made(out.shape[0], w.w_ih.shape[0], like=out)
-        inner = self.made(out.shape[0], w.w_hh.shape[0] // 3, like=out) if self.mode == "GRU" else None
+        dtype = _wide(out)
+        d_state = [self.made(*d.shape, like=d, dtype=dtype) for d in d_last]
+        d_gates = self.made(out.shape[0], w.w_ih.shape[0], like=out, dtype=dtype)
+        inner = self.made(out.shape[0], w.w_hh.shape[0] // 3, like=out, dtype=dtype) if self.mode == "GRU" else None
         of_state = [x for x in (w.w_hh, *((w.b_ih, w.b_hh) if self.bias else ()), w.w_hr) if x is not None]
-        grads = [self.made(*x.shape, like=x) for x in of_state]
+        grads = [self.made(*x.shape, like=x, dtype=dtype) for x in of_state]
         del inner
         return d_gates, grads, d_state
 

@@ -1,37 +1,24 @@
-"""Whole sequences of recurrent steps on NumPy arrays, forward and backward, one layer and direction at a time.
+"""Whole sequences of recurrent steps, forward and backward, one layer and direction at a time (see `kernels.recurrent`).
 
-Rows of all steps lie one after the other: step t has `sizes[t]` rows (sequences still running), sizes do not grow.
-`order` lists (first row, number of rows) of the steps as they are taken, from the end for a reversed direction.
-Sequences are sorted by length, so that the first rows of a state are those that a step changes.
-Gates lie side by side: LSTM i, f, g, o; GRU r, z, n.  Sigmoids are computed as (1 + tanh(x / 2)) / 2.
+Steps are lists of (first row, rows).  Sigmoids are computed as (1 + tanh(x / 2)) / 2.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-
-Order = list[tuple[int, int]]
-
-
-def order_of(sizes: list[int], reverse: bool) -> Order:
-    """The steps in the order in which they are taken."""
-    order, start = [], 0
-    for n in sizes:
-        order.append((start, n))
-        start += n
-    return order[::-1] if reverse else order
+Array = NDArray[Any]
+Steps = list[tuple[int, int]]
 
 
-def previous(states: Array, first: Array, order: Order) -> list[Any]:
-    """The states that each step starts from, in order: (n, H) each.  states: (total, H) after each step."""
-    found = []
+def previous(states: Array, first: Array, steps: Steps) -> list[Array]:
+    """The states that each step starts from, in steps: (n, H) each.  states: (total, H) after each step."""
+    found: list[Array] = []
     last: tuple[int, int] | None = None
-    for start, n in order:
+    for start, n in steps:
         if last is None:
             found.append(first[:n])
         else:
@@ -40,20 +27,6 @@ def previous(states: Array, first: Array, order: Order) -> list[Any]:
             found.append(rows if n <= m else np.concatenate((rows, first[m:n])))
         last = start, n
     return found
-
-
-def weight_gradient(grads: Array, states: Array, first: Array, order: Order) -> Array:
-    """grads.T @ (state that each row starts from): the gradient of the state's weight, in few products."""
-    start, n = order[0]
-    if order[-1][1] == n:  # all steps have n rows: the states are the rows of the step before
-        head = grads[start : start + n].T @ first[:n]
-        if len(order) > 1:
-            head += grads[n:].T @ states[:-n] if start == 0 else grads[:-n].T @ states[n:]
-        return head
-    parts = previous(states, first, order)
-    if order[-1][0] < order[0][0]:
-        parts.reverse()
-    return grads.T @ np.concatenate(parts)
 
 
 def transposed(w: Array, rows: int) -> Array:
@@ -66,8 +39,8 @@ def transposed(w: Array, rows: int) -> Array:
 
 
 def lstm_forward(
-    gates: Array, order: Order, h: Array, c: Array, w_hh: Array, w_hr: Array | None, keep: bool
-) -> tuple[Any, Any]:
+    gates: Array, steps: Steps, h: Array, c: Array, w_hh: Array, w_hr: Array | None, keep: bool
+) -> tuple[Array, Array | None]:
     """Run an LSTM.
 
     gates: (total, 4 H), the inputs' part, becomes the gates; h: (B, P) and c: (B, H), the first state, become the last
@@ -78,7 +51,7 @@ def lstm_forward(
     cells = np.empty((total, hidden), gates.dtype) if keep else None
     product, scratch = np.empty((h.shape[0], 4 * hidden), gates.dtype), np.empty_like(c)
     w, half = transposed(w_hh, total), gates.dtype.type(0.5)
-    for start, n in order:
+    for start, n in steps:
         g, c_n, s = gates[start : start + n], c[:n], scratch[:n]
         g += np.matmul(h[:n], w, out=product[:n])
         sigmoids = g[:, : 2 * hidden], g[:, 3 * hidden :]
@@ -106,10 +79,10 @@ def lstm_backward(
     gates: Array,
     cells: Array,
     c0: Array,
-    order: Order,
+    steps: Steps,
     w_hh: Array,
     w_hr: Array | None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array | None]:
     """Gradients of an LSTM's gates before their functions (total, 4 H), and of w_hr.
 
     d_out: (total, P); dh: (B, P) and dc: (B, H), those of the last state, become those of the first.
@@ -117,8 +90,8 @@ def lstm_backward(
     hidden = cells.shape[1]
     d_gates = np.empty_like(gates)
     dw_hr = None if w_hr is None else np.zeros_like(w_hr)
-    before = previous(cells, c0, order)
-    for (start, n), c_before in zip(reversed(order), reversed(before)):
+    before = previous(cells, c0, steps)
+    for (start, n), c_before in zip(reversed(steps), reversed(before)):
         rows = slice(start, start + n)
         g, d = gates[rows], d_gates[rows]
         i, f, a, o = (g[:, k * hidden : (k + 1) * hidden] for k in range(4))
@@ -157,7 +130,9 @@ def _sigmoid_gradient(d: Array, y: Array, out: Array) -> None:
 # GRU -------------------------------------------------------------------------------------------------
 
 
-def gru_forward(gates: Array, order: Order, h: Array, w_hh: Array, b_hh: Array | None, keep: bool) -> tuple[Any, Any]:
+def gru_forward(
+    gates: Array, steps: Steps, h: Array, w_hh: Array, b_hh: Array | None, keep: bool
+) -> tuple[Array, Array | None]:
     """Run a GRU.
 
     gates: (total, 3 H), the inputs' part, becomes the gates; h: (B, H), the first state, becomes the last one.  Returns
@@ -168,7 +143,7 @@ def gru_forward(gates: Array, order: Order, h: Array, w_hh: Array, b_hh: Array |
     inner = np.empty((total, hidden), gates.dtype) if keep else None
     product = np.empty((h.shape[0], 3 * hidden), gates.dtype)
     w, half = transposed(w_hh, total), gates.dtype.type(0.5)
-    for start, n in order:
+    for start, n in steps:
         g, h_n, p = gates[start : start + n], h[:n], product[:n]
         np.matmul(h_n, w, out=p)
         if b_hh is not None:
@@ -192,8 +167,8 @@ def gru_forward(gates: Array, order: Order, h: Array, w_hh: Array, b_hh: Array |
 
 
 def gru_backward(
-    d_out: Array, dh: Array, gates: Array, inner: Array, out: Array, h0: Array, order: Order, w_hh: Array
-) -> tuple[Any, Any]:
+    d_out: Array, dh: Array, gates: Array, inner: Array, out: Array, h0: Array, steps: Steps, w_hh: Array
+) -> tuple[Array, Array]:
     """Gradients of a GRU: of the state's part of the gates (total, 3 H), and of n before tanh (total, H).
 
     The gradient of the inputs' part is the first with its last third replaced by the second.  d_out: (total, H); dh:
@@ -201,8 +176,8 @@ def gru_backward(
     """
     hidden = h0.shape[1]
     d_gates, d_new = np.empty_like(gates), np.empty_like(inner)
-    before = previous(out, h0, order)
-    for (start, n), h_before in zip(reversed(order), reversed(before)):
+    before = previous(out, h0, steps)
+    for (start, n), h_before in zip(reversed(steps), reversed(before)):
         rows = slice(start, start + n)
         g, d, dn = gates[rows], d_gates[rows], d_new[rows]
         r, z, new = (g[:, k * hidden : (k + 1) * hidden] for k in range(3))
@@ -223,13 +198,13 @@ def gru_backward(
 # The plain recurrence --------------------------------------------------------------------------------
 
 
-def rnn_forward(gates: Array, order: Order, h: Array, w_hh: Array, relu: bool) -> Array:
+def rnn_forward(gates: Array, steps: Steps, h: Array, w_hh: Array, relu: bool) -> Array:
     """Run the plain recurrence.  gates: (total, H), the inputs' part, becomes the outputs, and is returned.
 
     h: (B, H), the first state, becomes the last one.
     """
     w, product = transposed(w_hh, gates.shape[0]), np.empty_like(h)
-    for start, n in order:
+    for start, n in steps:
         g = gates[start : start + n]
         g += np.matmul(h[:n], w, out=product[:n])
         if relu:
@@ -240,13 +215,13 @@ def rnn_forward(gates: Array, order: Order, h: Array, w_hh: Array, relu: bool) -
     return gates
 
 
-def rnn_backward(d_out: Array, dh: Array, out: Array, order: Order, w_hh: Array, relu: bool) -> Array:
+def rnn_backward(d_out: Array, dh: Array, out: Array, steps: Steps, w_hh: Array, relu: bool) -> Array:
     """Gradient of the plain recurrence before its function (total, H).
 
     d_out: (total, H); dh: (B, H), that of the last state, becomes that of the first.
     """
     d_gates = np.empty_like(out)
-    for start, n in reversed(order):
+    for start, n in reversed(steps):
         rows = slice(start, start + n)
         y, d, dh_n = out[rows], d_gates[rows], dh[:n]
         dh_n += d_out[rows]
