@@ -332,6 +332,9 @@ def steps() -> Iterator[Case]:
             large,
             4,
         )
+        yield Case(
+            f"lion {shape}", normal(shape, shape, shape), lambda K, *a: K.lion(*a, 0.1, 0.9, 0.99, 0.1), (0, 2), large
+        )
         yield Case(f"rmsprop {shape}", _positive(shape, 3, 3.0), lambda K, *a: K.rmsprop(*a, 0.1, 0.9, 1e-3, 0.1, 0.9),
                    (0, 2, 3, 4), large, 4)  # fmt: skip
 

@@ -22,6 +22,9 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "ASGD": lambda p: optim.ASGD(p, lr=0.1),
     "NAdam": lambda p: optim.NAdam(p, lr=0.1),
     "RAdam": lambda p: optim.RAdam(p, lr=0.1),
+    "Lion": lambda p: optim.Lion(p, lr=0.1),
+    "Adam8bit": lambda p: optim.Adam8bit(p, lr=0.1, min_8bit_size=0),
+    "SGD8bit": lambda p: optim.SGD8bit(p, lr=0.1, min_8bit_size=0),
 }
 MISFITS = [(8, 4), (64, 64), (2, 8), (32,), (5,), (0, 8), (2, 4, 8)]
 every = pytest.mark.parametrize("name", OPTIMIZERS)

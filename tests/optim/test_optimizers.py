@@ -18,7 +18,7 @@ from rushlight.tensor import wrap
 
 OPTIM = torch.optim
 STEPPERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adamax", "ASGD", "Rprop"]
-EVERY = [*STEPPERS, "Adafactor", "Muon", "LBFGS"]
+EVERY = [*STEPPERS, "Adafactor", "Muon", "LBFGS", "Lion", "Adam8bit", "AdamW8bit", "Lion8bit", "SGD8bit"]
 OPTIONS = {
     "SGD": [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, {"maximize": True}],
     "Adam": [{}, {"amsgrad": True, "weight_decay": 0.1}, {"maximize": True}],

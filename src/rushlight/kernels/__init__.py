@@ -7,6 +7,7 @@ the first call that can use it.
 from __future__ import annotations
 
 from rushlight.kernels.attention import sdpa, sdpa_backward, sdpa_dropout_mask
+from rushlight.kernels.blockwise import adam_in_blocks, lion, lion_in_blocks, sgd_in_blocks
 from rushlight.kernels.convolution import conv, conv_input, conv_weight
 from rushlight.kernels.elementwise import (
     erf,
@@ -76,6 +77,7 @@ __all__ = [
     "window_sum",
     "adagrad",
     "adam",
+    "adam_in_blocks",
     "batch_apply",
     "batch_norm_backward",
     "batch_norm_train",
@@ -97,6 +99,8 @@ __all__ = [
     "index_add_rows",
     "layer_norm",
     "layer_norm_backward",
+    "lion",
+    "lion_in_blocks",
     "log",
     "log_softmax",
     "log_softmax_backward",
@@ -114,6 +118,7 @@ __all__ = [
     "sdpa_dropout_mask",
     "set_num_threads",
     "sgd",
+    "sgd_in_blocks",
     "sgd_many",
     "sigmoid",
     "sigmoid_backward",

@@ -22,19 +22,26 @@ from rushlight.optim.radam import RAdam
 from rushlight.optim.rmsprop import RMSprop
 from rushlight.optim.rprop import Rprop
 from rushlight.optim.sgd import SGD
+from rushlight.optim.small.eight_bit import Adam8bit, AdamW8bit, Lion8bit, SGD8bit
+from rushlight.optim.small.lion import Lion
 from rushlight.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
     "LBFGS",
     "SGD",
+    "SGD8bit",
     "Adadelta",
     "Adafactor",
     "Adagrad",
     "Adam",
+    "Adam8bit",
     "AdamW",
+    "AdamW8bit",
     "Adamax",
     "InBackward",
+    "Lion",
+    "Lion8bit",
     "Muon",
     "NAdam",
     "Optimizer",

@@ -99,6 +99,9 @@ class Adam(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 
+    def _work(self, array: Any, group: dict[str, Any]) -> int:
+        return super()._work(array, group) if array.itemsize == 2 else 0
+
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         names = ("lr", "betas", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
         return {"step": advance(state), **{name: group[name] for name in names}}

@@ -17,10 +17,11 @@ def as_real(array: Any) -> Any:
     return np.lib.stride_tricks.as_strided(real, (*array.shape, 2), (*array.strides, real.itemsize))
 
 
-def zeros_like(array: Any) -> Any:
-    """Zeros in the memory order of `array`, untouched until used where the system can do so."""
+def zeros_like(array: Any, dtype: Any = None) -> Any:
+    """Zeros in the memory order of `array`, of its dtype or another, untouched until used where the system can do so."""
+    dtype = array.dtype if dtype is None else dtype
     if array.flags.c_contiguous:
-        return np.zeros(array.shape, array.dtype)
+        return np.zeros(array.shape, dtype)
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-    zeros = np.zeros([array.shape[axis] for axis in order], array.dtype)
+    zeros = np.zeros([array.shape[axis] for axis in order], dtype)
     return zeros.transpose(np.argsort(order))

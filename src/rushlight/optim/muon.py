@@ -74,6 +74,11 @@ class Muon(Stepper):
                     p.ndim == 2, "Muon only supports 2D parameters whereas we found a parameter with size: {}", p.shape
                 )
 
+    def _work(self, array: Any, group: dict[str, Any]) -> int:
+        """Whole matrices: the matrix, its product with itself and one more of either."""
+        small = min(array.shape) ** 2
+        return int(4 * (array.size + small + max(array.size, small)))
+
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",)
 

@@ -12,6 +12,7 @@ from rushlight.basics.caller import warn
 from rushlight.basics.events import MARK, observed
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
+from rushlight.kernels.reference.optim import BLOCK
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
 
@@ -139,6 +140,7 @@ class Optimizer:
     elementwise: ClassVar[bool] = (
         True  # whether each element is stepped by itself, and a part of a parameter as the whole
     )
+    _own_dtypes: ClassVar[frozenset[str]] = frozenset({"step"})  # state whose dtype is not the parameter's
     _in_backward: Any = None  # how this optimizer steps inside backward: see `optim.in_backward`
     state: Any
     param_groups: list[dict[str, Any]]
@@ -258,6 +260,18 @@ class Optimizer:
         finally:
             self.param_groups = groups
 
+    # What estimates ask ------------------------------------------------------------------------------
+
+    _shared: ClassVar[frozenset[str]] = frozenset()  # state that is one tensor for all parameters
+
+    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any] | None:
+        """Shape and dtype of each tensor that is kept for a parameter; None if a step of a small one is to show it."""
+        return None
+
+    def _work(self, array: Any, group: dict[str, Any]) -> int:
+        """Bytes that a step of one parameter needs for a moment: formulas work on blocks."""
+        return int(min(array.size, BLOCK) * 4 * (9 if array.itemsize == 2 else 6))
+
     # Checkpoints -----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -298,7 +312,7 @@ class Optimizer:
         state: Any = type(self.state)() if not isinstance(self.state, defaultdict) else defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in params:
-                state[params[key]] = _cast(params[key], value)
+                state[params[key]] = _cast(params[key], value, self._own_dtypes)
             else:
                 state[key] = value
         merged = [_merged_group(own, group) for own, group in zip(groups, saved, strict=True)]
@@ -431,10 +445,10 @@ def _check_sizes(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> N
             )
 
 
-def _cast(param: Tensor, value: Tensor | dict[Any, Any], key: str | None = None) -> Any:
+def _cast(param: Tensor, value: Tensor | dict[Any, Any], own: frozenset[str], key: str | None = None) -> Any:
     """`value`, state of `param`, in the dtype that it must have; a tensor of the right one is taken as it is."""
     if isinstance(value, Tensor):
-        if key == "step":
+        if key in own:
             return value
         if value._array.dtype == param._array.dtype or not param.dtype.is_floating_point:
             return value
@@ -442,7 +456,7 @@ def _cast(param: Tensor, value: Tensor | dict[Any, Any], key: str | None = None)
             return value  # a counter: 16 bits would not hold it
         return value.to(dtype=param.dtype)
     if isinstance(value, dict):
-        return {k: _cast(param, v, k) for k, v in value.items()}
+        return {k: _cast(param, v, own, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_cast(param, v) for v in value)
+        return type(value)(_cast(param, v, own) for v in value)
     return value

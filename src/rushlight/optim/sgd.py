@@ -146,6 +146,9 @@ class SGD(Stepper):
                 if not self.state.get(p, True):
                     del self.state[p]
 
+    def _work(self, array: Any, group: dict[str, Any]) -> int:
+        return super()._work(array, group) if array.itemsize == 2 else 0
+
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 

@@ -26,6 +26,7 @@ class Stepper(Optimizer):
     """
 
     _fill: ClassVar[dict[str, Any]] = {}  # options that older checkpoints lack
+    _counts_in_tensors: ClassVar[bool] = True  # whether `step` is a tensor, which older checkpoints have as a number
     _formula: Callable[..., tuple[Any, ...]]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -35,7 +36,7 @@ class Stepper(Optimizer):
                 group.setdefault(name, value)
             for p in group["params"]:
                 kept = self.state.get(p)
-                if kept and "step" in kept and not isinstance(kept["step"], Tensor):
+                if kept and "step" in kept and self._counts_in_tensors and not isinstance(kept["step"], Tensor):
                     kept["step"] = scalar(float(kept["step"]))
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

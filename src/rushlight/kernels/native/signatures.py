@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 16
+ABI = 17
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -85,6 +85,11 @@ SIGNATURES: dict[str, str] = {
     "sgd_many": "an" + "d" * 5 + "i",  # parameters, gradients and buffers in an array of objects, and how many of each
     "adagrad": "aaan" + "d" * 4,
     "rmsprop": "aaaaan" + "d" * 6,
+    # blockwise.cpp: parameter, gradient, codes, their scales, elements, numbers
+    "adam_in_blocks": "aaaaaan" + "d" * 8,
+    "sgd_in_blocks": "aaaan" + "d" * 5 + "ii",
+    "lion_in_blocks": "aaaan" + "d" * 5,
+    "lion": "aaan" + "d" * 5,
 }
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped

@@ -29,7 +29,6 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
-BLOCK = 1 << 16  # elements of a parameter that formulas of optimizers work on at once
 PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions
 
 
@@ -45,6 +44,7 @@ class Rehearsal:
         self.calls = 1  # backward calls that make a step
         self.looks = False  # whether a backward runs before to find the norm of all gradients
         self.states: dict[Any, list[Any]] = {}  # of each parameter, the arrays of its optimizer state
+        self.shared: dict[str, Any] = {}  # by name, what is kept once for all of them
         self.shapes: dict[Any, Any] = {}
         self.level.on_step = self.keep_state
 
@@ -69,6 +69,7 @@ class Rehearsal:
 
     def __exit__(self, *error: object) -> None:
         self.states.clear()
+        self.shared.clear()
         self.stack.close()
 
     def fuse(self) -> None:
@@ -169,22 +170,34 @@ class Rehearsal:
         """Step a parameter: its state comes into being, if it was not there yet."""
         if optimizer is None:
             return
-        if id(p) in self.states:
-            self.tally.work(step_work(optimizer, p._held), type(optimizer).__name__)
-            return
         group = next((g for g in optimizer.param_groups if any(q is p for q in g["params"])), None)
         if group is None:
             return
+        name = type(optimizer).__name__
+        if id(p) in self.states:
+            self.tally.work(optimizer._work(p._held, group), name)
+            return
+        made = []
+        for key, shape, dtype in self.state_of(optimizer, group, p):
+            if key in self.shared:
+                continue
+            array = standin(shape, dtype)
+            self.tally.add(array, name, OPTIMIZER_STATE)
+            if key in optimizer._shared:
+                self.shared[key] = array
+            made.append(array)
+        self.states[id(p)] = made
+
+    def state_of(self, optimizer: Any, group: dict[str, Any], p: Tensor) -> list[tuple[str, Any, Any]]:
+        """Name, shape and dtype of what the optimizer keeps for a parameter."""
+        layout = optimizer._layout(p._held.shape, p._held.dtype, group)
+        if layout is not None:
+            return [(name, *outline) for name, outline in layout.items()]
         key = type(optimizer), kind_of(group), len(p._held.shape), p._held.dtype
         if key not in self.shapes:
             with Setting("levels", ()):
                 self.shapes[key] = state_shapes(optimizer, group, p)
-        made = []
-        for shape, dtype in self.shapes[key]:
-            array = standin(scaled(shape, p._held.shape), dtype or p._held.dtype)
-            self.tally.add(array, type(optimizer).__name__, OPTIMIZER_STATE)
-            made.append(array)
-        self.states[id(p)] = made
+        return [("", scaled(shape, p._held.shape), dtype or p._held.dtype) for shape, dtype in self.shapes[key]]
 
 
 def forget(p: Tensor) -> None:
@@ -270,18 +283,6 @@ def state_shapes(optimizer: Any, group: dict[str, Any], like: Tensor) -> list[tu
     leaves = tree_flatten(probe.state.get(p, {}))[0]
     return [(x._held.shape, None if x._held.dtype == like._held.dtype else x._held.dtype)
             for x in leaves if isinstance(x, Tensor)]  # fmt: skip
-
-
-def step_work(optimizer: Any, array: Any) -> int:
-    """Bytes that a step of one parameter needs for a moment: formulas work on blocks, Muon on whole matrices."""
-    name = type(optimizer).__name__
-    if name == "Muon":  # the matrix, its product with itself and one more of either
-        small = min(array.shape) ** 2
-        return int(4 * (array.size + small + max(array.size, small)))
-    half = array.itemsize == 2
-    if name in ("SGD", "Adam", "AdamW") and not half:
-        return 0
-    return int(min(array.size, BLOCK) * 4 * (9 if half else 6))
 
 
 def kind_of(group: dict[str, Any]) -> str:
