@@ -21,6 +21,7 @@ EPILOG = """examples:
   rushlight memory report snapshot.pickle -o vit.html
   rushlight memory report plain.pickle --compare fused.pickle
   rushlight memory report --text snapshot.pickle     on the terminal instead
+  rushlight memory frontier train.py                 bytes against seconds a step, in several ways of training
   rushlight memory show snapshot.pickle              the same as report --text
   rushlight memory convert torch.pickle ours.pickle  write a snapshot anew, for PyTorch's viewer too
   rushlight memory check snapshot.pickle             whether a viewer can read it
@@ -34,6 +35,10 @@ def main(argv: Sequence[str]) -> int:
     """Do what `argv` asks for and return the exit status."""
     parser = _parser()
     words = list(argv)
+    if words[:1] == ["frontier"]:
+        from rushlight.cli import frontier
+
+        return frontier.main(words[1:])
     if words[:1] == ["report"]:
         options, job = _of_report(words[1:], parser)
     else:
@@ -77,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _show))
+    _command(commands, "frontier", "show what ways of training cost a script, in bytes and in seconds a step", _show)
     show = _command(commands, "show", "print a report on a snapshot", _show)
     show.add_argument("file", metavar="FILE", help="the snapshot")
     _common(show)

@@ -24,6 +24,8 @@ EPILOG = """examples:
   generate | rushlight run - --epochs 3
   rushlight run --weights ~/resnet18-f37072fd.pth classify.py
   rushlight run --memory-budget 2GiB --spill /scratch train.py
+  rushlight run --memory-budget min train.py
+  rushlight run --slowdown 1.3x train.py
   rushlight run -n 4 train.py
 
 `import torch` and `from torchvision import models` find rushlight. Without a GPU, `.cuda()` and "cuda"
@@ -80,7 +82,9 @@ def execute(options: argparse.Namespace, job: Job) -> int:
     imports.install()
     devices.stay_on_cpu()
     start = STARTS[job.mode]
-    if options.memory_budget is not None:
+    if options.slowdown is not None or options.memory_budget == "min":
+        start = _chosen(options, job, start)
+    elif options.memory_budget is not None:
         start = _within(options.memory_budget, options.spill, start)
     return _of_group(lambda: _guarded(start, job.target or "", job.arguments))
 
@@ -105,7 +109,9 @@ def refusal(options: argparse.Namespace, job: Job) -> str | None:
         return f"--weights expects a file, a folder of files or the word random, and there is no {weights!r}"
     if spill is not None and not (os.path.isdir(spill) and os.access(spill, os.W_OK | os.X_OK)):
         return f"--spill expects a folder that can be written to, and {spill!r} is none"
-    if spill is not None and options.memory_budget is None:
+    if options.slowdown is not None and options.memory_budget is not None:
+        return "--slowdown and --memory-budget are two ways to choose: give one"
+    if spill is not None and options.memory_budget is None and options.slowdown is None:
         return "--spill says where a budget puts what does not fit: give --memory-budget BYTES too"
     if job.mode != "script":
         return None
@@ -143,11 +149,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory-budget",
-        metavar="BYTES",
-        type=bytes_given,
-        help="keep all arrays of the process below so many bytes: 2GiB, 500MB; a report follows the run",
+        metavar="BYTES|min",
+        type=budget_given,
+        help="keep all arrays of the process below so many bytes: 2GiB, 500MB; a report follows the run. "
+        "min: train in the way that needs fewest, found by trying its first steps in several",
+    )
+    parser.add_argument(
+        "--slowdown",
+        metavar="TIMES",
+        type=times_given,
+        help="train in the way that needs fewest bytes in at most so many times the plain seconds: 1.3x",
     )
     parser.add_argument("--spill", metavar="DIR", help="folder for what does not fit (default: temporary)")
+
+
+def budget_given(text: str) -> int | str:
+    """Bytes, or the word min."""
+    return text if text == "min" else bytes_given(text)
+
+
+def times_given(text: str) -> float:
+    """A factor as an option has it: 1.3x, 1.3.  Raises argparse's error for what is none, or less than 1."""
+    try:
+        found = float(text.removesuffix("x"))
+    except ValueError:
+        found = 0.0
+    if not 1.0 <= found < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a factor of at least 1, such as 1.3x, got {text!r}")
+    return found
 
 
 def bytes_given(text: str) -> int:
@@ -177,6 +206,26 @@ def _within(limit: int, spill: str | None, start: Callable[[str, list[str]], Non
             print(f"\n{used.report()}", file=sys.stderr)
 
     return bounded
+
+
+def _chosen(
+    options: argparse.Namespace, job: Job, start: Callable[[str, list[str]], None]
+) -> Callable[[str, list[str]], None]:
+    """`start` in the way that its first steps show to be the best."""
+    from rushlight.cli.frontier import search
+    from rushlight.memory.planning import scripts
+
+    found = search(options, job)
+    point = found.least if options.slowdown is None else found.slowdown(options.slowdown)
+    times = point.seconds / max(found.plain.seconds, 1e-12)
+    print(f"rushlight run: {point}, {times:.2f} times the plain {found.plain.seconds:.3g} s", file=sys.stderr)
+    way = scripts.way_of(point, options.spill)
+
+    def chosen(target: str, rest: list[str]) -> None:
+        with scripts.taken(way):
+            start(target, rest)
+
+    return chosen
 
 
 def split(argv: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], Job]:

@@ -31,6 +31,7 @@ from rushlight.memory.recordings.recording import Recording
 
 if TYPE_CHECKING:
     from rushlight.memory.advice.advisor import Advice, advise
+    from rushlight.memory.planning.frontier import Frontier, Point, frontier, max_batch
     from rushlight.memory.reports.reports import report
     from rushlight.memory.reports.terminal import text_report
     from rushlight.memory.snapshots.snapshots import (
@@ -45,11 +46,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Frontier",
+    "Point",
     "SnapshotError",
     "advise",
     "from_snapshot",
+    "frontier",
     "load",
     "load_snapshot",
+    "max_batch",
     "report",
     "save",
     "text_report",
@@ -86,12 +91,16 @@ __all__ = [
 # What only files and reports need is imported when it is asked for.
 _LATER = {
     "Advice": "advice.advisor",
+    "Frontier": "planning.frontier",
+    "Point": "planning.frontier",
     "SnapshotError": "snapshots.snapshots",
     "advise": "advice.advisor",
     "from_snapshot": "snapshots.snapshots",
+    "frontier": "planning.frontier",
     "load": "snapshots.snapshots",
     "load_ipython_extension": "reports.display",
     "load_snapshot": "snapshots.snapshots",
+    "max_batch": "planning.frontier",
     "report": "reports.reports",
     "save": "snapshots.snapshots",
     "text_report": "reports.terminal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rushlight.dispatch.shapes import Made, order_of
 from rushlight.engine import inplace
 from rushlight.levels import Level
 from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
-from rushlight.memory.estimates.standins import LARGE, Tally, like, standin
+from rushlight.memory.estimates.standins import FORWARD_WORK, LARGE, Tally, like, standin
 from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
@@ -33,6 +34,7 @@ class DryLevel(Level):
         self.tally = tally
         self.ran: dict[str, int] = {}
         self.on_step: Any = None  # called with (optimizer, parameter) where an optimizer's step would change it
+        self.flops: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of products, by their nodes
         self.kinds: dict[Any, Any] = {}  # dtypes of elementwise results, by operator and what went in
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
@@ -73,6 +75,13 @@ class DryLevel(Level):
         if op.out_count is None:
             return found, ()
         return found[: op.out_count], found[op.out_count :]
+
+    def again(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """As `results`, of an operator that runs once more for what it made."""
+        used = self.tally.uses(arrays)
+        outs, aux = self.results(op, arrays, statics)
+        self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (*arrays, *outs, *aux))
+        return outs, aux
 
     def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What a rule says that `op` makes: None where it is to be computed."""
@@ -146,7 +155,11 @@ class DryLevel(Level):
         for x in arrays:
             if isinstance(x, ndarray):
                 self.tally.add(x)
+        used = self.tally.uses(arrays)
         outs, aux = self.results(op, arrays, statics)
+        flops = 0 if op.view else self.counted(op, arrays, statics)
+        if not op.view:
+            self.tally.worked(FORWARD_WORK, op.name, flops, used, (*arrays, *outs, *aux))
         results = tuple(wrap(x) for x in outs)
         if modes.inference or (op.view and flat[0]._inference):
             call.mark_inference(op, flat[0], results, statics)
@@ -154,14 +167,20 @@ class DryLevel(Level):
             call.track_views(op, flat[0], results, statics)
         if modes.grad and op.formulas:
             call.record(op, flat, statics, results, aux)
-            self.noted(op, results)
+            self.noted(op, results, flops)
         return results[0] if op.out_count == 1 else results
 
-    def noted(self, op: Any, results: tuple[Tensor, ...]) -> None:
-        """Count what the node of a result saves as activations."""
+    def counted(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> int:
+        """The floating-point operations of a product; 0 of what only passes over memory."""
+        return int(op.cost(arrays, statics)) if op.cost is not None and op.counted is not None else 0
+
+    def noted(self, op: Any, results: tuple[Tensor, ...], flops: int) -> None:
+        """Count what the node of a result saves as activations; remember what the call cost."""
         node = getattr(results[0]._edge, "node", None) if results else None
         if node is None or getattr(node, "plan", None) is None or node.plan.op is not op:
             return
+        if flops:
+            self.flops[node] = flops
         for array in saved_arrays(node):
             self.tally.add(array)
             self.tally.categorize(array, ACTIVATION)
@@ -177,10 +196,12 @@ class DryLevel(Level):
             self.tally.add(original._array, op.name)
             original._edge = edges[0]
             flat = (original, *(original if x is target else x for x in flat[1:]))
+        used = self.tally.uses(arrays)
         if target._bits and target.nbytes < LARGE:
             aux = call.store_signed(op, target, arrays, statics)
         else:
             aux = self.stored(op, target._held, arrays, statics)
+        self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (target._held, *arrays, *aux))
         node = None
         if mask:
             node = call.make_node(op, flat, statics, edges, mask, aux)

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.kernels.dispatch import FLOAT32, is_half
 from rushlight.kernels.recurrent import working_bytes
 from rushlight.memory.counting.holders import ACTIVATION
-from rushlight.memory.estimates.standins import Tally, standin
+from rushlight.memory.estimates.standins import BACKWARD_WORK, FORWARD_WORK, Tally, standin
 from rushlight.nn.rnn_fused import Plan
 
 
@@ -22,20 +22,29 @@ def _wide(array: Any) -> Any:
 class DryPlan(Plan):
     """One layer and direction: `Plan` without its arithmetic."""
 
-    __slots__ = ("tally",)
+    __slots__ = ("pinned", "tally")
 
     def __init__(self, plan: Plan, tally: Tally):
         for name in Plan.__slots__:
             setattr(self, name, getattr(plan, name))
         self.tally = tally
+        self.pinned: tuple[Any, ...] = ()  # blocks that backward holds from its beginning to its end
 
     def made(self, *shape: int, like: Any, dtype: Any = None) -> Any:
         array = standin(shape, dtype or like.dtype)
         self.tally.add(array, f"_{self.mode.lower()}_layer")
         return array
 
+    def multiplied(self, kind: int, rows: int, weights: tuple[Any, ...], used: Any) -> None:
+        """Note products of so many rows with weights, and a few passes over the gates."""
+        gates = standin((rows, max((w.shape[0] for w in weights), default=0)), np.float32)
+        flops = sum(2 * rows * int(w.size) for w in weights)
+        self.tally.worked(kind, f"_{self.mode.lower()}_layer", flops, used, (gates, gates, gates, *weights))
+
     def forward(self, x: Any, state: Any, w: Any, keep: bool) -> tuple[Any, Any, Any]:
         """Outputs, last state, and what is kept: the gates, and cells (LSTM) or the inner part (GRU)."""
+        used = self.tally.uses((x, w.w_ih, w.w_hh))
+        self.multiplied(FORWARD_WORK, x.shape[0], (w.w_ih, w.w_hh), used)
         total, hidden = x.shape[0], w.w_hh.shape[0] // {"LSTM": 4, "GRU": 3}.get(self.mode, 1)
         gates = self.made(total, w.w_ih.shape[0], like=x)
         last = tuple(self.made(*s.shape, like=s) for s in state)
@@ -62,6 +71,9 @@ class DryPlan(Plan):
 
     def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Any) -> tuple[Any, Any, Any]:
         """Gradients of the gates, of the weights but w_ih, and of the first state."""
+        used = self.tally.uses((d_out, *kept, out, w.w_hh))
+        self.pinned = used[1]
+        self.multiplied(BACKWARD_WORK, out.shape[0], (w.w_hh, w.w_hh), used)
         dtype = _wide(out)
         d_state = [self.made(*d.shape, like=d, dtype=dtype) for d in d_last]
         d_gates = self.made(out.shape[0], w.w_ih.shape[0], like=out, dtype=dtype)
@@ -73,6 +85,8 @@ class DryPlan(Plan):
 
     def products(self, d_gates: Any, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """Gradients of the inputs and of w_ih."""
+        moment, blocks = self.tally.uses((d_gates, x, w_ih))
+        self.multiplied(BACKWARD_WORK, x.shape[0], (w_ih,) * sum(needs), (moment, (*blocks, *self.pinned)))
         dx = self.made(*x.shape, like=x) if needs[0] else None
         if needs[1] and not x.flags.c_contiguous:
             self.tally.work(int(np.prod(x.shape)) * x.itemsize, "contiguous")

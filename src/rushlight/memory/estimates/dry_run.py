@@ -18,7 +18,7 @@ from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.estimates.dry import DryLevel
-from rushlight.memory.estimates.standins import owns, standin
+from rushlight.memory.estimates.standins import BACKWARD_WORK, owns, standin
 from rushlight.ops.attention.attention import block_of_scores
 from rushlight.ops.shape.splitting import whole
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -98,7 +98,9 @@ class DryRun(Run):
             args = [self.fetched(node, r, g, needs, raw, fetched)
                     for r in (formula.raw_requests if raw else formula.requests)]  # fmt: skip
             if raw:
+                used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
                 given = self.raw(node, formula, args, g, needs, places)
+                self.worked(node, used, formula, args, needs, given)
             else:
                 given = formula.fn(*args) if formula.joint else (formula.fn(*args),)
             del args
@@ -108,6 +110,14 @@ class DryRun(Run):
                     if mask >> i & 1:
                         results[i] = v._array if isinstance(v, Tensor) else v
         return results
+
+    def worked(self, node: Any, used: Any, formula: Any, args: list[Any], needs: Any, given: Any) -> None:
+        """Note what a formula costs: of a product as much as its forward for each gradient of a factor."""
+        op, flops = node.plan.op, self.level.flops.get(node, 0)
+        if flops:
+            factors = [need and target in op.cost.requests for target, need in zip(formula.targets, needs, strict=True)]
+            flops = int(flops * (sum(factors) if op.counted.times is None else op.counted.times))
+        self.tally.worked(BACKWARD_WORK, op.name, flops, used, (*args, *given))
 
     def fetched(self, node: Any, request: str, g: Any, needs: Any, raw: bool, kept: dict[Any, Any]) -> Any:
         """What a formula asks for."""
@@ -141,7 +151,7 @@ class DryRun(Run):
         from rushlight.engine.views import replay
 
         arrays = [None if x is None else x._array for x in item.saved]
-        outs, _ = self.level.results(item.op, arrays, item.statics)
+        outs, _ = self.level.again(item.op, arrays, item.statics)
         return replay(item.chain, outs[0])
 
     def raw(self, node: Any, formula: Any, args: list[Any], g: Any, needs: Any, places: Any) -> Any:
@@ -185,8 +195,11 @@ class DryRun(Run):
         """As `add_arrays`: the total in `cell`, which is written to where nobody else holds it, else a new array."""
         total, cell[0] = cell[0], None
         if getrefcount(total) <= ALONE and owns(total) and total.flags.writeable:
+            self.tally.worked(BACKWARD_WORK, "add", 0, self.tally.uses((total, g)), (total, g, total))
             return total
-        return self.made(total.shape, total.dtype, "add")
+        made = self.made(total.shape, total.dtype, "add")
+        self.tally.worked(BACKWARD_WORK, "add", 0, self.tally.uses((total, g)), (total, g, made))
+        return made
 
     def deliver_array(self, edge: Any, g: Any) -> Any:
         """Hand `g` to an edge; the node that has become ready, if any."""

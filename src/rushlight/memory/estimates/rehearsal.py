@@ -18,7 +18,7 @@ from rushlight.generator import default_generator
 from rushlight.memory.counting.holders import INPUT, OPTIMIZER_STATE, PARAMETER
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.dry_run import DryRun
-from rushlight.memory.estimates.standins import Tally, like, standin
+from rushlight.memory.estimates.standins import STEP_WORK, Tally, like, standin
 from rushlight.memory.recordings.recorder import BACKWARD, FORWARD, OPTIMIZER
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.modules.module import Module
@@ -135,6 +135,7 @@ class Rehearsal:
 
     def step(self, sample: Any, loss: Any = None) -> None:
         """Forward, backward and the optimizer's step; of micro-batches, as many as make a step."""
+        self.tally.begin_step()
         for p in self.model.parameters():
             p._grad = None
         for call in range(self.calls):
@@ -175,7 +176,7 @@ class Rehearsal:
             return
         name = type(optimizer).__name__
         if id(p) in self.states:
-            self.tally.work(optimizer._work(p._held, group), name)
+            self.stepping(optimizer, p, group)
             return
         made = []
         for key, shape, dtype in self.state_of(optimizer, group, p):
@@ -198,6 +199,13 @@ class Rehearsal:
             with Setting("levels", ()):
                 self.shapes[key] = state_shapes(optimizer, group, p)
         return [("", scaled(shape, p._held.shape), dtype or p._held.dtype) for shape, dtype in self.shapes[key]]
+
+    def stepping(self, optimizer: Any, p: Tensor, group: dict[str, Any]) -> None:
+        """A step of a parameter whose state there is: it reads the gradient, and reads and writes all else."""
+        state, name = self.states[id(p)], type(optimizer).__name__
+        arrays = (p._held, None if p._grad is None else p._grad._held, *state)
+        self.tally.worked(STEP_WORK, name, 0, self.tally.uses(arrays), (*arrays, p._held, *state))
+        self.tally.work(optimizer._work(p._held, group), name)
 
 
 def forget(p: Tensor) -> None:

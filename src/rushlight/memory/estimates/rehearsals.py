@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
 from rushlight.dispatch.shapes import order_of
 from rushlight.engine.modes import no_grad
+from rushlight.engine.saved import Sparing
+from rushlight.memory.counting.holders import ACTIVATION
 from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
 from rushlight.memory.estimates.rehearsal import Rehearsal
-from rushlight.memory.estimates.standins import standin
+from rushlight.memory.estimates.standins import BACKWARD_WORK, FORWARD_WORK, standin
 from rushlight.memory.recordings.recording import CATEGORIES
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.optim.fusing import InBackward
@@ -26,6 +28,8 @@ from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
 WORTH = 0.005  # of the peak: what saves less is not mentioned
+WRITTEN, READ, PACKED = "to disk", "from disk", "compressed"  # what keeping elsewhere costs: operators of `Work`
+LATELY = 64  # saved tensors that are looked at for reading ahead
 SMALL = 4096  # bytes up to which a store leaves saved tensors where they are
 MISFITS = (RuntimeError, ValueError, IndexError)  # of tensors whose sizes do not go together
 Change = Callable[[Rehearsal], Any]
@@ -36,7 +40,9 @@ class Setup:
 
     def __init__(self, model: Any, sample: Any, optimizer: Any, loss: Any, train: bool):
         self.model, self.optimizer, self.loss, self.train = model, optimizer, loss, train
-        self.sample = wrap(standin(sample, np.float32)) if is_shape(sample) else sample
+        self.change: Change | None = None  # how every step is taken, unless another way is asked for
+        self.by_shape = is_shape(sample)
+        self.sample = wrap(standin(sample, np.float32)) if self.by_shape else sample
         sizes = [x._held.shape[0] for x in tree_flatten(self.sample)[0] if isinstance(x, Tensor) and x._held.ndim]
         self.batch = sizes[0] if sizes else 1
 
@@ -49,6 +55,7 @@ class Setup:
                 sample = resized(sample, self.batch, batch)
                 stack.enter_context(resized_in_place(tensors_of(self.loss), self.batch, batch))
             stack.enter_context(rehearsal)
+            change = change or self.change
             if change is not None:
                 stack.enter_context(change(rehearsal))
             inputs = rehearsal.inputs(sample)
@@ -95,12 +102,15 @@ class Setup:
             yield "checkpoint each block", "checkpoint(block, x, use_reentrant=False)", checkpointed, None
             yield "saved tensors on disk", "with stores.disk():", stored, None
             yield "train the last module alone", "requires_grad_(False) on the others", frozen, None
-        fused = isinstance(self.optimizer, InBackward) or getattr(self.optimizer, "_in_backward", None) is not None
-        if self.train and self.optimizer is not None and not fused:
+        if self.train and self.optimizer is not None and not self.is_fused():
             yield "optimizer in backward", "optim.in_backward(optimizer)", in_backward, None
             yield "checkpoint, and optimizer in backward", "both", both, None
         if self.batch > 1:
             yield f"half the batch ({self.batch // 2})", "accumulate gradients over two", None, self.batch // 2
+
+    def is_fused(self) -> bool:
+        """Whether the optimizer steps inside backward already."""
+        return isinstance(self.optimizer, InBackward) or getattr(self.optimizer, "_in_backward", None) is not None
 
     def largest_batch(self, limit: int, peak: int) -> int:
         """The most samples whose peak is within `limit`: guesses on straight lines, each rehearsed."""
@@ -198,21 +208,27 @@ def in_backward(rehearsal: Rehearsal) -> Iterator[None]:
 
 def blocks(model: Any) -> list[Any]:
     """The modules that a model repeats: members of its outermost lists and sequences that have modules of their own."""
-    found = []
-    for child in model.children():
-        parts = list(child.children()) if isinstance(child, (ModuleList, Sequential)) else []
+    if isinstance(model, (ModuleList, Sequential)):
+        parts = list(model.children())
         compound = [m for m in parts if any(True for _ in m.children())]
         if len(compound) > 1:
-            found += compound
-        elif compound or not parts:
-            found += blocks(child)
-    return found
+            return compound
+        if parts and not compound:
+            return []
+    return [m for child in model.children() for m in blocks(child)]
 
 
 @contextmanager
 def checkpointed(rehearsal: Rehearsal) -> Iterator[None]:
     """Each block of the model is computed again in the backward."""
-    changed = [m for m in blocks(rehearsal.model) if "forward" not in m.__dict__]
+    with blocks_checkpointed(rehearsal.model):
+        yield
+
+
+@contextmanager
+def blocks_checkpointed(model: Any) -> Iterator[None]:
+    """Each block of a model runs under `checkpoint`."""
+    changed = [m for m in blocks(model) if "forward" not in m.__dict__]
     for m in changed:
         m.__dict__["forward"] = functools.partial(checkpoint, m.forward, use_reentrant=False)
     try:
@@ -243,24 +259,93 @@ def frozen(rehearsal: Rehearsal) -> Iterator[None]:
 @contextmanager
 def stored(rehearsal: Rehearsal) -> Iterator[None]:
     """Saved tensors are kept elsewhere until they are used."""
-    kept = {id(root_of(p._held)) for p in (*rehearsal.model.parameters(), *rehearsal.model.buffers())}
-    back: dict[Any, Any] = {}
+    with kept_elsewhere(rehearsal):
+        yield
 
-    def pack(t: Tensor) -> Any:
+
+class Elsewhere:
+    """Saved tensors that are somewhere else until backward asks for them: by where they lay, once each.
+
+    window: bytes that wait to be written, and that are read ahead. share: the part of a tensor's bytes that stays.
+    """
+
+    def __init__(self, rehearsal: Rehearsal, window: int = 0, share: float = 0.0):
+        self.tally, self.window, self.share = rehearsal.tally, window, share
+        self.kept = {id(root_of(p._held)) for p in (*rehearsal.model.parameters(), *rehearsal.model.buffers())}
+        self.back: dict[Any, Any] = {}  # weak references to what was brought back
+        self.waiting: dict[Any, Any] = {}  # arrays that are not written yet
+        self.order: list[Any] = []  # keys, as they were saved
+        self.ahead: dict[Any, Any] = {}  # arrays that were read before they were asked for
+        self.parts: dict[Any, Any] = {}  # what stays of each, weakly
+
+    def pack(self, t: Tensor) -> Any:
+        """Where a tensor is, and what stays of it."""
         array = t._held
-        if array.nbytes <= SMALL or id(root_of(array)) in kept:
+        root = root_of(array)
+        if array.nbytes <= SMALL or id(root) in self.kept:
             return t
-        return array.shape, array.dtype, order_of(array), array.__array_interface__["data"][0]
+        key = array.shape, array.dtype, order_of(array), array.__array_interface__["data"][0]
+        if key not in self.order[-LATELY:]:
+            self.order.append(key)
+        return key, self.part_of(key, array, root)
 
-    def unpack(packed: Any) -> Tensor:
+    def part_of(self, key: Any, array: Any, root: Any) -> Any:
+        """What stays of a memory: one stand-in, however many tensors on it are saved."""
+        place = id(root)
+        known = self.parts.get(place)
+        if known is not None and known[0]() is root:
+            return known[1]
+        part = standin((int(root.nbytes * self.share),), np.dtype(np.uint8)) if self.share else None
+        if part is not None:
+            self.tally.add(part, "pack", ACTIVATION)
+        self.parts[place] = weakref.ref(root, lambda _: self.parts.pop(place, None)), part
+        self.tally.worked(FORWARD_WORK, PACKED if self.share else WRITTEN, 0, self.tally.uses((root,)), (root,))
+        if root.nbytes <= self.window:
+            self.waiting[key] = array
+            while self.held() > self.window:
+                del self.waiting[next(iter(self.waiting))]
+        return part
+
+    def held(self) -> int:
+        """Bytes of what waits and of what was read ahead."""
+        roots = {id(root): int(root.nbytes) for root in map(root_of, (*self.waiting.values(), *self.ahead.values()))}
+        return sum(roots.values())
+
+    def unpack(self, packed: Any) -> Tensor:
+        """The tensor again; those before it are read ahead as far as the window goes."""
         if isinstance(packed, Tensor):
             return packed
-        found = back[packed]() if packed in back else None
-        if found is None:
-            found = standin(*packed[:3])
-            rehearsal.tally.add(found, "unpack")
-            back[packed] = weakref.ref(found)
+        key = packed[0]
+        found = self.restored(key)
+        self.waiting.pop(key, None)
+        while self.order and self.order.pop() != key:
+            pass
+        self.ahead.pop(key, None)
+        room = self.window - self.held()
+        for other in reversed(self.order[-LATELY:] if self.window else ()):
+            if other not in self.ahead and other not in self.waiting:
+                room -= int(np.prod(other[0])) * other[1].itemsize
+                if room < 0:
+                    break
+                self.ahead[other] = self.restored(other)
         return wrap(found)
 
-    with saved_tensors_hooks(pack, unpack):
+    def restored(self, key: Any) -> Any:
+        """The array that was saved under a key."""
+        found = self.waiting.get(key)
+        if found is None and key in self.back:
+            found = self.back[key]()
+        if found is None:
+            found = standin(*key[:3])
+            self.tally.add(found, "unpack")
+            self.tally.worked(BACKWARD_WORK, PACKED if self.share else READ, 0, self.tally.uses(()), (found,))
+            self.back[key] = weakref.ref(found)
+        return found
+
+
+@contextmanager
+def kept_elsewhere(rehearsal: Rehearsal, window: int = 0, share: float = 0.0) -> Iterator[None]:
+    """Saved tensors as `Elsewhere` keeps them."""
+    keeper = Elsewhere(rehearsal, window, share)
+    with Setting("saved_hooks", (*modes.saved_hooks, Sparing((keeper.pack, keeper.unpack)))):
         yield

@@ -11,7 +11,7 @@ import math
 import mmap
 import sys
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,8 +72,26 @@ class _Block:
         self.number, self.size, self.category = number, size, category
 
 
+FORWARD_WORK, BACKWARD_WORK, STEP_WORK = range(3)  # what a call is part of; what a checkpoint runs again is forward
+
+
+class Work(NamedTuple):
+    """A call that a run would compute.
+
+    moment: how many events there were when it began. kind: of forward, backward or the optimizer's step. flops: of products;
+    bytes: read and written otherwise. operands: numbers of the blocks that have to be there.
+    """
+
+    moment: int
+    kind: int
+    operator: str
+    flops: int
+    bytes: int
+    operands: tuple[int, ...]
+
+
 class Tally:
-    """Bytes alive, now and at the peak, and every event."""
+    """Bytes alive, now and at the peak, every event, and what would be computed."""
 
     def __init__(self) -> None:
         self.live = self.peak = self.peak_event = 0
@@ -84,6 +102,8 @@ class Tally:
         self.module = ""
         self.phase = 0
         self.by_phase: dict[int, int] = {}  # the most bytes alive in each
+        self.works: list[Work] = []
+        self.steps: list[tuple[int, int]] = []  # where each step began: events and calls
 
     def add(self, array: Any, operator: str = "", category: int = TEMPORARY) -> None:
         """Count an array's block, if it is not counted yet."""
@@ -131,6 +151,20 @@ class Tally:
             self.grow(count)
             self.live -= count
             self.events.append((FREE, number, 0))
+
+    def begin_step(self) -> None:
+        """One more step begins."""
+        self.steps.append((len(self.events), len(self.works)))
+
+    def uses(self, arrays: Any) -> tuple[int, tuple[int, ...]]:
+        """This moment, and the numbers of the blocks of arrays."""
+        found = (self.blocks.get(id(root_of(x))) for x in arrays if isinstance(x, np.ndarray))
+        return len(self.events), tuple([block.number for block in found if block is not None])
+
+    def worked(self, kind: int, operator: str, flops: int, used: Any, arrays: Any) -> None:
+        """A call of an operator ended that began at `used`: these arrays were read or written."""
+        count = sum(x.nbytes for x in arrays if isinstance(x, np.ndarray))
+        self.works.append(Work(used[0], kind, operator, flops, count, used[1]))
 
     def categorize(self, array: Any, category: int) -> None:
         """Say what a block is for: parameters and what is kept with them stay what they are."""

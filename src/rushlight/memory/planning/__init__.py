@@ -1,0 +1,1 @@
+"""What a step would cost in bytes and seconds in several ways, and which to choose."""

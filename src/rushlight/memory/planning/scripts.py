@@ -1,0 +1,155 @@
+"""Ways of training taken by a program as it is: applied when its model first trains, measured by its optimizer's steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from rushlight.basics.state import modes
+from rushlight.memory.counting import account
+from rushlight.memory.counting.holders import collected_of
+from rushlight.memory.planning import ways
+from rushlight.memory.planning.frontier import SHARES, Frontier, Point
+from rushlight.memory.planning.machine import machine
+from rushlight.memory.planning.trials import LONGEST, TrialFailed, in_child
+from rushlight.memory.planning.ways import PLAIN, Way
+from rushlight.nn.modules import module as nn_module
+from rushlight.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+STEPS = 4  # whose times are taken; the first begins them
+
+
+class Enough(SystemExit):
+    """As many steps were taken as were asked for.  found: bytes at the peak, and the seconds of a step."""
+
+    def __init__(self, found: tuple[int, float]):
+        super().__init__()
+        self.found = found
+
+
+@contextmanager
+def taken(way: Way) -> Iterator[None]:
+    """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on."""
+    with ExitStack() as stack:
+
+        def begins(module: Any, args: Any) -> None:
+            if not modes.grad or not any(p.requires_grad for p in module.parameters()):
+                return
+            handle.remove()
+            if account.is_counted():
+                account.reset_peak()
+            stack.enter_context(way.apply(module, optimizers_of(module)))
+
+        handle = nn_module.register_module_forward_pre_hook(begins)
+        stack.callback(handle.remove)
+        yield
+
+
+def optimizers_of(module: Any) -> list[Any]:
+    """The optimizers that there are of a module's parameters."""
+    own = {id(p) for p in module.parameters()}
+    found = []
+    for x in collected_of(Optimizer):
+        groups = x.__dict__.get("param_groups") or ()
+        if any(id(p) in own for group in groups for p in group["params"]):
+            found.append(x)
+    return found
+
+
+@contextmanager
+def stopped_after(count: int) -> Iterator[list[float]]:
+    """Raises Enough after so many steps of the optimizer that steps first; the moments of its steps."""
+    moments: list[float] = []
+    first: list[Any] = []
+
+    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+        first.append(optimizer)
+        if optimizer is first[0]:
+            moments.append(perf_counter())
+            if len(moments) >= count:
+                raise Enough(measures(moments))
+
+    handle = register_optimizer_step_post_hook(stepped)
+    try:
+        yield moments
+    finally:
+        handle.remove()
+
+
+def measures(moments: list[float]) -> tuple[int, float]:
+    """The peak, and the seconds of the quickest step.  Raises TrialFailed where there were too few."""
+    if len(moments) < 2:
+        raise TrialFailed(f"the program took {len(moments)} steps of an optimizer, and two are needed to measure one")
+    seconds = min(b - a for a, b in itertools.pairwise(moments))
+    return account.peak() if account.is_counted() else 0, seconds
+
+
+def tried(start: Callable[[], int], way: Way, count: int = STEPS, longest: float = LONGEST) -> tuple[int, float]:
+    """The peak of a program that is trained one way, and the seconds of a step: in a child process, for so many steps.
+
+    start: runs the program, and gives its exit status.  Raises TrialFailed where that fails.
+    """
+
+    def run() -> tuple[int, float]:
+        moments: list[float] = []
+        try:
+            with stopped_after(count) as moments, taken(way):
+                status = start()
+        except Enough as stop:
+            return stop.found
+        except SystemExit as stop:
+            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if status:
+            raise TrialFailed(f"the program ended with status {status}")
+        return measures(moments)
+
+    peak, seconds = in_child(run, longest)
+    return int(peak), float(seconds)
+
+
+def frontier_of(
+    start: Callable[[], int], exact: bool = True, count: int = STEPS, told: Callable[[str], object] = str
+) -> Frontier:
+    """The curve of a program: every point is a run of its first steps, in a process of its own, whose output is dropped.
+
+    told: is given a line about each.  Raises TrialFailed where not even the program as it is can be run.
+    """
+    plain = measured(start, PLAIN, count, told)
+    points, failed = [plain], dict[str, str]()
+    single = [ways.CHECKPOINT, *(way for way in ways.SAVING if way.exact or not exact)]
+    fused = [ways.FUSED, *(ways.both(ways.FUSED, way) for way in single)]
+    for way in (*single, *fused):
+        try:
+            points.append(measured(start, way, count, told))
+        except TrialFailed as error:
+            failed[way.name] = str(error)
+    for share in SHARES:
+        way = ways.within(int(plain.peak * share), ways.FUSED.name not in failed)
+        try:
+            points.append(measured(start, way, count, told))
+        except TrialFailed as error:
+            failed[way.name] = str(error)
+            break
+    return Frontier(points, machine(), failed)
+
+
+def measured(start: Callable[[], int], way: Way, count: int, told: Callable[[str], object]) -> Point:
+    """The point of a way."""
+    told(f"trying: {way.name}")
+    peak, seconds = tried(start, way, count)
+    return Point(way.name, way.code, peak, seconds, True, (peak, seconds), way.exact)
+
+
+def way_of(point: Point, spill: Any = None) -> Way:
+    """The way that a point of a program's frontier is of."""
+    every = [PLAIN, ways.CHECKPOINT, *ways.SAVING, ways.FUSED]
+    every += [ways.both(ways.FUSED, way) for way in every[1:-1]]
+    for way in every:
+        if way.name == point.name:
+            return way
+    limit, fused = int(ways.limit_of(point.code)), "optimizer=" in point.code
+    return replace(ways.within(limit, fused, spill), name=point.name)

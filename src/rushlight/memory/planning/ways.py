@@ -1,0 +1,138 @@
+"""Ways to take a training step: what each is called, the code that does it, how it is rehearsed, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from rushlight import optim, stores
+from rushlight.memory.budgets.budget import budget
+from rushlight.memory.counting.account import human
+from rushlight.memory.estimates import rehearsals
+from rushlight.memory.estimates.rehearsal import Rehearsal
+
+WINDOW = 1 << 24  # bytes that the disk store may hold
+Applied = Callable[[Any, Any], AbstractContextManager[Any]]  # to a model and an optimizer
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way.
+
+    code: what to write. rehearse: what changes in a rehearsal, None for nothing. apply: of the model and its optimizer, a
+    context in which steps are taken this way. exact: whether gradients are those of a plain step, to the bit. limit: bytes
+    that a budget leaves, 0 without one.
+    """
+
+    name: str
+    code: str
+    rehearse: rehearsals.Change | None
+    apply: Applied
+    exact: bool = True
+    limit: int = 0
+    spill: Any = None  # a directory for what does not fit
+
+
+@contextmanager
+def _recomputing(rehearsal: Rehearsal) -> Iterator[None]:
+    with quiet(stores.recompute()):
+        yield
+
+
+def _on_disk(rehearsal: Rehearsal) -> AbstractContextManager[None]:
+    return rehearsals.kept_elsewhere(rehearsal, WINDOW)
+
+
+def _halved(rehearsal: Rehearsal) -> AbstractContextManager[None]:
+    return rehearsals.kept_elsewhere(rehearsal, 0, 0.5)
+
+
+def _store(make: Callable[[], Any]) -> Applied:
+    return lambda model, optimizer: quiet(make())
+
+
+def quiet(store: Any) -> Any:
+    """A store that does not say that it found nothing to store: it is only tried."""
+    store.warned = True
+    return store
+
+
+@contextmanager
+def _fused(model: Any, optimizer: Any) -> Iterator[None]:
+    """optimizer: one, or several."""
+    several = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    if not several or several[0] is None:
+        raise RuntimeError("there is no optimizer that could step in backward")
+    with ExitStack() as stack:
+        for one in several:
+            stack.callback(optim.in_backward(one).remove)
+        yield
+
+
+PLAIN = Way("plain", "", None, lambda model, optimizer: nullcontext())
+FUSED = Way("optimizer in backward", "optim.in_backward(optimizer)", rehearsals.in_backward, _fused)
+SAVING = (
+    Way("recompute what is cheap", "with stores.recompute():", _recomputing, _store(stores.recompute)),
+    Way(
+        "saved tensors on disk",
+        'with stores.disk(memory="16 MiB"):',
+        _on_disk,
+        _store(lambda: stores.disk(memory=WINDOW)),
+    ),
+    Way(
+        "saved tensors in bfloat16",
+        'with stores.compress("bf16"):',
+        _halved,
+        _store(lambda: stores.compress("bf16", min_bytes=rehearsals.SMALL)),
+        exact=False,
+    ),
+)
+CHECKPOINT = Way(
+    "checkpoint each block",
+    "checkpoint(block, x, use_reentrant=False)",
+    rehearsals.checkpointed,
+    lambda model, optimizer: rehearsals.blocks_checkpointed(model),
+)
+
+
+def both(one: Way, other: Way) -> Way:
+    """Two ways at once."""
+
+    @contextmanager
+    def rehearse(rehearsal: Rehearsal) -> Iterator[None]:
+        with ExitStack() as stack:
+            for way in (one, other):
+                if way.rehearse is not None:
+                    stack.enter_context(way.rehearse(rehearsal))
+            yield
+
+    @contextmanager
+    def apply(model: Any, optimizer: Any) -> Iterator[None]:
+        with one.apply(model, optimizer), other.apply(model, optimizer):
+            yield
+
+    return Way(f"{one.name}, {other.name}", f"{one.code}; {other.code}", rehearse, apply, one.exact and other.exact)
+
+
+def within(limit: int, fused: bool, spill: Any = None) -> Way:
+    """A budget of so many bytes for all that the step takes; with the optimizer in backward where there is one to fuse."""
+
+    def apply(model: Any, optimizer: Any) -> Any:
+        return budget(limit, spill, optimizer=optimizer if fused else None)
+
+    code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused else ''}):"
+    return Way(f"budget of {human(limit)}", code, rehearsals.in_backward if fused else None, apply, True, limit, spill)
+
+
+def limit_of(code: str) -> int:
+    """The bytes in the code of a budget."""
+    return int(code.partition("(")[2].partition(",")[0].rstrip("):"))
+
+
+def ways_of(setup: rehearsals.Setup, exact: bool) -> list[Way]:
+    """The ways but budgets that can be taken, the plain one first.  exact: only those with the same gradients."""
+    fusible = setup.optimizer is not None and not setup.is_fused()
+    single = [PLAIN, CHECKPOINT, *(way for way in SAVING if way.exact or not exact)]
+    return single + ([FUSED, *(both(FUSED, way) for way in single[1:])] if fusible else [])

@@ -1,0 +1,267 @@
+"""The curve of bytes against seconds: its points are those of real steps, and choosing keeps its word."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import memory, stores
+from rushlight.memory.estimates.rehearsals import Setup, blocks
+from rushlight.memory.planning import costs, machine, paging, pictures, trials, ways
+from rushlight.memory.planning.frontier import Frontier, Point, best
+from rushlight.memory.planning.machine import Machine
+from rushlight.models.language import GPT
+
+nn, F = torch.nn, torch.nn.functional
+counted = pytest.mark.skipif(
+    not memory.is_counted() or not hasattr(os, "fork"), reason="steps are taken in a forked process and counted"
+)
+HERE = Machine("a processor", 1, 1e-11, 1e-10, 1e-6, 5e-10, 4e-10)
+
+
+@pytest.fixture(autouse=True)
+def _a_machine_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rushlight.memory.planning.frontier.machine", lambda dir=None: HERE)
+
+
+def convolutional() -> tuple[Any, Any, Any, Any]:
+    torch.manual_seed(0)
+
+    def block(a: int, b: int) -> Any:
+        return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1))
+
+    model = nn.Sequential(
+        block(3, 16), block(16, 16), block(16, 16), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)
+    )
+    y = torch.randint(0, 5, (4,))
+    return (
+        model,
+        (torch.randn(4, 3, 64, 64),),
+        torch.optim.Adam(model.parameters()),
+        lambda out: F.cross_entropy(out, y),
+    )
+
+
+def language() -> tuple[Any, Any, Any, Any]:
+    torch.manual_seed(0)
+    text, model = torch.randint(0, 500, (4, 129)), GPT(500, 128, 2, 128, 4)
+    sample = (text[:, :-1].clone(), text[:, 1:].clone())
+    return model, sample, torch.optim.AdamW(model.parameters()), lambda out: out[1]
+
+
+def small() -> tuple[Any, Any, Any]:
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(128, 128), nn.Tanh()) for _ in range(4)])
+    return model, (torch.randn(256, 128),), torch.optim.Adam(model.parameters())
+
+
+@counted
+@pytest.mark.parametrize("make", [convolutional, pytest.param(language, marks=pytest.mark.slow)])
+def test_every_way_takes_the_bytes_that_were_predicted(make: Any) -> None:
+    model, sample, optimizer, loss = make()
+    setup = Setup(model, sample, optimizer, loss, True)
+    for way in ways.ways_of(setup, exact=True):
+        predicted, taken = setup.rehearse(way.rehearse).tally.peak, trials.tried(setup, way).peak
+        # what waits to be written depends on the disk's speed
+        room = ways.WINDOW if "disk" in way.name else 0.05 * taken
+        assert abs(predicted - taken) <= room, (way.name, predicted, taken)
+
+
+@counted
+def test_a_budget_moves_the_bytes_that_were_predicted() -> None:
+    model, sample, optimizer, loss = language()
+    setup = Setup(model, sample, optimizer, loss, True)
+    tally = setup.rehearse(ways.FUSED.rehearse).tally
+    limit = tally.peak * 6 // 10
+    moved = paging.play(tally, limit, costs.Costs(HERE))
+    assert moved is not None
+    gc.collect()
+    base = memory.current() - trials.held(model, sample, optimizer)
+    with memory.budget(limit + base, optimizer=optimizer) as budget:
+        for _ in range(3):
+            before = dict(budget.pager.moved_out)
+            trials.one_step(model, sample, optimizer, loss)
+    out = budget.pager.moved_out["activation"] - before["activation"]
+    # a quick machine drops what a slow one writes
+    assert abs(moved.saved_out - out) <= 0.25 * moved.saved_out + budget.pager.again, (moved, out)
+    assert moved.rest_out > 0 and moved.total(costs.Costs(HERE)) > sum(moved.seconds)
+
+
+@counted
+def test_the_curve_is_measured_in_steps_that_change_nothing() -> None:
+    model, sample, optimizer = small()
+    before = [p.detach().clone() for p in model.parameters()]
+    state = torch.get_rng_state()
+    found = memory.frontier(model, sample, optimizer, measure=True)
+    assert found.plain is found.points[0] and all(point.measured for point in found.points)
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+    assert not optimizer.state and all(p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), state)
+    peaks = [point.peak for point in found]
+    assert peaks == sorted(peaks, reverse=True) and found.least.peak < found.plain.peak / 2
+    assert {"optimizer in backward", "checkpoint each block"} <= {point.name for point in found.points}
+
+
+def test_without_measuring_nothing_is_computed() -> None:
+    found = memory.frontier(lambda: nn.Sequential(*[nn.Linear(30_000, 30_000) for _ in range(4)]), (10, 30_000),
+                            torch.optim.Adam, measure=False)  # fmt: skip
+    assert found.plain.peak > 4 * 4 * 30_000**2 * 4 > 3 * found.least.peak
+    assert not any(point.measured for point in found.points)
+    assert found.least.seconds > found.plain.seconds
+
+
+def test_what_fails_is_said() -> None:
+    model = nn.Linear(64, 64)
+
+    def loss(out: Any) -> Any:
+        if not modes_are_dry():
+            raise RuntimeError("only in earnest")
+        return out.sum()
+
+    found = memory.frontier(model, (8, 64), torch.optim.SGD(model.parameters()), loss=loss, measure=True)
+    assert "only in earnest" in found.failed["plain"] and "only in earnest" in repr(found)
+
+
+def modes_are_dry() -> bool:
+    from rushlight.basics.state import modes
+
+    return any(level.dry for level in modes.levels)
+
+
+def points() -> Frontier:
+    return Frontier([Point("plain", "", 100, 1.0), Point("a", "a()", 60, 1.2), Point("b", "b()", 70, 1.4),
+                     Point("c", "c()", 20, 3.0, exact=False)], HERE, {"d": "no <room>"})  # fmt: skip
+
+
+def test_points_are_chosen_from_the_curve() -> None:
+    found = points()
+    assert [point.name for point in found] == ["plain", "a", "c"] and len(found) == 3
+    assert found.slowdown(1.3).name == "a" and found.slowdown(1.1) is found.plain and found.slowdown(9) is found.least
+    assert found.within(65).name == "a" and found.within("100 B").name == "plain"
+    with pytest.raises(ValueError, match="the least is c"):
+        found.within(10)
+    quicker = best([Point("plain", "", 100, 2.0), Point("other", "", 100, 1.0), Point("less", "", 50, 3.0)])
+    assert [point.name for point in quicker] == ["plain", "less"]
+
+
+def test_pictures(tmp_path: Path) -> None:
+    found = points()
+    text = found.text(90)
+    assert "100 B" in text and "3.00x" in text and "c()" in text and "not on the curve" in text and "no <room>" in text
+    assert max(map(len, found.text(60).splitlines())) <= 60 and repr(found)
+    assert found.save(tmp_path / "curve.svg", "a < b") == str(tmp_path / "curve.svg")
+    drawing = ET.parse(tmp_path / "curve.svg").getroot()
+    circles = [x for x in drawing.iter() if x.tag.endswith("circle")]
+    assert len(circles) == len(found.points) and all(0 < float(c.get("cx", "0")) < pictures.WIDTH for c in circles)
+    found.save(tmp_path / "curve.html")
+    page = (tmp_path / "curve.html").read_text()
+    assert "<svg" in page and "c (other gradients)" in page and "no &lt;room&gt;" in page
+    assert "<svg" in found._repr_html_()
+
+
+def test_one_point_has_a_picture() -> None:
+    alone = Frontier([Point("plain", "", 0, 0.0)], HERE)
+    assert "plain" in repr(alone) and "<svg" in alone._repr_html_()
+
+
+def test_the_largest_batch_in_a_way() -> None:
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(200, 200), nn.Tanh(), nn.Linear(200, 200)) for _ in range(6)])
+    plain = memory.max_batch(model, (64, 200), torch.optim.Adam, "12 MB")
+    more = memory.max_batch(model, (64, 200), torch.optim.Adam, "12 MB", way="checkpoint each block")
+    assert more > plain
+    assert memory.estimate(model, (plain, 200), torch.optim.Adam).peak <= 12_000_000
+    assert memory.estimate(model, (plain + 1, 200), torch.optim.Adam).peak > 12_000_000
+    with pytest.raises(TypeError, match="max_batch: expected a budget"):
+        memory.max_batch(model, (64, 200))
+    with pytest.raises(ValueError, match="expected way= to be one of"):
+        memory.max_batch(model, (64, 200), None, "12 MB", way="magic")
+    with pytest.raises(ValueError, match="one sample"):
+        memory.max_batch(model, (64, 200), torch.optim.Adam, "10 kB")
+
+
+def test_a_machine_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUSHLIGHT_CACHE", str(tmp_path))
+    monkeypatch.setattr(machine, "_known", {})
+    calls: list[str] = []
+    monkeypatch.setattr(machine, "measured", lambda name, dir: calls.append(name) or HERE)
+    assert machine.machine() == machine.machine() == HERE and len(calls) == 1
+    monkeypatch.setattr(machine, "_known", {})
+    assert machine.machine() == HERE and len(calls) == 1  # from the file
+    machine.file().write_text("{broken")
+    monkeypatch.setattr(machine, "_known", {})
+    assert machine.machine() == HERE and len(calls) == 2
+    assert machine.machine(again=True) == HERE and len(calls) == 3
+    assert len(json.loads(machine.file().read_text())) == 1
+
+
+def test_blocks_of_a_sequence() -> None:
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)])
+    assert blocks(model) == list(model)
+    assert blocks(nn.Sequential(nn.Linear(4, 4), nn.Tanh())) == []
+
+
+def test_a_rehearsal_computes_again_what_a_store_drops() -> None:
+    model, sample, _, loss = convolutional()
+    setup = Setup(model, sample, None, loss, True)
+    plain = setup.rehearse().tally
+    store = stores.recompute()
+    again = setup.rehearse(lambda rehearsal: store).tally
+    assert store.stats()["dropped_bytes"] > 0 and again.peak < plain.peak
+    assert sum(w.operator == "relu" for w in again.works) > sum(w.operator == "relu" for w in plain.works)
+
+
+SCRIPT = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(128, 128), torch.nn.Tanh()) for _ in range(6)])
+optimizer = torch.optim.Adam(model.parameters())
+x = torch.randn(256, 128)
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(step, loss.item())
+"""
+
+
+def command(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    return subprocess.run([sys.executable, "-m", "rushlight", *(str(script) if w == "SCRIPT" else w for w in words)],
+                          capture_output=True, text=True, cwd=tmp_path)  # fmt: skip
+
+
+@pytest.mark.slow
+@counted
+def test_the_curve_of_a_script(tmp_path: Path) -> None:
+    done = command(tmp_path, "memory", "frontier", "-o", "curve.svg", "--width", "120", "SCRIPT", "9")
+    assert done.returncode == 0, done.stderr
+    assert "plain" in done.stdout and "budget of" in done.stdout and "loss" not in done.stdout
+    assert (tmp_path / "curve.svg").exists()
+    plain = command(tmp_path, "run", "SCRIPT", "3")
+    for words in (("--slowdown", "1.5x"), ("--memory-budget", "min")):
+        chosen = command(tmp_path, "run", *words, "SCRIPT", "3")
+        assert chosen.stdout == plain.stdout and "times the plain" in chosen.stderr
+
+
+@pytest.mark.slow
+@counted
+def test_a_script_without_steps_is_told(tmp_path: Path) -> None:
+    done = command(tmp_path, "memory", "frontier", "SCRIPT", "1")
+    assert done.returncode == 1 and "1 steps of an optimizer" in done.stderr
+    missing = command(tmp_path, "memory", "frontier", "nowhere.py")
+    assert missing.returncode == 2 and "no such script" in missing.stderr
+    for words in (("--slowdown", "0.5"), ("--memory-budget", "many")):
+        assert command(tmp_path, "run", *words, "SCRIPT", "3").returncode == 2
+    both = command(tmp_path, "run", "--slowdown", "2", "--memory-budget", "1GiB", "SCRIPT", "3")
+    assert both.returncode == 2 and "two ways to choose" in both.stderr
