@@ -7,10 +7,11 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (
     _apply_optimizer_in_backward,
     _get_in_backward_optimizers,
 )
+from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
+__all__ = ["ZeroRedundancyOptimizer", "_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
 
-_WHY = "an optimizer here has all of its state in each process; rushlight.memory.budget pages it"
+_WHY = "ZeroRedundancyOptimizer and fsdp.fully_shard deal optimizer state to processes"
 absent.names(
-    globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", "as_functional_optim"
+    globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer", "as_functional_optim"
 )
