@@ -6,9 +6,9 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from tests.distributed.test_several import START, lines
 
 import rushlight as torch
-from tests.distributed.test_several import START, lines
 
 several = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 

@@ -33,7 +33,7 @@ class Wall:
 
 _ONE = "of what is distributed there are collectives, DistributedDataParallel and fsdp.fully_shard"
 _SHARDS = f"{_ONE}, which deals parameters to processes"
-_FILES = f"{_ONE}; torch.save and torch.load write and read state dicts"
+_FILES = "torch.distributed.checkpoint has save and load, of folders, and state_dict"
 _CALLS = "rushlight calls no other processes"
 _STATES = ("FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig OptimStateDictConfig "
            "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings StateDictType ")  # fmt: skip
@@ -63,21 +63,11 @@ WALLS = {
     "distributed.algorithms.join": Wall(_ONE, "Join JoinHook Joinable"),
     "distributed.algorithms.model_averaging": Wall(_ONE),
     "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),
-    "distributed.checkpoint": Wall(
-        _FILES, f"{_PLANS} CheckpointException FileSystemReader FileSystemWriter HuggingFaceStorageReader "
-        "HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan SavePlanner StorageReader StorageWriter WriteItem",
-        "async_save load load_sharded_optimizer_state_dict load_state_dict save save_state_dict"),
     "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
     "distributed.checkpoint.default_planner": Wall(_FILES, _PLANS),
-    "distributed.checkpoint.format_utils": Wall(
-        _FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict dcp_to_torch_save torch_save_to_dcp"),
     "distributed.checkpoint.hf_storage": Wall(_FILES, "HuggingFaceStorageReader HuggingFaceStorageWriter"),
     "distributed.checkpoint.optimizer": Wall(_FILES, "", "load_sharded_optimizer_state_dict"),
-    "distributed.checkpoint.state_dict": Wall(
-        _FILES, "StateDictOptions", "get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict "
-        "set_optimizer_state_dict set_state_dict"),
-    "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load load_state_dict"),
-    "distributed.checkpoint.stateful": Wall(_FILES, "Stateful"),
+    "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load_state_dict"),
     "distributed.fsdp.api": Wall(_SHARDS, _FSDP),
     "distributed.fsdp.fully_sharded_data_parallel": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
     "distributed.fsdp.sharded_grad_scaler": Wall(_SHARDS, "ShardedGradScaler"),
@@ -104,12 +94,16 @@ WALLS = {
 
 # Modules of the package that lack names which theirs in PyTorch have.
 PARTLY = {
+    "distributed.checkpoint": Wall(
+        _FILES, f"{_PLANS} HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan "
+        "SavePlanner WriteItem", "async_save load_sharded_optimizer_state_dict load_state_dict save_state_dict"),
+    "distributed.checkpoint.format_utils": Wall(_FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict"),
     "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
     "distributed._tensor": Wall(_SHARDS, "", _MAKERS),
     "distributed.fsdp": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
     "distributed.tensor": Wall(_SHARDS, "", _MAKERS),
     "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
-}
+}  # fmt: skip
 
 
 def _not_called(function: Any) -> Any:

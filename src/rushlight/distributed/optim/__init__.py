@@ -12,6 +12,4 @@ from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancy
 __all__ = ["ZeroRedundancyOptimizer", "_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
 
 _WHY = "ZeroRedundancyOptimizer and fsdp.fully_shard deal optimizer state to processes"
-absent.names(
-    globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer", "as_functional_optim"
-)
+absent.names(globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer", "as_functional_optim")
