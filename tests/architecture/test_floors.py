@@ -47,6 +47,7 @@ NEIGHBOURS = {
     ("stores", "checkpoint"): "a module wrapped in stores.recompute is checkpointed",
     ("utils", "checkpoint"): "torch.utils.checkpoint is its public name",
     ("utils", "data"): "torch.utils.data is its public name",
+    ("distributed", "serialization"): "a checkpoint is files, and ordinary files are made of it",
     ("cli", "models"): "the demo trains a model",
     ("cli", "datasets"): "the demo trains on the digits",
     ("cli", "compat"): "run resolves torch to this package",
