@@ -462,3 +462,34 @@ def test_tensors_that_require_no_grad_are_passed_over_where_any_gradient_is_awai
     assert seen == [[1, 1]]
     with pytest.raises(AssertionError, match="tensor 1 requires no grad"):
         graph.register_multi_grad_hook([b, a], print)
+
+
+@pytest.mark.parametrize("join", [torch.stack, torch.cat])
+def test_a_hook_of_a_node_sees_none_where_nobody_asks_for_a_gradient(join):
+    seen, x = [], torch.ones(2, requires_grad=True)
+    z = x * 1
+    y = join([z, x])
+    y.grad_fn.register_hook(lambda grads, _: seen.append([g is None for g in grads]))
+    torch.autograd.grad(y.sum(), z, retain_graph=True)
+    y.sum().backward()
+    assert seen == [[False, True], [False, False]]
+
+
+def test_a_post_accumulate_hook_that_returns_a_tensor_is_refused_before_the_next():
+    x, called = torch.ones(2, requires_grad=True), []
+    x.register_post_accumulate_grad_hook(lambda p: p.grad)
+    x.register_post_accumulate_grad_hook(lambda p: called.append(p))
+    with pytest.raises(RuntimeError, match="should return None"):
+        (x * 2).sum().backward()
+    assert called == []
+
+
+def test_a_hook_after_a_change_of_what_is_viewed_is_for_the_new_history():
+    seen, x = [], torch.ones(2, 2, requires_grad=True)
+    y = x * 1
+    view = y.flatten()
+    view.register_hook(lambda g: seen.append(("first", g.tolist())))
+    y.mul_(2)
+    view.register_hook(lambda g: seen.append(("second", g.tolist())))
+    (view * 3).sum().backward()
+    assert seen == [("second", [3.0] * 4)]

@@ -199,6 +199,44 @@ def test_a_view_that_was_not_recorded_becomes_a_leaf_and_is_refused_where_it_is_
         view.register_hook(print)
 
 
+@pytest.mark.parametrize("operator", [
+    lambda x: x * x, lambda x: x.exp(), lambda x: torch.nn.functional.softmax(x, -1), lambda x: torch.cat([x, x]), lambda x: 2 / x,
+    lambda x: torch.ones(2).mul_(x), lambda x: torch.var_mean(x)[0], lambda x: torch.addcmul(x, x, x),
+])  # fmt: skip
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_nothing_is_saved_for_views_that_were_not_recorded(operator: Callable[[torch.Tensor], Any], mode: Any) -> None:
+    base = torch.ones(2, 2, requires_grad=True)
+    with mode():
+        view = base[0]
+
+    def refuse(tensor: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("a tensor was saved")
+
+    with torch.autograd.graph.saved_tensors_hooks(refuse, refuse):
+        total = operator(view).sum()
+    assert total.requires_grad
+    total.backward(retain_graph=True)
+    assert base.grad is None and view.grad is None
+    total.backward()
+
+
+def test_what_another_operand_needs_of_such_a_view_is_saved() -> None:
+    base, x = torch.ones(2, 2, requires_grad=True), torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        view = base[0]
+    packed: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.numel()) or t, lambda t: t):  # type: ignore[func-returns-value]
+        y = view * x
+    assert packed == [2]
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.ones(2)) and base.grad is None
+    y = view * x
+    with torch.no_grad():
+        base.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
 @pytest.mark.parametrize("pieces", [lambda x: x.unsafe_chunk(2), lambda x: x.unsafe_split(2),
                                     lambda x: x.unsafe_split_with_sizes([2, 2])])  # fmt: skip
 def test_pieces_of_inference_tensors_are_inference_tensors(pieces: Callable[[torch.Tensor], Any]) -> None:

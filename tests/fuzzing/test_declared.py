@@ -153,14 +153,38 @@ def test_what_a_hook_unpacks_in_another_shape_is_declared_where_this_is_what_is_
     assert not graphs(row, found)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("change", "is_declared"), [
-    ("v6.addcmul_(r5, r3, value=0.5)", True), ("v6.addcmul_(r3, r5)", True), ("v6.mul_(v6)", True), ("v6.mul_(r3)", False),
-    ("r5 *= v6", True), ("r5 *= r3", False),
+    ("v3.addcmul_(r2, v1, value=0.5)", True), ("v3.addcmul_(v1, r2)", True), ("v3 *= v2", True), ("v2.mul_(v1)", False),
 ])  # fmt: skip
 def test_a_change_by_itself_is_declared_whichever_operand_it_is_and_whatever_it_is_called(change, is_declared):
-    found = Difference("log", "value", [], [1], ["r5 = F.apply(a)", "v6 = r5", change])
+    pytest.importorskip("torch")
+    begin = ["v1 = torch.ones(2).requires_grad_()", "r2 = v2 = v1 * 1", "v3 = v2.resolve_neg()"]
+    saved = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+    )
+    program = [
+        *begin,
+        "v4 = r2.exp()" if "v2.mul_" not in change else "v4 = r2 * v2",
+        change,
+        "v3.sum().backward()" if is_declared else "v4.sum().backward()",
+    ]
+    found = Difference("statement 5", "leniency", Raised("refusal", saved), "no error", program, step=5)
     entries = [entry for entry in DECLARED if entry.row.startswith("`x.mul_(x)` and the like")]
     assert any(entry.applies(found) for entry in entries) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("asked", "is_declared"), [("v2", True), ("v3", False)])
+def test_a_change_that_pytorch_alone_refuses_is_declared_where_the_gradients_are_those_of_before_it(asked, is_declared):
+    pytest.importorskip("torch")
+    saved = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+    )
+    program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v1 * 3", "v4 = (v2 * v3).sum()", "v2.data.add_(1)",
+               f"g5 = torch.autograd.grad(v4, [{asked}])"]  # fmt: skip
+    found = Difference("statement 5", "leniency", Raised("refusal", saved), "no error", program, step=5)
+    assert graphs("saved tensors that were changed", found) is is_declared
 
 
 def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator():
@@ -170,3 +194,31 @@ def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator(
         refusal = Raised("refusal", f"RuntimeError: ... second time. Here the graph was freed at {node}Backward0.")
         found = Difference("statement 0", "outcome", "no error", refusal, [call], step=0)
         assert graphs(row, found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("begins", "is_declared"), [("v3", True), ("(v3 * 2)", False)])
+def test_a_hook_of_several_tensors_is_declared_where_it_waits_for_the_one_that_backward_begins_with(
+    begins, is_declared
+):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.tensor(1.0).requires_grad_()", "v2 = v3 = v1 * 2",
+               "torch.autograd.graph.register_multi_grad_hook([v2], lambda g: log.append('all'))", f"{begins}.backward()"]  # fmt: skip
+    found = Difference("log", "value", [], ["all"], program)
+    assert graphs("a multi-grad hook", found) is is_declared
+
+
+def test_hooks_around_a_change_are_those_of_one_tensor():
+    first, change = "v2.register_hook(f)", "v2.cumsum_(0)"
+    for second, is_declared in (("v2.register_hook(f)", True), ("v3.register_hook(f)", False),
+                                ("torch.autograd.graph.register_multi_grad_hook([v1, v2], f)", True)):  # fmt: skip
+        found = Difference("log", "value", [], [1], [first, change, second])
+        assert graphs("hooks registered after `unsqueeze_`", found) is is_declared
+
+
+def test_a_gradient_that_nobody_asks_for_is_declared_as_none_here_alone():
+    program = ["v3 = torch.stack([v2, v1])", "v3.grad_fn.register_hook(lambda gi, go: log.append(gi))"]
+    row = "what a hook of a node sees"
+    assert graphs(row, Difference("log[0][1]", "value", 1.0, None, program))
+    assert not graphs(row, Difference("log[0][1]", "value", None, 1.0, program))
+    assert not graphs(row, Difference("log[0][1]", "value", 1.0, 2.0, program))

@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree, agree_without, apart, executed, otherwise
+from .operands import agree, agree_without, apart, executed, otherwise, taken
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -80,7 +80,12 @@ def linearized(difference: Difference) -> bool:
     if difference.step is not None:
         folded = refused_by(difference, "a leaf Variable that requires grad", by="reference")
         return folded and "linearize(" in statement(difference)
-    return "linearize(" in text(difference) and difference.what in ("value", "grad", "requires_grad", "is_leaf")
+    if "linearize(" not in text(difference):
+        return False
+    numbers = difference.what in ("value", "grad") and not np.any(
+        0 if difference.reference is None else difference.reference
+    )
+    return numbers or difference.what in ("requires_grad", "is_leaf")
 
 
 def independent(difference: Difference) -> bool:
@@ -202,21 +207,21 @@ def freed_by_zeros(difference: Difference) -> bool:
     )
 
 
-def called(name: str, names: dict[str, str]) -> str:
-    """What a tensor was called first."""
-    while name in names:
-        name = names[name]
-    return name
+OPERANDS = re.compile(r"(\w+_\(|[-+*/]= )([^()\n]*)")
+
+
+def cloned(line: str) -> str:
+    """A statement whose changes in place are by copies of their operands."""
+    return OPERANDS.sub(lambda found: found[1] + re.sub(r"\b([vruxy]\d*)\b", r"\1.clone()", found[2]), line)
 
 
 def with_itself(difference: Difference) -> bool:
-    """Whether an operator in place with its own target is differentiated, or hooks ran before PyTorch refuses to."""
-    names = dict(re.findall(r"(?m)^\s*(\w+) = (\w+(?:\[\d\])?)$", text(difference)))
-    changes = re.findall(r"\b(\w+)(?:\.\w+_\(| [-+*/]= )([^()\n]*)", text(difference))
-    pairs = ((target, operand) for target, operands in changes for operand in re.findall(r"\b[a-z]\w*\b", operands))
-    itself = any(called(a, names) == called(b, names) for a, b in pairs)
-    logged = itself and difference.where.startswith("log")
-    return logged or refused_by(difference, "modified by an inplace", by="reference")
+    """Whether PyTorch refuses to differentiate an operator in place by its own target, perhaps before hooks run."""
+    if not (difference.where.startswith("log") or refused_by(difference, "modified by an inplace", by="reference")):
+        return False
+    if not any(map(OPERANDS.search, difference.statements)) or not agree(difference, cloned):
+        return False
+    return difference.step is None or taken(difference, cloned)
 
 
 def still_retained(difference: Difference) -> bool:

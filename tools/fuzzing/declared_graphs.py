@@ -9,7 +9,8 @@ import numpy as np
 from .comparing import Difference
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree
+from .observing import Seen
+from .operands import CHANGE, agree, agree_without, as_before_changes, executed, tensors_in
 from .program import Raised
 
 
@@ -83,10 +84,12 @@ def recorded_in_inference(difference: Difference) -> bool:
     return told and inside is not None and ".apply(" in text(difference)
 
 
-def hooks_around_a_new_shape(difference: Difference) -> bool:
-    """Whether a tensor got hooks before and after its shape was changed in place."""
-    between = r"register_\w*hook\((?:.|\n)*\.(?:t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\((?:.|\n)*register_\w*hook\("
-    return difference.where.startswith("log") and re.search(between, text(difference)) is not None
+def hooks_around_a_change(difference: Difference) -> bool:
+    """Whether a tensor got hooks before and after a change in place: of its shape, or of the memory that it is a view of."""
+    first = r"\b(\w+)\.register_hook\((?s:.*)"
+    change = r"(?:\.\w+_\(| [-+*/]?= )(?s:.*)"
+    second = r"(?:\b\1\.register_\w*hook\(|register_multi_grad_hook\(\[[\w, ]*\b\1\b)"
+    return difference.where.startswith("log") and re.search(first + change + second, text(difference)) is not None
 
 
 DOES_NOT_REQUIRE_GRAD = "does not require grad", "One of the differentiated Tensors does not require grad"
@@ -96,7 +99,9 @@ def unmarked_samples(difference: Difference) -> bool:
     """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
     made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn")
-    return made and "vmap(" in text(difference) and (told or refused_by(difference, "does not require grad"))
+    refused = refused_by(difference, "does not require grad")
+    lost = difference.what == "leniency" and re.search(r"backward\(|grad\(", statement(difference)) is not None
+    return made and "vmap(" in text(difference) and (told or refused or lost)
 
 
 def marked_inside(difference: Difference) -> bool:
@@ -130,7 +135,8 @@ def no_samples(difference: Difference) -> bool:
 def unneeded(difference: Difference) -> bool:
     """Whether a saved tensor that no gradient asks for was changed."""
     runs = re.search(r"backward\(|grad\(", statement(difference)) is not None
-    return runs and refused_by(difference, "its base or another view of its base has been modified", by="reference")
+    changed = "its base or another view of its base has been modified", "modified by an inplace operation"
+    return runs and refused_by(difference, *changed, by="reference") and as_before_changes(difference)
 
 
 def refused_before_hooks(difference: Difference) -> bool:
@@ -169,7 +175,76 @@ def one_node(difference: Difference) -> bool:
     return refused_by(difference, *freed) and re.search(r"backward\(.*inputs=", statement(difference)) is not None
 
 
+def saved_for_nothing(difference: Difference) -> bool:
+    """Whether a change is refused of what was saved for views that were not recorded, for which PyTorch saves nothing."""
+    if not refused_by(difference, "modified by an inplace operation"):
+        return False
+    kept = (tensor for value in executed(difference)[0].values() for tensor in tensors_in(value))
+    return any(tensor._unrecorded() and tensor.requires_grad for tensor in kept)
+
+
+def not_computed(difference: Difference) -> bool:
+    """Whether a hook of a node saw no gradient where nobody asks for one, which PyTorch computes all the same."""
+    return (
+        difference.where.startswith("log[")
+        and difference.subject is None
+        and isinstance(difference.reference, Seen | float | int)
+        and re.search(r"(stack|cat)\((?s:.*)\.grad_fn\.register_hook\(", text(difference)) is not None
+    )
+
+
+def first_of_all(difference: Difference) -> bool:
+    """Whether a hook of several tensors that waits for the one that backward begins with makes all of the difference."""
+    if not difference.where.startswith("log"):
+        return False
+    waited = re.findall(r"register_multi_grad_hook\(\[([\w, ]+)\]", text(difference))
+    begun = re.findall(r"\b(\w+)\.backward\(|(?:grad|backward)\(\[?(\w+)", text(difference))
+    names, _ = executed(difference)
+    awaited = [names.get(name) for listed in waited for name in listed.split(", ")]
+    roots = [names.get(name) for pair in begun for name in pair if name]
+    return any(one is root is not None for one in awaited for root in roots) and agree_without(
+        difference, r"register_multi_grad_hook\("
+    )
+
+
+def returned_by_a_hook(difference: Difference) -> bool:
+    """Whether a hook behind one that returned a tensor was called with it in PyTorch, before both refuse that tensor."""
+    words = "post accumulate grad hooks should return None"
+    refused = any(words in there and words in here for there, here in difference.refusals)
+    there, here = difference.reference, difference.subject
+    return (
+        refused
+        and difference.where == "log"
+        and isinstance(there, list)
+        and isinstance(here, list)
+        and len(here) < len(there)
+    )
+
+
+def hook_of_a_lost_history(difference: Difference) -> bool:
+    """Whether a hook is registered on the `grad_fn` of a view whose base was changed, which is lost to both."""
+    lost = refused_by(difference, "'NoneType' object has no attribute 'register_")
+    return lost and ".grad_fn.register_" in statement(difference) and CHANGE.search(text(difference)) is not None
+
+
+def seen_by_a_layer(difference: Difference) -> bool:
+    """Whether a hook saw the gradients of a layer's node, which is the last of several in PyTorch."""
+    return (
+        difference.where.startswith("log[")
+        and isinstance(difference.reference, list)
+        and isinstance(difference.subject, list)
+        and len(difference.reference) < len(difference.subject)
+        and re.search(r"torch\.nn\.Linear\((?s:.*)\.grad_fn\.register_", text(difference)) is not None
+    )
+
+
 GRAPHS: tuple[Declared, ...] = (
+    Declared("what a hook of a node sees of gradients that nobody asked for", not_computed),
+    Declared('a multi-grad hook (`mode="all"`) with the one tensor that backward begins with', first_of_all),
+    Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),
+    Declared("names in the graph of views that are changed afterwards", hook_of_a_lost_history),
+    Declared("names in the graph", seen_by_a_layer),
+    Declared("views that were not recorded, of what requires grad", saved_for_nothing),
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
     Declared("gradient of what is linear in pieces", run_for_zeros),
@@ -201,7 +276,7 @@ GRAPHS: tuple[Declared, ...] = (
             and re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(d)) is not None
         ),
     ),
-    Declared("hooks registered after `unsqueeze_`", hooks_around_a_new_shape),
+    Declared("hooks registered after `unsqueeze_`", hooks_around_a_change),
     Declared(
         "`detach_()` of what has views that were changed",
         lambda d: ".detach_()" in text(d) and d.what in ("grad", "grad_fn") and d.subject is None,

@@ -18,6 +18,7 @@ from .operands import (
     apart,
     empty,
     executed,
+    given,
     has_empty,
     only_at,
     pointlike,
@@ -585,6 +586,10 @@ OPERATORS: tuple[Declared, ...] = (
     Declared(
         "`cosine_similarity` of integers",
         lambda d: nearly(1e-6, "cosine_similarity", d) and re.search(r"dtype=torch\.(u?int|bool)", text(d)) is not None,
+    ),
+    Declared(
+        "derivatives of `var` and `std` of a number without dimensions",
+        lambda d: turned_zero("var|std", lambda x: True, d) and given("var|std", d)[0].ndim == 0,
     ),
     Declared("gradient of `prod` of zeros beside infinities", partial(turned_zero, "prod", unbounded)),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),

@@ -197,9 +197,56 @@ def agree(difference: Difference, rewrite: Rewrite) -> bool:
     return not any(other.where == difference.where or other.step is not None for other in found)
 
 
+def taken(difference: Difference, rewrite: Rewrite) -> bool:
+    """Whether PyTorch takes the statement at which the sides differ with the statements rewritten."""
+    import torch
+
+    from .program import Side, run
+
+    until = difference.statements[: (difference.step or 0) + 1]
+    return run(list(map(rewrite, until)), Side("torch", torch)).outcomes[-1] is None
+
+
 def agree_without(difference: Difference, pattern: str) -> bool:
     """Whether PyTorch and rushlight come to the same there when the statements in which the pattern is found are left out."""
     return agree(difference, lambda text: "" if re.search(pattern, text) else text)
+
+
+CHANGE = re.compile(r"(?m)^\s*(?!\w+ = )[\w.\[\]]+(\.\w+_\(| [-+*/]?= )")
+
+
+def as_before_changes(difference: Difference) -> bool:
+    """Whether the gradients that PyTorch refuses are those that both compute without the last changes in place."""
+    import torch
+
+    import rushlight
+
+    from .program import Side
+
+    sides = Side("torch", torch), Side("rushlight", rushlight)
+    until = difference.statements[: (difference.step or 0) + 1]
+    changes = [place for place, text in enumerate(until[:-1]) if CHANGE.search(text)]
+    made = gradients(until, sides[1])
+    for first in reversed(changes):
+        rest = [text for place, text in enumerate(until) if place < first or place not in changes]
+        if all(alike(made, gradients(rest, side)) for side in sides):
+            return True
+    return False
+
+
+def gradients(statements: list[str], side: Any) -> dict[str, Array]:
+    """What a program's last statement assigns, and the gradients of tensors, by their expressions."""
+    from .precision import arrays_of
+    from .program import run
+
+    last = statements[-1].partition(" = ")[0]
+    found = arrays_of(run(statements, side))
+    return {name: value for name, value in found if name.endswith(".grad") or name.partition("[")[0] == last}
+
+
+def alike(some: dict[str, Array], others: dict[str, Array]) -> bool:
+    """Whether arrays are equal, by their names."""
+    return some.keys() == others.keys() and all(close(value, others[name], 1e-9) for name, value in some.items())
 
 
 def has_empty(difference: Difference) -> bool:

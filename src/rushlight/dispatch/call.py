@@ -14,7 +14,7 @@ from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.rebuilt import may_rebuild, rebuilt, watch
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Port, edge_of, next_seq
+from rushlight.engine.node import Port, Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import unfit
@@ -206,6 +206,9 @@ def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
 def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
               aux: tuple[Any, ...] | None) -> Any:  # fmt: skip
     """A node with its inputs saved; shape, dtype and outputs are for the caller to set, and auxiliary results of None."""
+    for i, edge in enumerate(edges):
+        if edge.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
+            mask &= ~(1 << i)
     plan = op.plan(mask, len(flat))
     node = new(op.node_type())
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics

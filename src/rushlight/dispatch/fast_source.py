@@ -19,7 +19,7 @@ from rushlight.dispatch import fast
 from rushlight.dispatch.call import shape_of
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.plan import OpNode, Plan
-from rushlight.engine.node import edge_of, next_seq
+from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
 from rushlight.tensor import LEAF, Tensor, bare
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NAMES: dict[str, Any] = {
     "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
-    "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view,
+    "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "shape_of": shape_of, "slow": fast.slow, "special": special,
 }  # fmt: skip
 
@@ -90,7 +90,11 @@ def call(input, *, out=None):
     result = run(x)
     if result.__class__ is not ndarray:
         result = asarray(result)
-    ex = input._edge if input._view is None else edge_of(input)
+    ex = input._edge
+    if input._view is not None:
+        ex = edge_of(input)
+        if ex.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
+            return slow(op, (input,), out)
     t = bare()
     t._array = result
     t._storage = t._view = None
@@ -110,7 +114,11 @@ def call(input, other, *, out=None):
         y = other._array
         if y.dtype is not d:
             return slow(op, (input, other), out)
-        ey = other._edge if other._view is None else edge_of(other)
+        ey = other._edge
+        if other._view is not None:
+            ey = edge_of(other)
+            if ey.__class__ is Severed:
+                return slow(op, (input, other), out)
     elif {numbers}:
         y, ey = other, None
     else:
@@ -122,7 +130,11 @@ def call(input, other, *, out=None):
         raise
     if result.__class__ is not ndarray:
         result = asarray(result)
-    ex = input._edge if input._view is None else edge_of(input)
+    ex = input._edge
+    if input._view is not None:
+        ex = edge_of(input)
+        if ex.__class__ is Severed:
+            return slow(op, (input, other), out)
     t = bare()
     t._array = result
     t._storage = t._view = None
@@ -234,7 +246,11 @@ INPUT = """
         if special.count:
             return slow(op, {inputs}, None, {statics})
         tensors, x{i} = True, a{i}.{memory}
-        e{i} = a{i}._edge if a{i}._view is None else edge_of(a{i})
+        e{i} = a{i}._edge
+        if a{i}._view is not None:
+            e{i} = edge_of(a{i})
+            if e{i}.__class__ is Severed:
+                return slow(op, {inputs}, None, {statics})
         if e{i} is not None:
             mask |= {bit}
             if e{i} is LEAF:
