@@ -256,3 +256,183 @@ def test_they_learn_as_the_full_ones_do(name: str, full: str, options: Any) -> N
     ours, theirs = (curve(lambda p, n=n: getattr(optim, n)(p, **options), 300) for n in (name, full))
     smooth = [np.convolve(losses, np.ones(30) / 30, "valid") for losses in (ours, theirs)]
     assert np.abs(smooth[0] - smooth[1]).max() < 0.01 * theirs[0] and theirs[-30:].mean() < 0.2 * theirs[0]
+
+
+# Low rank ------------------------------------------------------------------------------------------------------------
+
+
+def galore(w: Any, grads: list[Any], rank: int, lr: float, kind: str) -> Any:
+    """The steps of the paper, in float64, with singular vectors of the first gradient."""
+    u, _, v = np.linalg.svd(grads[0], full_matrices=False)
+    left, right = u[:, :rank], v[:rank].T
+    wide = w.shape[0] < w.shape[1]
+    sides = {"full": (1, 1), "std": (wide, not wide), "reverse_std": (not wide, wide), "left": (1, 0), "right": (0, 1)}[
+        kind
+    ]
+    mean = square = 0
+    for t, g in enumerate(grads, 1):
+        low = left.T @ g if sides[0] else g
+        low = low @ right if sides[1] else low
+        mean, square = 0.9 * mean + 0.1 * low, 0.999 * square + 0.001 * low**2
+        step = mean / (1 - 0.9**t) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+        step = left @ step if sides[0] else step
+        w = w * (1 - lr * 0.1) - lr * 0.25 * (step @ right.T if sides[1] else step)
+    return w
+
+
+@pytest.mark.parametrize("kind", ["std", "reverse_std", "left", "right", "full"])
+@pytest.mark.parametrize("shape", [(30, 50), (50, 30)])
+def test_galore_is_the_algorithm_of_its_paper(kind: str, shape: Any) -> None:
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(shape)
+    grads = [rng.standard_normal((shape[0], 8)) @ rng.standard_normal((8, shape[1])) for _ in range(4)]
+    p = nn.Parameter(torch.tensor(w))
+    optimizer = optim.GaLore([p], lr=0.01, weight_decay=0.1, rank=6, proj_type=kind)
+    for g in grads:
+        p.grad = torch.tensor(g)
+        optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), galore(w, grads, 6, 0.01, kind), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(20, 50), (50, 20)])
+@pytest.mark.parametrize("kind", ["channel", "tensor"])
+def test_apollo_scales_channels_of_the_gradient(shape: Any, kind: str) -> None:
+    """With a rank of the whole side and a space that is orthogonal nothing would be lost; here: what a step consists of."""
+    rng = np.random.default_rng(0)
+    w, g = rng.standard_normal((2, *shape))
+    p = nn.Parameter(torch.tensor(w))
+    p.grad = torch.tensor(g)
+    optimizer = optim.APOLLO([p], lr=0.01, rank=4, scale_type=kind)
+    optimizer.step()
+    rates = (w - p.detach().numpy()) / g / 0.01  # of the first step, in which Adam's direction is the sign
+    assert (rates > 0).all() and optimizer.state[p]["exp_avg"].shape == ((4, 50) if shape[0] == 20 else (50, 4))
+    along = 0 if shape[0] == 20 else 1
+    assert np.ptp(rates, axis=along).max() < 1e-6 and (np.ptp(rates) < 1e-6) == (kind == "tensor")
+    low = optimizer.state[p]["exp_avg"].numpy() / 0.1
+    axis = None if kind == "tensor" else along
+    want = np.sqrt(low.size if axis is None else 4) / np.sqrt((low**2).sum(axis=axis))
+    np.testing.assert_allclose(
+        np.broadcast_to(want, rates.shape) if axis in (None, 0) else want[:, None] + 0 * rates, rates, rtol=1e-4
+    )
+    norm = optimizer.state[p]["norm"]
+    p.grad = torch.tensor(100 * g)
+    optimizer.step()
+    assert optimizer.state[p]["norm"] <= 1.01 * norm * 1.0001
+
+
+def came(w: Any, grads: list[Any], lr: float) -> Any:
+    """The steps of the paper, in float64."""
+    rows = columns = res_rows = res_columns = mean = 0
+    for g in grads:
+        square = g**2 + 1e-30
+        rows, columns = 0.999 * rows + 0.001 * square.mean(1), 0.999 * columns + 0.001 * square.mean(0)
+        u = g / np.sqrt(np.outer(rows, columns) / rows.mean())
+        u /= max(1, np.sqrt((u**2).mean()))
+        mean = 0.9 * mean + 0.1 * u
+        off = (u - mean) ** 2 + 1e-16
+        res_rows, res_columns = 0.9999 * res_rows + 0.0001 * off.mean(1), 0.9999 * res_columns + 0.0001 * off.mean(0)
+        w = w * (1 - lr * 0.1) - lr * mean / np.sqrt(np.outer(res_rows, res_columns) / res_rows.mean())
+    return w
+
+
+def test_came_is_the_algorithm_of_its_paper() -> None:
+    rng = np.random.default_rng(0)
+    w, grads = rng.standard_normal((300, 400)), [rng.standard_normal((300, 400)) for _ in range(4)]
+    p = nn.Parameter(torch.tensor(w))
+    optimizer = optim.CAME([p], lr=0.001, weight_decay=0.1)
+    for g in grads:
+        p.grad = torch.tensor(g)
+        optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), came(w, grads, 0.001), atol=1e-9)
+
+
+LOW: dict[str, dict[str, Any]] = {
+    "GaLore": {"rank": 8, "update_proj_gap": 2},
+    "APOLLO": {"rank": 8, "update_proj_gap": 2},
+    "CAME": {},
+}
+
+
+@pytest.mark.parametrize("name", LOW)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_of_low_rank_too_the_estimate_is_what_is_kept(name: str, dtype: Any) -> None:
+    net = model().to(dtype)
+
+    def make(params: Any) -> Any:
+        return getattr(optim, name)(params, **LOW[name])
+
+    found = memory.estimate(net, (torch.randn(4, 64, dtype=dtype),), make).optimizer_state
+    optimizer = make(net.parameters())
+    net(torch.randn(4, 64, dtype=dtype)).sum().backward()
+    optimizer.step()
+    assert found == kept(optimizer)
+    assert name == "CAME" or kept(optimizer) < 0.5 * sum(p.numel() for p in net.parameters()) * 8
+
+
+@pytest.mark.parametrize("name", LOW)
+def test_of_low_rank_in_backward_and_from_a_file(name: str) -> None:
+    one, two = model(), model()
+    optimizers = [getattr(optim, name)(net.parameters(), lr=1e-3, **LOW[name]) for net in (one, two)]
+    losses = trained(one, optimizers[0])
+    with optim.in_backward(optimizers[1]):
+        assert trained(two, optimizers[1]) == losses
+    assert same(one, two)
+    three = model()
+    again = getattr(optim, name)(three.parameters(), lr=0.1)
+    file = io.BytesIO()
+    torch.save(optimizers[0].state_dict(), file)
+    file.seek(0)
+    again.load_state_dict(torch.load(file))
+    three.load_state_dict(one.state_dict())
+    assert trained(three, again) == trained(one, optimizers[0]) and same(one, three)
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="memory is counted where native kernels are")
+@pytest.mark.parametrize("name", LOW)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_no_second_matrix_of_the_gradients_size(name: str, dtype: Any) -> None:
+    """A step needs what it keeps, a few times, a square of the smaller side, and some rows."""
+    p = nn.Parameter(torch.randn(4000, 300, dtype=dtype))
+    optimizer = getattr(optim, name)([p], **LOW[name])
+    p.grad = torch.randn(4000, 300, dtype=dtype)
+    memory.reset_peak()
+    before = memory.current()
+    optimizer.step()
+    work = 6 * 4 * 4000 * 8 + 6 * 4 * 300 * 300 + 4 * 4 * (1 << 18 if name != "CAME" else 3 << 16)
+    assert memory.peak() - before - kept(optimizer) < min(work, 4 * p.numel() * 1.25)
+
+
+@pytest.mark.parametrize("name", LOW)
+def test_of_low_rank_maximize_and_options(name: str) -> None:
+    p, q = (nn.Parameter(torch.ones(20, 30)) for _ in "pq")
+    for x, sign in ((p, 1), (q, -1)):
+        optimizer = getattr(optim, name)([x], maximize=sign < 0, **LOW[name])
+        for seed in range(3):
+            x.grad = sign * torch.randn(20, 30, generator=torch.Generator().manual_seed(seed))
+            optimizer.step()
+    torch.testing.assert_close(p, q)
+    wrong: list[dict[str, Any]] = [{"lr": -1}, {"weight_decay": -1}]
+    wrong += [{"clip_threshold": 0}, {"betas": (0.9, 0.9)}] if name == "CAME" else [{"rank": 0}, {"update_proj_gap": 0}]
+    wrong += (
+        [{"proj_type": "up"}]
+        if name == "GaLore"
+        else [{"growth": 0.5}, {"scale_type": "up"}]
+        if name == "APOLLO"
+        else []
+    )
+    for options in wrong:
+        with pytest.raises(ValueError):
+            getattr(optim, name)([p], **options)
+    z = nn.Parameter(torch.ones(3, 3, dtype=torch.complex64))
+    z.grad = torch.ones_like(z)
+    with pytest.raises(RuntimeError, match="complex"):
+        getattr(optim, name)([z]).step()
+
+
+def test_small_parameters_and_groups_without_rank_are_stepped_by_adamw() -> None:
+    one, two = model(), model()
+    ours = optim.GaLore(
+        [{"params": one[0].parameters(), "rank": None}, {"params": one[2:].parameters(), "rank": 100}], lr=1e-3
+    )
+    theirs = optim.AdamW(two.parameters(), lr=1e-3, weight_decay=0)
+    assert trained(one, ours) == trained(two, theirs) and same(one, two)

@@ -22,12 +22,16 @@ from rushlight.optim.radam import RAdam
 from rushlight.optim.rmsprop import RMSprop
 from rushlight.optim.rprop import Rprop
 from rushlight.optim.sgd import SGD
+from rushlight.optim.small.came import CAME
 from rushlight.optim.small.eight_bit import Adam8bit, AdamW8bit, Lion8bit, SGD8bit
 from rushlight.optim.small.lion import Lion
+from rushlight.optim.small.low_rank import APOLLO, GaLore
 from rushlight.optim.sparse_adam import SparseAdam
 
 __all__ = [
+    "APOLLO",
     "ASGD",
+    "CAME",
     "LBFGS",
     "SGD",
     "SGD8bit",
@@ -39,6 +43,7 @@ __all__ = [
     "AdamW",
     "AdamW8bit",
     "Adamax",
+    "GaLore",
     "InBackward",
     "Lion",
     "Lion8bit",
