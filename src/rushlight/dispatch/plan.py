@@ -4,6 +4,7 @@ A formula's parameter names are its request. Allowed are:
   g                the gradient of the output (of the one differentiable output, where there are several)
   g_NAME           the gradient of output NAME, zeros where none arrived;  gs: a list of all, None where none arrived
   an input's name  the input;  NAME_shape: its shape
+  NAME_spare       of a raw twin, before the input: the input's memory to write the gradient over, or None: see `spare`
   out, or an output's name   that output;  an auxiliary's name: what the forward returned beside its outputs
   a static's name  that argument;  needs: for a joint formula, which of its targets are wanted
 """
@@ -21,6 +22,7 @@ import numpy as np
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
 from rushlight.dispatch.rebuilt import Rebuilt
+from rushlight.dispatch.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap
@@ -204,6 +206,8 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
         return (output_tensor if tensors else output_array)(node, k) if k in node.plan.save_outs else None
     if request in op.aux:
         return node.aux[op.aux.index(request)] if node.plan.save_aux else None
+    if request.endswith("_spare"):
+        return None if tensors else spare(node, op.tensors.index(request.removesuffix("_spare")))
     if request.endswith("_shape"):
         i = op.tensors.index(request.removesuffix("_shape"))
         return node.shapes[i:] if i == op.sequence else node.shapes[i]
@@ -322,7 +326,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     absent = {name for k, name in enumerate(plan.op.out_names) if k not in plan.save_outs}
     absent |= {name for i, name in enumerate(plan.op.tensors) if i not in plan.save_inputs}
     absent |= set() if plan.save_aux else set(plan.op.aux)
-    op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array}
+    op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array, "spare": spare}
     fetched: set[str] = set()
     results = ["None"] * len(op.tensors)
     for f, formula in enumerate(op.formulas):
@@ -398,4 +402,7 @@ def source_of(op: Op, request: str, needs: tuple[bool, ...]) -> tuple[str, list[
         return f"out{k}", [f"out{k} = output_array(node, {k})"]
     if request in op.aux:
         return f"node.aux[{op.aux.index(request)}]", []
+    if request.endswith("_spare"):
+        i = op.tensors.index(request.removesuffix("_spare"))
+        return f"spare{i}", [f"spare{i} = spare(node, {i})"]
     return f"node.shapes[{op.tensors.index(request.removesuffix('_shape'))}]", []

@@ -125,13 +125,17 @@ def cross_entropy_backward(
     weight: Maybe = None,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
+    out: Maybe = None,
 ) -> Array:
-    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss, or (1,)."""
+    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss, or (1,).
+
+    `out`, of the shape and dtype of logits and C-contiguous, is written instead of a new array; it may be logits.
+    """
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
         d, sums, w = up(g, lse, weight)
-        found = np.empty(logits.shape, logits.dtype)
+        found = np.empty(logits.shape, logits.dtype) if out is None else out
         for some in blocks_of_rows(logits):
             rows = d[some] if len(d) == len(logits) else d, logits[some].astype(FLOAT32), sums[some], target[some]
             found[some] = cross_entropy_backward(*rows, w, ignore_index, label_smoothing)
@@ -139,8 +143,8 @@ def cross_entropy_backward(
     table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
     if table is None or g.dtype != dtype or lse.dtype != dtype or (weight is not None and weight.dtype != dtype):
         _refuse_target(target, _first_outside(target, classes, ignore_index), classes, ignore_index)
-        return reference.cross_entropy_backward(g, logits, lse, target, weight, ignore_index, label_smoothing)
-    out = np.empty(logits.shape, dtype)
+        return reference.cross_entropy_backward(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
+    out = np.empty(logits.shape, dtype) if out is None else out
     dense = None if weight is None else contiguous(weight)
     at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, rows,
                                       classes, int(len(g) == rows), ignore_index, label_smoothing)  # fmt: skip

@@ -45,7 +45,14 @@ def cross_entropy(
 
 
 def cross_entropy_backward(
-    g: Array, x: Array, lse: Array, target: Array, weight: Array | None, ignore_index: int, smoothing: float
+    g: Array,
+    x: Array,
+    lse: Array,
+    target: Array,
+    weight: Array | None,
+    ignore_index: int,
+    smoothing: float,
+    out: Array | None,
 ) -> Array:
     classes = x.shape[1]
     ignored = target == ignore_index
@@ -56,7 +63,8 @@ def cross_entropy_backward(
     spread = np.where(ignored, x.dtype.type(0), g) * (smoothing / classes)
     total = classes if weight is None else weight.sum()
     with np.errstate(all="ignore"):
-        out = np.exp(x - lse[:, None])
+        out = np.subtract(x, lse[:, None], out=out)
+        np.exp(out, out=out)
         out *= (direct + spread * total)[:, None]
     if smoothing:
         out -= spread[:, None] if weight is None else spread[:, None] * weight

@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.dispatch.plan import fetch
 from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.dispatch.shapes import order_of
+from rushlight.dispatch.spare import spare
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
 from rushlight.engine.reach import count_contributions
@@ -131,6 +132,8 @@ class DryRun(Run):
     def saved(self, node: Any, request: str, g: Any, needs: Any, raw: bool) -> Any:
         """What a formula asks for, unpacked, or computed again by rule."""
         op = node.plan.op
+        if request.endswith("_spare"):
+            return spare(node, op.tensors.index(request.removesuffix("_spare")))
         if request in op.tensors and op.tensors.index(request) != op.sequence:
             item = node.saved[op.tensors.index(request)]
             if item.__class__ is Rebuilt:
@@ -160,9 +163,10 @@ class DryRun(Run):
         special = SPECIAL.get(name)
         if special is not None:
             return special(self, node, dict(zip(formula.raw_requests, args, strict=True)), needs)
-        out = []
+        out, given = [], dict(zip(formula.raw_requests, args, strict=True))
         for (place, *_), need in zip(places, needs, strict=True):
-            out.append(self.gradient_for(node, place) if need else None)
+            over = given.get(f"{node.plan.op.tensors[place]}_spare")
+            out.append(None if not need else self.gradient_for(node, place) if over is None else over)
         return out
 
     def gradient_for(self, node: Any, i: int, order: Any = None) -> Any:

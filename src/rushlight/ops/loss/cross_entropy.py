@@ -202,12 +202,12 @@ def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Any:
     return None if x is None else x.astype(dtype, copy=False)
 
 
-def _cross_entropy_raw(g: Array, input: Array, target: Array, weight: Array | None, lse: Array, total: float, reduction: str,
+def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target: Array, weight: Array | None, lse: Array, total: float, reduction: str,
                        ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
     rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
-                                     ignore_index, label_smoothing)  # fmt: skip
+                                     ignore_index, label_smoothing, input_spare if input.ndim == 2 else None)  # fmt: skip
     return by_class(rows, input.shape)
 
 
