@@ -190,3 +190,29 @@ def test_a_gradient_that_was_saved_and_is_then_added_to_is_noticed():
     x.sum().backward()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def test_a_gradient_of_an_output_that_was_given_another_shape_is_summed_to_the_shape_that_it_had():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x @ x
+    with torch.no_grad():
+        y.set_(torch.zeros(3))
+    torch.autograd.backward(y, torch.tensor([1.0, 2.0, 3.0]), retain_graph=True)
+    assert x.grad.tolist() == [12.0, 24.0]
+    assert torch.autograd.grad(y, y, torch.ones(3))[0].tolist() == 3.0
+    with torch.no_grad():
+        y.set_()
+    x.grad = None
+    y.backward(gradient=torch.zeros(0))
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_a_gradient_that_does_not_fit_the_shape_that_an_output_had_is_refused():
+    x = torch.ones(1, 2, requires_grad=True)
+    y = torch.cat([x, x])
+    with torch.no_grad():
+        y.set_()
+    with pytest.raises(
+        RuntimeError, match=r"invalid gradient at index 0 - got \[0\] but expected shape compatible with \[2, 2\]"
+    ):
+        torch.autograd.grad(y, x, torch.zeros(0), allow_unused=True)

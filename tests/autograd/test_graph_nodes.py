@@ -493,3 +493,18 @@ def test_a_hook_after_a_change_of_what_is_viewed_is_for_the_new_history():
     view.register_hook(lambda g: seen.append(("second", g.tolist())))
     (view * 3).sum().backward()
     assert seen == [("second", [3.0] * 4)]
+
+
+@pytest.mark.parametrize(("change", "shown"), [
+    (lambda v, z: v.index_fill_(0, torch.tensor([0]), 0.0), [False]), (lambda v, z: v.fill_(1.0), [False]),
+    (lambda v, z: v.mul_(z), [False, False]), (lambda v, z: v.add_(1), [False, True]), (lambda v, z: v.pow_(2), [False]),
+    (lambda v, z: v.masked_fill_(torch.tensor([True, False]), 3.0), [False]), (lambda v, z: v.copy_(z), [False, False]),
+])  # fmt: skip
+def test_a_change_of_a_part_shows_the_inputs_that_the_operator_shows(change, shown):
+    seen, x, z = [], torch.ones(2, 2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y = x * 1
+    change(y[0], z)
+    y.grad_fn.register_hook(lambda grads, _: seen.append([g is None for g in grads]))
+    assert [node is None for node, _ in y.grad_fn.next_functions] == shown
+    y.sum().backward()
+    assert seen == [shown]

@@ -247,3 +247,17 @@ def test_pieces_of_inference_tensors_are_inference_tensors(pieces: Callable[[tor
     assert piece.is_inference()
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         piece * w
+
+
+def test_the_parts_of_a_view_that_was_resized_follow_a_change_of_them() -> None:
+    x = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    z = torch.complex(torch.ones(3, 1, dtype=torch.float64), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).view(
+        -1
+    )
+    z.resize_(2, 2)
+    parts = torch.view_as_real(z)
+    parts.mul_(x)
+    assert parts.grad_fn.name() == "ViewAsRealBackward0"
+    assert parts.tolist() == [[[2.0, 2.0], [2.0, 4.0]], [[2.0, 6.0], [2.0, 2.0]]]
+    (parts * 3).sum().backward()
+    assert x.grad == 3 * (4 + 1 + 2 + 3 + 1)

@@ -198,12 +198,20 @@ def made_of_the_new_shape(difference: Difference) -> bool:
     )
 
 
+def kept(line: str) -> str:
+    """A statement whose backward passes free nothing."""
+    line = re.sub(r"retain_graph=False", "retain_graph=True", line)
+    if "retain_graph" in line or "\n" in line:
+        return line
+    return re.sub(r"(\.backward\(|autograd\.grad\()(.*)\)$", r"\1\2, retain_graph=True)", line).replace("(, ", "(")
+
+
 def freed_by_zeros(difference: Difference) -> bool:
     """Whether a backward through a second derivative that is a graph of zeros in PyTorch has freed the first graph there."""
     return (
         refused_by(difference, "backward through the graph a second time", by="reference")
         and re.search(rf"({IN_PIECES}|abs|sign)(?s:.*)create_graph=True", text(difference)) is not None
-        and agree(difference, lambda line: line.replace(".backward()", ".backward(retain_graph=True)"))
+        and agree(difference, kept)
     )
 
 
@@ -260,7 +268,13 @@ DECLARED: tuple[Declared, ...] = (
     Declared("in-place operations whose operands share part of their memory", copied_from_itself),
     Declared(
         "a view made by `view_as_complex` whose base",
-        lambda d: refused_by(d, "Tensor must have a last dimension of size 2", "stride divisible by 2", by="reference"),
+        lambda d: (
+            re.search(
+                "Tensor must have a last dimension (of size 2|with stride 1)|stride divisible by 2",
+                getattr(d.reference, "message", ""),
+            )
+            is not None
+        ),
     ),
     Declared("gradients that a refused backward leaves", half_run),
     Declared(

@@ -87,7 +87,7 @@ def recorded_in_inference(difference: Difference) -> bool:
 def hooks_around_a_change(difference: Difference) -> bool:
     """Whether a tensor got hooks before and after a change in place: of its shape, or of the memory that it is a view of."""
     first = r"\b(\w+)\.register_hook\((?s:.*)"
-    change = r"(?:\.\w+_\(| [-+*/]?= )(?s:.*)"
+    change = r"(?:\.\w+_\(| [-+*/]= |\] = )(?s:.*)"
     second = r"(?:\b\1\.register_\w*hook\(|register_multi_grad_hook\(\[[\w, ]*\b\1\b)"
     return difference.where.startswith("log") and re.search(first + change + second, text(difference)) is not None
 

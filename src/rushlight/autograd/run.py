@@ -13,7 +13,7 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.registry import known_as
-from rushlight.engine.conform import tensor_functions
+from rushlight.engine.conform import fits, tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.run import Run
@@ -115,8 +115,23 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
         if g._array.dtype != dtype and g._edge is None:
             plain = g._array.__class__ is np.ndarray
             g = wrap(g._array.astype(dtype)) if plain else tensor_functions["cast"](g, dtype)
-        roots.append((edge, g))
+        shape = getattr(edge._array if isinstance(edge, Tensor) else edge, "shape", None)
+        roots.append((edge, g if shape is None or g._array.shape == shape else of_place(g, shape, i)))
     return roots
+
+
+def of_place(g: Tensor, shape: tuple[int, ...], i: int) -> Tensor:
+    """The gradient of output `i`, summed to the shape that it had when it was computed: `set_` or `.data` gave it another.
+
+    Raises RuntimeError where it cannot be summed to that.
+    """
+    have = g._array.shape
+    if not fits(have, shape):
+        raise RuntimeError(
+            f"invalid gradient at index {i} - got {list(have)} but expected shape compatible with {list(shape)}: output[{i}] "
+            "was computed with that shape, and was given another one since, by set_() or .data"
+        )
+    return tensor_functions["sum_to_size"](g, shape)  # type: ignore[no-any-return]
 
 
 def target_key(x: Any, i: int, what: str) -> tuple[Any, int]:

@@ -96,6 +96,11 @@ class CopySlices(Node):
         self.edges = (edge_of(base) if base._edge is not None else None, *fn.edges[1:])
         fn.edges = (None, *fn.edges[1:])
 
+    def input_places(self) -> tuple[int, ...] | None:
+        """Which edges are shown: that of the base, and those that the operation shows."""
+        places = self.fn.input_places()
+        return None if places is None else (0, *(place for place in places if place))
+
     def buffer(self, g: Array) -> Array:
         """A copy of the base's gradient, laid out as the base was, so that the view's operators give views."""
         if self.strides is None:

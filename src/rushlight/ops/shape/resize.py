@@ -54,10 +54,12 @@ def resized(tensor: Tensor, shape: tuple[int, ...], steps: tuple[int, ...]) -> A
 
 def resize_to(tensor: Tensor, shape: tuple[int, ...], steps: tuple[int, ...]) -> None:
     """Change what a tensor sees of its memory; a view remains one."""
-    array, info = resized(tensor, shape, steps), tensor._view
+    former, array, info = tensor._held.strides, resized(tensor, shape, steps), tensor._view
     if info is not None:
         tensor._view = made = ViewInfo()
-        made.op, made.statics, made.position, made.parent = as_strided_op.op, (), None, info  # made from the base anew
+        counted = [tuple(step // array.itemsize for step in of) for of in (steps, former)]
+        made.op, made.statics, made.position = as_strided_op.op, (shape, counted[0], 0, counted[1]), None
+        made.parent = info
         made.base, made.array, made.kind, made.version = info.base, info.array, info.kind, info.version
     tensor._held = array
 
