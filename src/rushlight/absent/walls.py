@@ -48,19 +48,12 @@ _COLLECTIVES = (
 WALLS = {
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
-    "distributed.algorithms": Wall(_ONE, "Join JoinHook Joinable"),
     "distributed.algorithms._checkpoint": Wall(_ONE),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": Wall(
         "use torch.utils.checkpoint, or wrap the module in rushlight.stores.recompute",
         "ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper",
         "apply_activation_checkpointing checkpoint_wrapper offload_wrapper"),
-    "distributed.algorithms.ddp_comm_hooks": Wall(_ONE, "DDPCommHookType", "register_ddp_comm_hook"),
-    "distributed.algorithms.ddp_comm_hooks.default_hooks": Wall(
-        _ONE, "", "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper"),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
-    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": Wall(
-        _ONE, "PowerSGDState", "batched_powerSGD_hook powerSGD_hook"),
-    "distributed.algorithms.join": Wall(_ONE, "Join JoinHook Joinable"),
     "distributed.algorithms.model_averaging": Wall(_ONE),
     "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),
     "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
@@ -94,6 +87,7 @@ WALLS = {
 
 # Modules of the package that lack names which theirs in PyTorch have.
 PARTLY = {
+    "distributed.algorithms.ddp_comm_hooks": Wall(_ONE, "DDPCommHookType", "register_ddp_comm_hook"),
     "distributed.checkpoint": Wall(
         _FILES, f"{_PLANS} HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan "
         "SavePlanner WriteItem", "async_save load_sharded_optimizer_state_dict load_state_dict save_state_dict"),

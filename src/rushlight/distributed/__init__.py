@@ -57,7 +57,7 @@ __all__ = ["Backend", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixS
            "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "recv", "reduce", "reduce_op",
            "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
 
-_MODULES = ("_composable", "_tensor", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
+_MODULES = ("_composable", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
             "tensor")  # fmt: skip
 _FROM = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
          "_get_default_group": "distributed_c10d"}  # fmt: skip

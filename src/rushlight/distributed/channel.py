@@ -79,8 +79,9 @@ class Several:
         self.comm = communicator
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
 
-    def _op(self, op: str) -> Any:
-        return getattr(mpi.library(), op)
+    def _op(self, op: Any) -> Any:
+        """MPI's operation of a name; one of our own as it is."""
+        return getattr(mpi.library(), op) if isinstance(op, str) else op
 
     def all_reduce(self, x: Array, op: str) -> Any:
         """As `Alone.all_reduce`."""

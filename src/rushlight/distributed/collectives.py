@@ -81,6 +81,7 @@ def run(
     compared(name, group, shown)
     work = Work(begin(group.channel), after, name, group.timeout)
     if async_op:
+        work.tensors = [x for x in shown if isinstance(x, Tensor)][:1]
         return work
     work.wait()
     return None
@@ -187,7 +188,7 @@ def all_gather_into_tensor(
     used = member(group)
     _fits(name, output_tensor, input_tensor, used.size())
     place, given = Place(output_tensor, read=False), moved(readable(input_tensor))
-    return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, input_tensor)
+    return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, output_tensor)
 
 
 def all_gather(tensor_list: Any, tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:

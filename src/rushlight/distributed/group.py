@@ -113,7 +113,8 @@ def init_process_group(
     groups.join(ProcessGroup(name, way, range(size), seconds))
     if size > 1:
         faults.watch(way.rank)
-        importlib.import_module("rushlight.distributed.reducer")  # which modules find in `groups.averaging`
+        for module in ("reducer", "algorithms.join"):  # which modules find in `groups.averaging`
+            importlib.import_module(f"rushlight.distributed.{module}")
 
 
 def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:

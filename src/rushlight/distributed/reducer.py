@@ -119,6 +119,7 @@ class Reducer:
         self.running = False  # whether a backward pass is under way that is averaged
         self.hook: Callable[[Any, GradBucket], Any] | None = None
         self.state: Any = None
+        self.count: int | None = None  # what sums are divided by, where not by the number of processes
         self.order: list[Tensor] = []  # in which gradients came, until buckets follow it
         self.settled = False
         self.deal([p for _, p in reversed(named)])
@@ -137,7 +138,7 @@ class Reducer:
             return None
         if not self.running:
             self.running = True
-            queue_callback(self.finish)
+            queue_callback(self.finish, outermost=True)
         grad = param._grad
         settle(grad._held)
         self.of[id(param)].take(param, grad._array)
@@ -150,11 +151,15 @@ class Reducer:
 
     def advance(self) -> None:
         """Send the buckets whose turn it is, and take in those that have arrived."""
+        self.begin_full()
+        while self.ended < self.begun and self.buckets[self.ended].arrived(wait=False) is not None:
+            self.end(self.buckets[self.ended])
+
+    def begin_full(self) -> None:
+        """Send the buckets whose turn it is."""
         while self.begun < len(self.buckets) and self.buckets[self.begun].full():
             self.begin(self.buckets[self.begun])
             self.begun += 1
-        while self.ended < self.begun and self.buckets[self.ended].arrived(wait=False) is not None:
-            self.end(self.buckets[self.ended])
 
     def begin(self, bucket: Bucket) -> None:
         """Send a bucket on its way."""
@@ -164,13 +169,16 @@ class Reducer:
             future = self.hook(self.state, sent)
             bucket.arrived = lambda wait: first(future.wait()) if wait or future.done() else None
             return
-        work = all_reduce(buffer, ReduceOp.AVG, self.group, async_op=True)
+        count = self.count
+        work = all_reduce(buffer, ReduceOp.AVG if count is None else ReduceOp.SUM, self.group, async_op=True)
         assert work is not None
 
         def arrived(wait: bool) -> Tensor | None:
             if not wait and not work.is_completed():
                 return None
             work.wait()
+            if wait and count is not None:
+                np.divide(buffer._held, count, out=buffer._held)
             return buffer
 
         bucket.arrived = arrived
@@ -215,10 +223,10 @@ class Reducer:
                     f"{', '.join(self.names[id(p)] for p in missing[:5])}{', ...' if len(missing) > 5 else ''}. Pass "
                     "find_unused_parameters=True, or let every output of the module take part in the loss"
                 )
-            self.idle = self.unused_everywhere(missing)
             for p in missing:
                 self.of[id(p)].take(p, None if p._grad is None else p._grad._array)
-            self.advance()
+            self.begin_full()  # all of them, on all processes, before the next message
+            self.idle = self.unused_everywhere(missing)
             while self.ended < len(self.buckets):
                 self.end(self.buckets[self.ended])
         finally:
@@ -230,14 +238,29 @@ class Reducer:
             bucket.clear()
         self.begun = self.ended = 0
         self.idle = frozenset()
-        if not self.settled and len(self.order) == len(self.names):
+        if not self.settled:
             self.settled = True
             numbers = {key: i for i, key in enumerate(self.names)}
-            order = [[numbers[id(p)] for p in self.order]]
+            mine = [numbers[id(p)] for p in self.order]
+            order = [mine if len(mine) == len(numbers) else None]  # of the first, which may not have used all
             broadcast_object_list(order, group_src=0, group=self.group)
-            by_number = {numbers[id(p)]: p for p in self.order}
-            self.deal([by_number[i] for i in order[0]])
+            if order[0] is not None:
+                by_number = {numbers[id(p)]: p for bucket in self.buckets for p in bucket.params}
+                self.deal([by_number[i] for i in order[0]])
         self.order = []
+
+    def shadow(self, keep: bool) -> None:
+        """Take part in a backward pass of other processes, with gradients of 0.  keep: whether gradients become the means."""
+        for bucket in self.buckets:
+            bucket.flat = np.zeros(bucket.size, bucket.params[0]._held.dtype)
+            self.begin(bucket)
+        params = [p for bucket in self.buckets for p in bucket.params]
+        self.idle = self.unused_everywhere(params)
+        for bucket in self.buckets:
+            flat = bucket.arrived(wait=True)._array.reshape(-1)
+            for p in bucket.params if keep else ():
+                p._grad = wrap(flat[bucket.places[id(p)]].reshape(p.shape).copy())
+        self.reset()
 
     def unused_everywhere(self, missing: Sequence[Tensor]) -> set[int]:
         """The parameters, by id, that no process has a gradient of."""

@@ -10,8 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from rushlight.distributed.errors import DistBackendError
+from rushlight.futures import Future
 
-__all__ = ["Work", "finish"]
+__all__ = ["Arriving", "Work", "finish"]
 
 BUSY = 0.02  # seconds in which completion is asked for without pause
 PAUSE = 0.0001  # seconds between questions after that
@@ -68,14 +69,49 @@ class Work:
     def exception(self) -> None:
         """What went wrong: errors of messages are raised where they are waited for."""
 
-    def get_future(self) -> Any:
-        """A future that is set when the operation is done, which is waited for now."""
-        from rushlight.futures import Future
+    def result(self) -> list[Any]:
+        """The tensors that the operation wrote."""
+        return self.tensors
 
-        self.wait()
-        future: Any = Future()
-        future.set_result([])
-        return future
+    tensors: list[Any] = []  # noqa: RUF012 - replaced, never changed
+
+    def get_future(self) -> Arriving:
+        """A future of the tensors that the operation writes."""
+        return Arriving(self, lambda: self.tensors, alone=True)
+
+
+class Arriving(Future[Any]):
+    """A value that is there when an operation is done: who asks for it waits, and what is to be done with it is done then.
+
+    work: what is waited for first; value: makes the value; alone: whether that needs no message.  `done` says so of no other:
+    what begins a message must do so at the same point of all processes.
+    """
+
+    def __init__(self, work: Any, value: Callable[[], Any], alone: bool = False) -> None:
+        super().__init__()
+        self._work, self._make, self._alone = work, value, alone
+
+    def done(self) -> bool:
+        """Whether the value is there without waiting."""
+        return super().done() or (self._alone and self._work.is_completed())
+
+    def wait(self) -> Any:
+        """The value, once it is there."""
+        if not super().done():
+            self._work.wait()
+            self.set_result(self._make())
+        return super().value()
+
+    value = wait
+    is_completed = done
+
+    def _complete(self, result: Any, error: Exception | None) -> None:
+        self._alone = False  # no question to the work any more
+        super()._complete(result, error)
+
+    def then(self, callback: Callable[[Any], Any]) -> Arriving:
+        """The future of callback(self), which runs when that is asked for."""
+        return Arriving(self, lambda: callback(self))
 
 
 def finish(done: Callable[[], Any], what: str, timeout: float | None) -> None:

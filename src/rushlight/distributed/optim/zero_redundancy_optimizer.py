@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import groups
+from rushlight.distributed.algorithms.join import Joinable, JoinHook
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.group import member, new_group
 from rushlight.distributed.messages import recv, send
@@ -18,7 +19,7 @@ from rushlight.tensor import Tensor, wrap
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is dealt to processes: each steps its parameters and sends them to the others.
 
     For gradients that are the same on all processes, as DistributedDataParallel gives them (Rajbhandari et al., ZeRO, SC 2020,
@@ -131,6 +132,22 @@ class ZeroRedundancyOptimizer(Optimizer):
         for work in sending:
             work.wait()
 
+    # Different numbers of batches ---------------------------------------------------------------------
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a process without batches does: it steps its parameters by the gradients that the others have."""
+        return _Stepping(self)
+
+    @property
+    def join_device(self) -> Any:
+        """Where the parameters are."""
+        return self.param_groups[0]["params"][0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The processes."""
+        return self.process_group
+
     # Checkpoints -------------------------------------------------------------------------------------
 
     def consolidate_state_dict(self, to: int = 0) -> None:
@@ -188,3 +205,15 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._options_to(self.param_groups, local["param_groups"])
         self.optim.load_state_dict(local)
         self.state, self._states = self.optim.state, None
+
+
+class _Stepping(JoinHook):
+    """A process without batches goes on stepping its parameters."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self.optimizer = optimizer
+
+    def main_hook(self) -> None:
+        """A step of the others."""
+        self.optimizer.step()
+        self.optimizer.zero_grad()

@@ -72,9 +72,13 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: object, **kwargs: object) -> Any:
         """The output of the module."""
+        source = 0
+        if "_join" in self.__dict__:
+            groups.averaging["notify"](self)
+            source = self.__dict__["_join"].active[0]
         if self._processes > 1 and self.broadcast_buffers and self.require_backward_grad_sync:
             for buffer in self.module.buffers():
-                groups.averaging["broadcast"](buffer, group=self.process_group, group_src=0)
+                groups.averaging["broadcast"](buffer, group=self.process_group, group_src=source)
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
@@ -103,10 +107,18 @@ class DistributedDataParallel(Module):
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.state, self.reducer.hook = state, hook
 
-    @contextlib.contextmanager
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, **options: object) -> Iterator[None]:
-        """A block in which processes may have different numbers of batches.  Refused for several processes."""
-        if self._processes > 1 and enable:
-            raise NotImplementedError("DistributedDataParallel.join: expected as many batches on each process; use a "
-                                      "DistributedSampler, which gives each the same number, or join(enable=False)")  # fmt: skip
-        yield
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True,
+             throw_on_early_termination: bool = False) -> contextlib.AbstractContextManager[Any]:  # fmt: skip
+        """A block in which processes may have different numbers of batches.
+
+        One that has none left answers the others with gradients of 0, and takes their parameters in the end.
+        divide_by_initial_world_size: whether gradients are divided by the number of all processes, not of those that have a batch;
+        enable: False for a block without effect; throw_on_early_termination: an error on all as soon as one has no batch.
+        """
+        if self._processes == 1 or not enable:
+            return contextlib.nullcontext()
+        options = {"divide_by_initial_world_size": divide_by_initial_world_size}
+        found: contextlib.AbstractContextManager[Any] = groups.averaging["joined"](
+            self, enable, throw_on_early_termination, **options
+        )
+        return found

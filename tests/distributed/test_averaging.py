@@ -1,0 +1,145 @@
+"""Communication hooks, different numbers of batches, and parameters that not every process uses."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tests.distributed.test_several import START, lines
+
+import rushlight as torch
+
+several = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
+
+MODEL = (
+    START
+    + """\
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+def net(kind=None):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(40, 60), nn.Tanh(), nn.Linear(60, 40), nn.BatchNorm1d(40).eval(), nn.Linear(40, 1))
+def error(model, x):
+    return (model(x) - x.sum(1, keepdim=True)).square().mean()
+"""
+)
+
+
+@several
+def test_hooks_average_gradients(tmp_path: Path) -> None:
+    assert lines(tmp_path, MODEL + """\
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook as power
+torch.manual_seed(5)
+x = torch.randn(16, 40)
+exact = net()
+error(exact, x).backward()
+def grads(hook, state=None, passes=1, cap=0.005):
+    model = DistributedDataParallel(net(), bucket_cap_mb=cap)
+    model.register_comm_hook(state, hook)
+    for _ in range(passes):
+        model.zero_grad()
+        error(model, x.chunk(n)[r]).backward()
+    return model.module
+def off(found):
+    return max(((p.grad - q.grad).norm() / q.grad.norm()).item() for p, q in zip(found.parameters(), exact.parameters()))
+assert off(grads(default_hooks.allreduce_hook)) < 1e-6
+assert 1e-6 < off(grads(default_hooks.fp16_compress_hook)) < 2e-3
+assert 1e-4 < off(grads(default_hooks.bf16_compress_hook)) < 1e-2
+assert 1e-4 < off(grads(default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook))) < 1e-2
+def by_hand(state, bucket):
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda future: future.value()[0].div_(n))
+assert off(grads(by_hand)) < 1e-6
+wide = power.PowerSGDState(None, matrix_approximation_rank=40, start_powerSGD_iter=2, min_compression_rate=0.1)
+assert off(grads(power.powerSGD_hook, wide, 4)) < 1e-4 and wide.iter == 4  # of full rank: exact
+thin = power.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2)
+some = grads(power.powerSGD_hook, thin, 6)
+assert 1e-3 < off(some) < 3 and thin.error_dict
+square = power.PowerSGDState(None, matrix_approximation_rank=8, start_powerSGD_iter=2)
+assert off(grads(power.batched_powerSGD_hook, square, 6, 25)) < 5
+for p in some.parameters():
+    other = p.grad.clone(); dist.broadcast(other, 0); assert torch.equal(other, p.grad)
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+@several
+def test_processes_may_have_different_numbers_of_batches(tmp_path: Path) -> None:
+    assert lines(tmp_path, MODEL + """\
+from torch.distributed.algorithms.join import Join
+def train(counts, zero=False, back=False, **options):
+    model = DistributedDataParallel(net(), bucket_cap_mb=0.005)
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01) if zero else torch.optim.SGD(model.parameters(), lr=0.01)
+    if back: torch.optim.in_backward(optimizer)
+    with Join([model, optimizer], **options) if zero else model.join(**options):
+        for k in range(counts[r]):
+            torch.manual_seed(100 * k + r)
+            optimizer.zero_grad()
+            error(model, torch.randn(4, 40)).backward()
+            optimizer.step()
+    return model.module
+def alone(counts, whole, kind=torch.optim.SGD):
+    model = net()
+    optimizer = kind(model.parameters(), lr=0.01)
+    for k in range(max(counts)):
+        optimizer.zero_grad()
+        active = [rank for rank in range(n) if k < counts[rank]]
+        for rank in active:
+            torch.manual_seed(100 * k + rank)
+            (error(model, torch.randn(4, 40)) / (n if whole else len(active))).backward()
+        optimizer.step()
+    return model
+def same(a, b):
+    return all(torch.allclose(p, q, atol=1e-5) for p, q in zip(a.parameters(), b.parameters()))
+assert same(train([3, 5]), alone([3, 5], True))
+assert same(train([4, 0], divide_by_initial_world_size=False, back=True), alone([4, 0], False))
+assert same(train([0, 3], zero=True), alone([0, 3], True, torch.optim.Adam))
+assert same(train([2, 2]), alone([2, 2], True))
+try: train([1, 3], throw_on_early_termination=True)
+except RuntimeError as error_: assert "exhausted inputs" in str(error_)
+else: raise AssertionError
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+@several
+def test_parameters_that_one_process_uses(tmp_path: Path) -> None:
+    """The messages are in one order on all processes whichever gradients come."""
+    assert lines(tmp_path, MODEL + """\
+class Chosen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.ways, self.never = nn.Linear(40, 40), nn.ModuleList(nn.Linear(40, 40) for _ in range(2)), nn.Linear(2, 2)
+    def forward(self, x, way):
+        return self.ways[way](self.first(x))
+model = DistributedDataParallel(Chosen(), bucket_cap_mb=0.001, find_unused_parameters=True)
+for step in range(4):
+    model.zero_grad()
+    model(torch.ones(2, 40) * (r + 1), (r + step) % 2).sum().backward()
+    mine, other = model.module.ways[(r + step) % 2], model.module.ways[(r + step + 1) % 2]
+    assert model.module.never.weight.grad is None and torch.equal(mine.bias.grad, torch.ones(40)) and torch.equal(other.bias.grad, torch.ones(40))
+    total = model.module.first.weight.grad.sum(); again = total.clone(); dist.broadcast(again, 0); assert torch.equal(total, again)
+from torch.utils.checkpoint import checkpoint
+class Again(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=True)
+model = DistributedDataParallel(Again())
+x = torch.ones(2, 40, requires_grad=True)
+model(x * (r + 1)).sum().backward()
+bias = model.module.inner[4].bias.grad; assert torch.equal(bias, torch.full_like(bias, 2.0)), bias
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+def test_what_hooks_refuse() -> None:
+    hooks = torch.distributed.algorithms.ddp_comm_hooks
+    with pytest.raises(ValueError, match="start_powerSGD_iter > 1"):
+        hooks.powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=1)
+    with pytest.raises(ValueError, match="at least one joinable"):
+        torch.distributed.algorithms.Join([])
