@@ -277,6 +277,46 @@ def test_errors() -> None:
         memory.estimate(nn.Linear(2, 2), (2, 2), loss=lambda out: out)
 
 
+@counted
+@pytest.mark.parametrize("name", ["optimizer state in 8 bits", "LoRA of rank 8, all else frozen"])
+def test_smaller_state_and_adapters_as_they_are_measured(name: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(256, 256), nn.Tanh())], nn.Linear(256, 10))
+    x = torch.randn(64, 256)
+    found = memory.estimate(model, (x,), torch.optim.Adam(model.parameters()))
+    kinds = [type(m) for m in model.modules()]
+    promised = {saving.name: saving.peak for saving in found.savings}[name]
+    assert [type(m) for m in model.modules()] == kinds and all(p.requires_grad for p in model.parameters())
+    make: Any = torch.optim.Adam
+    if "8 bits" in name:
+        make = torch.optim.Adam8bit
+    else:
+        nn.utils.lora.apply(model)
+    optimizer = make([p for p in model.parameters() if p.requires_grad])
+    peaks = []
+    for _ in range(2):
+        memory.reset_peak()
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        peaks.append(memory.peak() - memory.current())
+    held = sum(p.nbytes for p in model.parameters()) + x.nbytes
+    state = {id(t): t.nbytes for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor)}
+    assert peaks[1] + held + sum(state.values()) == promised
+
+
+def test_savings_that_do_not_apply_are_not_mentioned() -> None:
+    model = nn.Sequential(nn.LayerNorm(500), nn.Conv1d(8, 8, 3, groups=8))
+    for optimizer in (
+        torch.optim.RMSprop,
+        torch.optim.SGD,
+        lambda params: torch.optim.Adam(params, amsgrad=True),
+        None,
+    ):
+        names = [s.name for s in memory.estimate(model, (4, 8, 500), optimizer).savings]
+        assert not any("8 bits" in name or "LoRA" in name for name in names)
+
+
 def test_shapes_of_state_are_those_of_the_parameter() -> None:
     optimizer: Optimizer = torch.optim.Adafactor([nn.Parameter(torch.randn(30, 20))])
     shapes = state_shapes(optimizer, optimizer.param_groups[0], optimizer.param_groups[0]["params"][0])

@@ -206,6 +206,12 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, snippets.Snippet]] = {
         "Optimizer state is {share} of the peak ({bytes}). A budget pages it out between steps; plain SGD has none.",
         snippets.state,
     ),
+    "eight_bit": (
+        techniques.eight_bit_state,
+        "Keep the optimizer's state in 8 bits",
+        "{what} keeps what is {share} of the peak ({bytes}) in a little more than a quarter of that, where parameters are float32; on the digits losses differ by less than a hundredth.",
+        snippets.eight_bit,
+    ),
     "temporaries": (
         techniques.repeated_temporaries,
         "Write temporaries in place",

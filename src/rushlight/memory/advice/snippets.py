@@ -90,3 +90,8 @@ def batch(what: Applied, peak: int) -> str:
 def state(what: Applied, peak: int) -> str:
     """A budget below the peak."""
     return f"from rushlight import memory\n\nwith memory.budget({peak:_}):\n    train()"
+
+
+def eight_bit(what: Applied, peak: int) -> str:
+    """The 8-bit form of the optimizer, with the groups of the one that there is."""
+    return f"from rushlight import optim\n\noptimizer = optim.{what.what}(optimizer.param_groups)  # before the first step, in its place"

@@ -21,6 +21,8 @@ from rushlight.memory.advice.whatif import (
     changes,
     joined,
 )
+from rushlight.optim.small.eight_bit import FORMS, kept
+from rushlight.optim.small.eight_bit import SMALLEST as SMALLEST_IN_CODES
 
 IN_FLIGHT = 2  # saved tensors that a store writes or reads at once
 ALIKE = 0.01  # of the peak: what saves as much but for this is as good
@@ -277,6 +279,21 @@ def without_state(run: Run) -> Applied | None:
     place = int(sizes.argmax())
     window = changes(states[place], int(birth[states].min()), run.end, -2 * int(sizes[place]))
     return Applied(joined(changes(states, birth[states], death[states], sizes), window), at_peak(run, states))
+
+
+def eight_bit_state(run: Run) -> Applied | None:
+    """The optimizer's state of float32 parameters takes 8 bits a number, where it was made in this run and has such a form."""
+    r, states = run.recording, run.of(OPTIMIZER_STATE)
+    makers = [(r.operators[at] if at >= 0 else "").removesuffix(".step") for at in r.operator[states].tolist()]
+    full = np.array([maker in FORMS for maker in makers], bool) & (run.size[states] >= 4 * SMALLEST_IN_CODES)
+    if not full.any():
+        return None
+    birth, death = run.lives
+    chosen = states[full]
+    sizes = run.size[chosen]
+    gone = changes(chosen, birth[chosen], death[chosen], sizes - kept(sizes // 4))
+    name = FORMS[next(maker for maker, is_full in zip(makers, full.tolist(), strict=True) if is_full)]
+    return Applied(gone, at_peak(run, chosen), name, len(chosen))
 
 
 def leaked(run: Run) -> Applied | None:

@@ -72,6 +72,13 @@ class Rehearsal:
         self.shared.clear()
         self.stack.close()
 
+    def adopt(self, tensors: list[Tensor]) -> None:
+        """Let parameters that were made after the beginning be stand-ins, too."""
+        for t in tensors:
+            t._held = like(t._held)
+            self.tally.add(t._held, "", PARAMETER)
+            self.tally.categorize(t._held, PARAMETER)
+
     def fuse(self) -> None:
         """Make the optimizer, if it is to be made, and see whether it steps inside backward."""
         if isinstance(self.optimizer, InBackward):

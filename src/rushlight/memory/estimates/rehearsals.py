@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import weakref
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import optim
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
@@ -23,7 +25,10 @@ from rushlight.memory.estimates.rehearsal import Rehearsal
 from rushlight.memory.estimates.standins import BACKWARD_WORK, FORWARD_WORK, standin
 from rushlight.memory.recordings.recording import CATEGORIES
 from rushlight.nn.modules.container import ModuleList, Sequential
+from rushlight.nn.utils.lora import LoRA, adaptable, put
 from rushlight.optim.fusing import InBackward
+from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.small.eight_bit import FORMS
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -105,6 +110,11 @@ class Setup:
         if self.train and self.optimizer is not None and not self.is_fused():
             yield "optimizer in backward", "optim.in_backward(optimizer)", in_backward, None
             yield "checkpoint, and optimizer in backward", "both", both, None
+        form = form_of(self.optimizer)
+        if self.train and form is not None:
+            yield "optimizer state in 8 bits", f"optim.{form}(optimizer.param_groups)", in_8_bits, None
+        if self.train:
+            yield "LoRA of rank 8, all else frozen", "nn.utils.lora.apply(model)", adapted, None
         if self.batch > 1:
             yield f"half the batch ({self.batch // 2})", "accumulate gradients over two", None, self.batch // 2
 
@@ -349,3 +359,48 @@ def kept_elsewhere(rehearsal: Rehearsal, window: int = 0, share: float = 0.0) ->
     keeper = Elsewhere(rehearsal, window, share)
     with Setting("saved_hooks", (*modes.saved_hooks, Sparing((keeper.pack, keeper.unpack)))):
         yield
+
+
+def form_of(optimizer: Any) -> str | None:
+    """The 8-bit form of an optimizer, or of a class of such."""
+    optimizer = optimizer.optimizer if isinstance(optimizer, InBackward) else optimizer
+    kind = optimizer if isinstance(optimizer, type) else type(optimizer)
+    return FORMS.get(kind.__name__) if issubclass(kind, Optimizer) else None
+
+
+@contextmanager
+def in_8_bits(rehearsal: Rehearsal) -> Iterator[None]:
+    """The optimizer's state lies in 8 bits where it can."""
+    groups = [
+        dict(group)
+        for group in rehearsal.optimizer.param_groups
+        if group.get("momentum", 1) and not group.get("amsgrad")
+    ]
+    if groups:
+        rehearsal.optimizer = getattr(optim, str(form_of(rehearsal.optimizer)))(groups)
+    yield
+
+
+@contextmanager
+def adapted(rehearsal: Rehearsal) -> Iterator[None]:
+    """Adapters of rank 8 beside each Linear and convolution are trained, and nothing else."""
+    model = rehearsal.model
+    former = {name: m for name, m in model.named_modules(remove_duplicate=False) if name and adaptable(m)}
+    for p in model.parameters() if former else ():
+        p._edge = None
+    made: dict[int, LoRA] = {}
+    for name, layer in former.items():
+        if id(layer) not in made:
+            with Setting("levels", ()):
+                made[id(layer)] = LoRA(layer)
+            rehearsal.adopt([made[id(layer)].lora_A.weight, made[id(layer)].lora_B.weight])
+        put(model, name, made[id(layer)])
+    adapters = [p for m in made.values() for p in (m.lora_A.weight, m.lora_B.weight)]
+    if rehearsal.optimizer is not None and adapters:
+        rehearsal.optimizer = copy.copy(rehearsal.optimizer)
+        rehearsal.optimizer.param_groups = [{**rehearsal.optimizer.param_groups[0], "params": adapters}]
+    try:
+        yield
+    finally:
+        for name, layer in former.items():
+            put(model, name, layer)

@@ -160,10 +160,10 @@ def apply(
             "lora.apply: the model has adapters already: unload(model) before, which puts them into the weights"
         )
     wanted = [patterns] if isinstance(patterns, str) else list(patterns)
-    known = {name: m for name, m in model.named_modules(remove_duplicate=False) if name and _fits(m)}
+    known = {name: m for name, m in model.named_modules(remove_duplicate=False) if name and adaptable(m)}
     names = [name for name in known if any(fnmatchcase(x, p) for p in wanted for x in (name, name.rpartition(".")[2]))]
     if not names:
-        raise ValueError(f"lora.apply: no Linear or convolution fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
+        raise ValueError(f"lora.apply: no Linear or convolution of one group fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
                          f"{', ...' if len(known) > 8 else ''}")  # fmt: skip
     if freeze:
         model.requires_grad_(False)
@@ -172,16 +172,17 @@ def apply(
         layer = known[name]
         if id(layer) not in made:
             made[id(layer)] = LoRA(layer, rank, alpha, dropout, base_dtype).train(layer.training)
-        _replace(model, name, made[id(layer)])
+        put(model, name, made[id(layer)])
     return names
 
 
-def _fits(module: Module) -> bool:
-    """Whether a module can have an adapter: attention reads the weight of its last product itself."""
-    return isinstance(module, (Linear, *CONVS)) and not isinstance(module, NonDynamicallyQuantizableLinear)
+def adaptable(module: Module) -> bool:
+    """Whether a module can have an adapter: attention reads the weight of its last product itself; groups cannot."""
+    right = isinstance(module, (Linear, *CONVS)) and not isinstance(module, NonDynamicallyQuantizableLinear)
+    return right and getattr(module, "groups", 1) == 1
 
 
-def _replace(model: Module, name: str, module: Module) -> None:
+def put(model: Module, name: str, module: Module) -> None:
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, module)
 
@@ -235,4 +236,4 @@ def unload(model: Module) -> None:
     made: dict[int, Module] = {}
     for name, m in [pair for pair in model.named_modules(remove_duplicate=False) if isinstance(pair[1], LoRA)]:
         made[id(m)] = made.get(id(m)) or m.plain()
-        _replace(model, name, made[id(m)])
+        put(model, name, made[id(m)])

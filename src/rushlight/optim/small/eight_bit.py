@@ -26,6 +26,16 @@ from rushlight.tensor import Tensor, wrap
 __all__ = ["Adam8bit", "AdamW8bit", "Lion8bit", "SGD8bit"]
 
 FLOAT32 = np.dtype(np.float32)
+SMALLEST = 4096  # elements of a parameter whose state lies in codes, unless another number is given
+
+
+AMSGRAD = "amsgrad={}: the 8-bit forms of Adam do not keep the largest mean square; use Adam"
+FORMS = {"Adam": "Adam8bit", "AdamW": "AdamW8bit", "Lion": "Lion8bit", "SGD": "SGD8bit"}  # of full optimizers
+
+
+def kept(elements: Any) -> Any:
+    """Bytes of a state of so many elements in 8 bits: codes and scales.  An int, or an array of such."""
+    return elements + 4 * -(-elements // BLOCK)
 
 
 @functools.cache
@@ -43,7 +53,7 @@ class EightBit(Stepper):
     scales are repeated.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "fused": None, "min_8bit_size": 4096}
+    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "fused": None, "min_8bit_size": SMALLEST}
     elementwise = False  # but in blocks
     _counts_in_tensors = False
     _count: ClassVar[int] = 1  # of states
@@ -179,7 +189,7 @@ class Adam8bit(EightBit):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        min_8bit_size: int = 4096,
+        min_8bit_size: int = SMALLEST,
         maximize: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
@@ -188,7 +198,7 @@ class Adam8bit(EightBit):
         check_betas(betas)
         check(eps >= 0.0, "Invalid epsilon value: {}", eps)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        check(not amsgrad, "amsgrad={}: the 8-bit forms of Adam do not keep the largest mean square; use Adam", amsgrad)
+        check(not amsgrad, AMSGRAD, amsgrad)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -201,6 +211,11 @@ class Adam8bit(EightBit):
         }
         super().__init__(params, defaults)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group; one of an `Adam` or `AdamW` may be given, whose weight decay then is as it was there."""
+        check(not param_group.get("amsgrad"), AMSGRAD, True)
+        super().add_param_group(param_group)
+
     def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
         kernels.adam_in_blocks(p, grad, codes, scales, step, *self._plain(group))
 
@@ -210,7 +225,8 @@ class Adam8bit(EightBit):
     def _plain(self, group: dict[str, Any]) -> tuple[Any, ...]:
         """The options as numbers, in the order of the kernels."""
         names = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
-        return (*(number(x) for x in names), self._decoupled, group["maximize"])
+        decoupled = group.get("decoupled_weight_decay", self._decoupled)
+        return (*(number(x) for x in names), decoupled, group["maximize"])
 
 
 class AdamW8bit(Adam8bit):
@@ -251,7 +267,7 @@ class Lion8bit(EightBit):
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0,
         *,
-        min_8bit_size: int = 4096,
+        min_8bit_size: int = SMALLEST,
         maximize: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
@@ -303,13 +319,12 @@ class SGD8bit(EightBit):
         weight_decay: float = 0,
         nesterov: bool = False,
         *,
-        min_8bit_size: int = 4096,
+        min_8bit_size: int = SMALLEST,
         maximize: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
         check_lr(lr)
-        check(momentum > 0.0, "Invalid momentum value: {}: without momentum there is no state; use SGD", momentum)
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         check(not (nesterov and dampening), "Nesterov momentum requires zero dampening, got {}", dampening)
         defaults = {
@@ -324,6 +339,12 @@ class SGD8bit(EightBit):
             "fused": fused,
         }
         super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group; its momentum must be above 0."""
+        momentum = param_group.get("momentum", self.defaults["momentum"])
+        check(momentum > 0.0, "Invalid momentum value: {}: without momentum there is no state; use SGD", momentum)
+        super().add_param_group(param_group)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for group in state["param_groups"]:  # bitsandbytes keeps the two as its betas
