@@ -183,6 +183,7 @@ def adaptable(module: Module) -> bool:
 
 
 def put(model: Module, name: str, module: Module) -> None:
+    """Let a module stand in a model under a name."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, module)
 
