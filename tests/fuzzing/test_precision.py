@@ -51,3 +51,14 @@ def test_numbers_are_judged_as_arrays_are():
 
     program = ["x = torch.tensor([True])", "y = [x.sin().item() * 2]"]  # in float32, where both sides are off
     assert not hold(program, *with_torch())
+
+
+def test_bits_of_numbers_are_compared_as_numbers():
+    import numpy as np
+    from tools.fuzzing.precision import reinterpreted
+
+    seen = ["y = x.view(torch.int64)"]
+    bits, close, other = (np.array([1.0, number]).view(np.int64) for number in (0.0, -1e-17, 0.5))
+    assert reinterpreted(seen, bits, close)
+    assert not reinterpreted(seen, bits, other)
+    assert not reinterpreted(["y = x.long()"], bits, close)

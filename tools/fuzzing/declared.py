@@ -220,7 +220,7 @@ OPERANDS = re.compile(r"(\w+_\(|[-+*/]= )([^()\n]*)")
 
 def cloned(line: str) -> str:
     """A statement whose changes in place are by copies of their operands."""
-    return OPERANDS.sub(lambda found: found[1] + re.sub(r"\b([vruxy]\d*)\b", r"\1.clone()", found[2]), line)
+    return OPERANDS.sub(lambda found: found[1] + re.sub(r"\b([a-z]\d+|[a-z])\b", r"\1.clone()", found[2]), line)
 
 
 def with_itself(difference: Difference) -> bool:
@@ -234,9 +234,10 @@ def with_itself(difference: Difference) -> bool:
 
 def still_retained(difference: Difference) -> bool:
     """Whether a tensor that retains its gradient, and whose shape was changed in place, has the newer one here."""
-    changed = re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\(", text(difference)) is not None
+    changed = r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\("
     retains = re.search(r"retain_grad\(|inputs=", text(difference)) is not None
-    return changed and retains and (difference.what == "grad" or ".grad" in difference.where)
+    told = retains and re.search(changed, text(difference)) is not None
+    return told and (difference.what == "grad" or ".grad" in difference.where) and agree_without(difference, changed)
 
 
 def special_without_derivative(difference: Difference) -> bool:

@@ -279,7 +279,12 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("hooks registered after `unsqueeze_`", hooks_around_a_change),
     Declared(
         "`detach_()` of what has views that were changed",
-        lambda d: ".detach_()" in text(d) and d.what in ("grad", "grad_fn") and d.subject is None,
+        lambda d: (
+            ".detach_()" in text(d)
+            and d.what in ("grad", "grad_fn")
+            and d.subject is None
+            and agree_without(d, r"\.detach_\(\)")
+        ),
     ),
     Declared("a tensor hook where a gradient is None", without_gradients),
     Declared("views made in inference mode of what requires grad", view_beside_inference),

@@ -122,6 +122,17 @@ def scattered(apart: Array, reference: Array, subject: Array, tolerance: float) 
         return bool(np.all(alike | (np.abs(subject - reference) <= allowed)))
 
 
+def reinterpreted(statements: list[str], reference: Array, subject: Array) -> bool:
+    """Whether integers are the bits of numbers that differ by rounding alone."""
+    if reference.dtype != np.int64 or subject.dtype != np.int64 or reference.shape != subject.shape:
+        return False
+    if not any(".view(torch.int64)" in text for text in statements):
+        return False
+    a, b = (np.ascontiguousarray(side).view(np.float64) for side in (reference, subject))
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
 def noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> bool:
     """Whether the sides differ by no more than a program that is all but the same does: by rounding that grew."""
     if not moved.shape == reference.shape == subject.shape or reference.dtype.kind not in "fc":
