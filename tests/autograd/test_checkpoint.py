@@ -380,6 +380,11 @@ def test_no_checkpoint_where_saved_tensor_hooks_are_disabled():
             again(lambda x: x, a)
         with torch.no_grad():
             assert again(lambda x: x, a) is a
+    runs = []
+    y = again(lambda x: (runs.append(1), x.sin())[1], a)
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        y.sum().backward()
+    assert runs == [1]
 
 
 def test_hooks_inside_pack_again():

@@ -92,9 +92,14 @@ def test_a_product_of_former_values_is_what_a_view_of_the_operand_would_have_kep
 @pytest.mark.filterwarnings("ignore")
 def test_what_changes_by_data_is_declared_where_nothing_else_differs():
     pytest.importorskip("torch")
-    begin = "v1 = torch.ones(2, dtype=torch.float64).requires_grad_()", "v2 = v1 * 1", "v2.exp_()", "v2.data.add_(1)"
-    assert declared("v1.grad", [1.0, 1.0], [2.0, 2.0], *begin, "v2.sum().backward()")
-    assert not declared("v1.grad", [1.0, 1.0], [2.0, 2.0], *begin, "(v2 * len(torch.__name__)).sum().backward()")
+    begin = "v1 = torch.ones(2, dtype=torch.float64).requires_grad_()", "v2 = v1 * 1", "v2.exp_()"
+    apart = "len(torch.__name__)"  # is another number on each side
+    there, here = [1.0, 1.0], [2.0, 2.0]
+    assert declared("v1.grad", there, here, *begin, f"v2.data.add_({apart})", "v2.sum().backward()")
+    assert not declared("v1.grad", there, here, *begin, "v2.data.add_(1)", f"(v2 * {apart}).sum().backward()")
+    assert not declared(
+        "v1.grad", there, here, *begin, "v2.data.add_(1)", "v2.sum().backward()"
+    )  # both come to the same
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -149,7 +149,9 @@ def copied_from_itself(difference: Difference) -> bool:
 
 
 def half_run(difference: Difference) -> bool:
-    """Whether a backward that both refuse had come to this gradient on one side alone."""
+    """Whether a backward that both refuse had come to this gradient on one side alone, or a thread to what it left behind."""
+    if "together(" in text(difference):  # PyTorch numbers the nodes of each thread anew: branches of two have no order
+        return bool(difference.refusals) and difference.step is None and difference.what in ("grad", "value")
     if difference.what != "grad" or (difference.reference is None) == (difference.subject is None):
         return False
     _, refused = executed(difference)

@@ -185,26 +185,34 @@ def has(library: Any, difference: Difference, rewrite: Rewrite, wanted: Any) -> 
 
 
 def agree(difference: Difference, rewrite: Rewrite) -> bool:
-    """Whether PyTorch and rushlight come to the same there with the statements rewritten; one that becomes empty is left out."""
+    """Whether PyTorch and rushlight come to the same there with the statements rewritten; one that becomes empty is left out.
+
+    Not so where they do not differ as it is: nothing is known then of what makes the difference.
+    """
+    rest = [text for text in map(rewrite, difference.statements) if text]
+    if not any(other.where == difference.where for other in hold(difference.statements, *both(difference))):
+        return False
+    found = hold(rest, *both(difference))
+    return not any(other.where == difference.where or other.step is not None for other in found)
+
+
+def both(difference: Difference) -> tuple[Any, Any]:
+    """PyTorch and rushlight, to run programs like the one of a difference."""
     import torch
 
     import rushlight
 
     from .program import Side
 
-    rest = [text for text in map(rewrite, difference.statements) if text]
-    found = hold(rest, Side("torch", torch), Side("rushlight", rushlight))
-    return not any(other.where == difference.where or other.step is not None for other in found)
+    return Side("torch", torch, difference.prelude), Side("rushlight", rushlight, difference.prelude)
 
 
 def taken(difference: Difference, rewrite: Rewrite) -> bool:
     """Whether PyTorch takes the statement at which the sides differ with the statements rewritten."""
-    import torch
-
-    from .program import Side, run
+    from .program import run
 
     until = difference.statements[: (difference.step or 0) + 1]
-    return run(list(map(rewrite, until)), Side("torch", torch)).outcomes[-1] is None
+    return run(list(map(rewrite, until)), both(difference)[0]).outcomes[-1] is None
 
 
 def agree_without(difference: Difference, pattern: str) -> bool:
@@ -217,13 +225,7 @@ CHANGE = re.compile(r"(?m)^\s*(?!\w+ = )[\w.\[\]]+(\.\w+_\(| [-+*/]?= )")
 
 def as_before_changes(difference: Difference) -> bool:
     """Whether the gradients that PyTorch refuses are those that both compute without the last changes in place."""
-    import torch
-
-    import rushlight
-
-    from .program import Side
-
-    sides = Side("torch", torch), Side("rushlight", rushlight)
+    sides = both(difference)
     until = difference.statements[: (difference.step or 0) + 1]
     changes = [place for place, text in enumerate(until[:-1]) if CHANGE.search(text)]
     made = gradients(until, sides[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes
 from rushlight.checkpoint.devices import check_backward_validity
-from rushlight.checkpoint.frame import Frame, Settings
+from rushlight.checkpoint.frame import Frame, Settings, refuse_if_disabled
 from rushlight.checkpoint.reentrant import CheckpointFunction
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def checkpoint(
         raise ValueError(f"determinism_check should be one of {CHECKS}, but got {determinism_check}")
     if not modes.grad:
         return function(*args, **kwargs)
-    if modes.saved_hooks_disabled is not None:
-        raise RuntimeError(modes.saved_hooks_disabled)
+    refuse_if_disabled()
     debug = debug if Settings.debug is None else Settings.debug
     early = early_stop if Settings.early_stop is None else Settings.early_stop
     frame = Frame(function, args, kwargs, context_fn(), preserve, determinism_check, debug, early)

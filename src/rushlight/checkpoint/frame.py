@@ -145,6 +145,7 @@ class Frame:
 
     def recomputed(self, holder: Holder) -> dict[int, Any]:
         """Run the function again; the tensors by number that somebody still waits for."""
+        refuse_if_disabled()
         found: dict[int, Any] = {}
         log: list[str] | None = None if self.log is None else []
         recall, ended = Recall(self, found), False
@@ -200,6 +201,12 @@ class Recall:
         if self.waiting == 0 and (frame.early_stop or not frame.complete):
             raise Stop(frame)
         return value
+
+
+def refuse_if_disabled() -> None:
+    """Raise RuntimeError where saved-tensor hooks, which both runs need, are disabled."""
+    if modes.saved_hooks_disabled is not None:
+        raise RuntimeError(modes.saved_hooks_disabled)
 
 
 def guarded(recall: Any = None) -> Any:
