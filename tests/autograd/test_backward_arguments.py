@@ -216,3 +216,10 @@ def test_a_gradient_that_does_not_fit_the_shape_that_an_output_had_is_refused():
         RuntimeError, match=r"invalid gradient at index 0 - got \[0\] but expected shape compatible with \[2, 2\]"
     ):
         torch.autograd.grad(y, x, torch.zeros(0), allow_unused=True)
+
+
+def test_zeros_are_made_for_a_gradient_edge_that_nothing_reaches():
+    x, z = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    edge = torch.autograd.graph.get_gradient_edge(z * 2)
+    zeros, at_x = torch.autograd.grad((x * 2).sum(), (edge, x), materialize_grads=True)
+    assert zeros.tolist() == [0.0] * 3 and at_x.tolist() == [2.0] * 2

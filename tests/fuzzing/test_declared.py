@@ -186,7 +186,7 @@ def test_a_change_that_pytorch_alone_refuses_is_declared_where_the_gradients_are
     saved = (
         "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
     )
-    program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v1 * 3", "v4 = (v2 * v3).sum()", "v2.data.add_(1)",
+    program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v1 * 3", "v4 = (v2 * v3).sum()", "v2.detach().numpy()[:] += 1",
                f"g5 = torch.autograd.grad(v4, [{asked}])"]  # fmt: skip
     found = Difference("statement 5", "leniency", Raised("refusal", saved), "no error", program, step=5)
     assert graphs("saved tensors that were changed", found) is is_declared
@@ -227,3 +227,12 @@ def test_a_gradient_that_nobody_asks_for_is_declared_as_none_here_alone():
     assert graphs(row, Difference("log[0][1]", "value", 1.0, None, program))
     assert not graphs(row, Difference("log[0][1]", "value", None, 1.0, program))
     assert not graphs(row, Difference("log[0][1]", "value", 1.0, 2.0, program))
+
+
+def test_what_is_saved_for_nothing_is_declared_where_there_are_views_that_were_not_recorded():
+    refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
+    for mode, is_declared in (("no_grad", True), ("enable_grad", False)):
+        program = ["v1 = torch.ones(2).requires_grad_()", f"with torch.{mode}():\n    v2 = v1[:]", "v3 = torch.atan2(v2, v2)",
+                   "v3.sum().backward()", "v3.sum().backward()"]  # fmt: skip
+        found = Difference("statement 4", "leniency", refusal, "no error", program, step=4)
+        assert graphs("views that were not recorded", found) is is_declared

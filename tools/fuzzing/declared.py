@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree, agree_without, apart, executed, otherwise, taken
+from .operands import agree, agree_without, apart, as_with_copies, executed, otherwise
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -150,7 +150,9 @@ def copied_from_itself(difference: Difference) -> bool:
 
 def half_run(difference: Difference) -> bool:
     """Whether a backward that both refuse had come to this gradient on one side alone, or a thread to what it left behind."""
-    if "together(" in text(difference):  # PyTorch numbers the nodes of each thread anew: branches of two have no order
+    if re.search(
+        r"together\(|with_default\(", text(difference)
+    ):  # PyTorch numbers the nodes of each thread anew: branches of two have no order
         return bool(difference.refusals) and difference.step is None and difference.what in ("grad", "value")
     if difference.what != "grad" or (difference.reference is None) == (difference.subject is None):
         return False
@@ -227,11 +229,13 @@ def cloned(line: str) -> str:
 
 def with_itself(difference: Difference) -> bool:
     """Whether PyTorch refuses to differentiate an operator in place by its own target, perhaps before hooks run."""
-    if not (difference.where.startswith("log") or refused_by(difference, "modified by an inplace", by="reference")):
-        return False
-    if not any(map(OPERANDS.search, difference.statements)) or not agree(difference, cloned):
-        return False
-    return difference.step is None or taken(difference, cloned)
+    if refused_by(difference, "modified by an inplace", by="reference"):
+        return any(map(OPERANDS.search, difference.statements)) and as_with_copies(difference)
+    return (
+        difference.where.startswith("log")
+        and any("modified by an inplace" in there for there, _ in difference.refusals)
+        and agree(difference, cloned)
+    )
 
 
 def still_retained(difference: Difference) -> bool:

@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import CHANGE, agree, agree_without, as_before_changes, executed, tensors_in
+from .operands import CHANGE, agree, agree_without, as_with_copies, executed, tensors_in
 from .program import Raised
 
 
@@ -136,7 +136,7 @@ def unneeded(difference: Difference) -> bool:
     """Whether a saved tensor that no gradient asks for was changed."""
     runs = re.search(r"backward\(|grad\(", statement(difference)) is not None
     changed = "its base or another view of its base has been modified", "modified by an inplace operation"
-    return runs and refused_by(difference, *changed, by="reference") and as_before_changes(difference)
+    return runs and refused_by(difference, *changed, by="reference") and as_with_copies(difference)
 
 
 def refused_before_hooks(difference: Difference) -> bool:
@@ -175,9 +175,14 @@ def one_node(difference: Difference) -> bool:
     return refused_by(difference, *freed) and re.search(r"backward\(.*inputs=", statement(difference)) is not None
 
 
+SAVED = "modified by an inplace operation", "backward through the graph a second time", "ZeroDivisionError", "pack hook"
+
+
 def saved_for_nothing(difference: Difference) -> bool:
-    """Whether a change is refused of what was saved for views that were not recorded, for which PyTorch saves nothing."""
-    if not refused_by(difference, "modified by an inplace operation"):
+    """Whether PyTorch alone saves what no gradient passes: views that were not recorded, of what requires grad."""
+    refused = refused_by(difference, *SAVED, by="reference")
+    packed = difference.where == "log" and "saved_tensors_hooks(" in text(difference)
+    if not (refused or packed):
         return False
     kept = (tensor for value in executed(difference)[0].values() for tensor in tensors_in(value))
     return any(tensor._unrecorded() and tensor.requires_grad for tensor in kept)
@@ -239,6 +244,12 @@ def seen_by_a_layer(difference: Difference) -> bool:
 
 
 GRAPHS: tuple[Declared, ...] = (
+    Declared(
+        "`grad(materialize_grads=True)` at a gradient edge",
+        lambda d: refused_by(
+            d, "materialize_grads cannot be used when the given input is a GradientEdge", by="reference"
+        ),
+    ),
     Declared("what a hook of a node sees of gradients that nobody asked for", not_computed),
     Declared('a multi-grad hook (`mode="all"`) with the one tensor that backward begins with', first_of_all),
     Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),

@@ -189,10 +189,10 @@ def agree(difference: Difference, rewrite: Rewrite) -> bool:
 
     Not so where they do not differ as it is: nothing is known then of what makes the difference.
     """
-    rest = [text for text in map(rewrite, difference.statements) if text]
-    if not any(other.where == difference.where for other in hold(difference.statements, *both(difference))):
+    until = difference.statements[: None if difference.step is None else difference.step + 1]
+    if not any(other.where == difference.where for other in hold(until, *both(difference))):
         return False
-    found = hold(rest, *both(difference))
+    found = hold([text for text in map(rewrite, until) if text], *both(difference))
     return not any(other.where == difference.where or other.step is not None for other in found)
 
 
@@ -223,32 +223,49 @@ def agree_without(difference: Difference, pattern: str) -> bool:
 CHANGE = re.compile(r"(?m)^\s*(?!\w+ = )[\w.\[\]]+(\.\w+_\(| [-+*/]?= )")
 
 
-def as_before_changes(difference: Difference) -> bool:
-    """Whether the gradients that PyTorch refuses are those that both compute without the last changes in place."""
-    sides = both(difference)
+def as_with_copies(difference: Difference) -> bool:
+    """Whether rushlight's gradients, which PyTorch refuses for a changed tensor, are PyTorch's once it saves copies.
+
+    Hooks switch the check of versions off, and copies keep what was saved.
+    """
+    import torch
+
+    from .program import run
+
+    reference, subject = both(difference)
     until = difference.statements[: (difference.step or 0) + 1]
-    changes = [place for place, text in enumerate(until[:-1]) if CHANGE.search(text)]
-    made = gradients(until, sides[1])
-    for first in reversed(changes):
-        rest = [text for place, text in enumerate(until) if place < first or place not in changes]
-        if all(alike(made, gradients(rest, side)) for side in sides):
+    refused = run(until, reference).outcomes
+    without_zeros = re.sub(
+        r"(, )?materialize_grads=True", "" if "allow_unused" in until[-1] else ", allow_unused=True", until[-1]
+    )
+    until = [*(text for text, outcome in zip(until[:-1], refused) if outcome is None), without_zeros]
+    forms = [lambda tensor: tensor.detach().clone()]
+    if any(".data" in text for text in until):  # a change of which is seen in backward
+        forms.append(lambda tensor: tensor)
+    here = gradients(until[-1], run(until, subject))
+    for form in forms:
+        with torch.autograd.graph.saved_tensors_hooks(form, lambda tensor: tensor):
+            taken = run(until, reference)
+        there = gradients(until[-1], taken) if taken.outcomes[-1] is None else None
+        if there is not None and all(none_or_close(there.get(x), here.get(x)) for x in there.keys() | here.keys()):
             return True
     return False
 
 
-def gradients(statements: list[str], side: Any) -> dict[str, Array]:
-    """What a program's last statement assigns, and the gradients of tensors, by their expressions."""
+def gradients(last: str, execution: Any) -> dict[str, Array]:
+    """What the last statement assigned, and the gradients of tensors, by their expressions."""
     from .precision import arrays_of
-    from .program import run
 
-    last = statements[-1].partition(" = ")[0]
-    found = arrays_of(run(statements, side))
-    return {name: value for name, value in found if name.endswith(".grad") or name.partition("[")[0] == last}
+    made = last.partition(" = ")[0]
+    found = arrays_of(execution)
+    return {name: value for name, value in found if name.endswith(".grad") or name.partition("[")[0] == made}
 
 
-def alike(some: dict[str, Array], others: dict[str, Array]) -> bool:
-    """Whether arrays are equal, by their names."""
-    return some.keys() == others.keys() and all(close(value, others[name], 1e-9) for name, value in some.items())
+def none_or_close(one: Array | None, other: Array | None) -> bool:
+    """Whether gradients are equal, none being zeros."""
+    if one is None or other is None:
+        return (one is None or not one.any()) and (other is None or not other.any())
+    return close(one, other, 1e-9)
 
 
 def has_empty(difference: Difference) -> bool:

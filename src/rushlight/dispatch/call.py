@@ -206,9 +206,10 @@ def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
 def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
               aux: tuple[Any, ...] | None) -> Any:  # fmt: skip
     """A node with its inputs saved; shape, dtype and outputs are for the caller to set, and auxiliary results of None."""
-    for i, edge in enumerate(edges):
-        if edge.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
-            mask &= ~(1 << i)
+    if len(op.targets) > 1:  # as in PyTorch, whose operators of one tensor save in any case
+        for i, edge in enumerate(edges):
+            if edge.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
+                mask &= ~(1 << i)
     plan = op.plan(mask, len(flat))
     node = new(op.node_type())
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics

@@ -90,11 +90,7 @@ def call(input, *, out=None):
     result = run(x)
     if result.__class__ is not ndarray:
         result = asarray(result)
-    ex = input._edge
-    if input._view is not None:
-        ex = edge_of(input)
-        if ex.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
-            return slow(op, (input,), out)
+    ex = input._edge if input._view is None else edge_of(input)
     t = bare()
     t._array = result
     t._storage = t._view = None
@@ -117,7 +113,7 @@ def call(input, other, *, out=None):
         ey = other._edge
         if other._view is not None:
             ey = edge_of(other)
-            if ey.__class__ is Severed:
+            if ey.__class__ is Severed:  # see `call.make_node`
                 return slow(op, (input, other), out)
     elif {numbers}:
         y, ey = other, None
