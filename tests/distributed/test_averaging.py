@@ -28,6 +28,7 @@ def error(model, x):
 )
 
 
+@pytest.mark.slow
 @several
 def test_hooks_average_gradients(tmp_path: Path) -> None:
     assert lines(tmp_path, MODEL + """\
@@ -65,6 +66,7 @@ print("well")
 """) == ["well"] * 2  # fmt: skip
 
 
+@pytest.mark.slow
 @several
 def test_processes_may_have_different_numbers_of_batches(tmp_path: Path) -> None:
     assert lines(tmp_path, MODEL + """\
@@ -104,6 +106,7 @@ print("well")
 """) == ["well"] * 2  # fmt: skip
 
 
+@pytest.mark.slow
 @several
 def test_parameters_that_one_process_uses(tmp_path: Path) -> None:
     """The messages are in one order on all processes whichever gradients come."""

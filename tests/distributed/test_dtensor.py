@@ -23,6 +23,7 @@ def group() -> Iterator[None]:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 @several
 def test_parts_of_a_tensor_are_the_tensor(tmp_path: Path) -> None:
     assert lines(tmp_path, START + """\

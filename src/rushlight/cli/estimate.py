@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 __all__ = ["main"]
@@ -33,7 +34,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         build = builder(options.model)
         samples = tuple(sample(text) for text in options.shapes)
-        found = memory.estimate(build, samples, optimizer(options.optimizer), train=not options.inference)
+        kind, train = optimizer(options.optimizer), not options.inference
+        found = memory.estimate(build, samples, kind, train=train, processes=options.processes)
         largest = found.largest_batch(options.limit) if options.limit and found.peak <= options.limit else 0
     except (OSError, ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError, RuntimeError) as error:
         print(f"rushlight estimate: {options.model}: {type(error).__name__}: {error}", file=sys.stderr)
@@ -65,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--optimizer", metavar="NAME", default="Adam", help="of rushlight.optim, or none (default: Adam)")
     made.add_argument("--inference", action="store_true", help="a forward without gradients")
     made.add_argument("--limit", metavar="BYTES", type=bytes_given, help="the largest batch within so many bytes")
+    made.add_argument("--processes", metavar="N", type=int, default=1, help="also what each of N processes needs")
     made.add_argument("--savings", action="store_true", help="also what each technique would save")
     made.add_argument("--json", action="store_true", help="print a JSON object")
     made.add_argument("-o", "--output", metavar="PATH", help="write the timeline of two steps as a page")
@@ -128,6 +131,8 @@ def figures(found: Any, largest: int, options: argparse.Namespace) -> dict[str, 
     names = ("parameters", "gradients", "optimizer_state", "activations", "inputs", "peak", "peak_phase", "by_category",
              "by_module", "phases", "ran")  # fmt: skip
     values = {name: getattr(found, name) for name in names}
+    if found.processes:
+        values["processes"] = {name: {**asdict(share), "peak": share.peak} for name, share in found.processes.items()}
     if options.limit:
         values |= {"limit": options.limit, "largest_batch": largest}
     if options.savings:

@@ -27,6 +27,7 @@ EPILOG = """examples:
   rushlight run --memory-budget min train.py
   rushlight run --slowdown 1.3x train.py
   rushlight run -n 4 train.py
+  rushlight run -n 4 --restarts 3 train.py
 
 `import torch` and `from torchvision import models` find rushlight. Without a GPU, `.cuda()` and "cuda"
 devices mean the CPU, with one line of warning. What rushlight does not have fails with an error that
@@ -60,15 +61,17 @@ def main(argv: Sequence[str]) -> int:
 
 def _started(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Start this command in several processes, without what says so."""
-    rest = list(argv)
-    for name, words in (("-n", 2), ("--hosts", 2), ("--label", 1)):
-        at = next((i for i, word in enumerate(rest) if word == name), None)
-        if at is not None:
-            del rest[at : at + words]
+    own, _ = split(list(argv), _parser())
+    words, rest = iter(own), list[str]()
+    for word in words:  # what stands behind the script is the script's
+        if word in ("-n", "--hosts", "--restarts"):
+            next(words)
+        elif word != "--label" and not word.startswith(("-n", "--hosts=", "--restarts=")):
+            rest.append(word)
+    rest += argv[len(own) :]
     try:
-        return launch.start(
-            options.processes, [sys.executable, "-m", "rushlight", "run", *rest], options.hosts, options.label
-        )
+        program = [sys.executable, "-m", "rushlight", "run", *rest]
+        return launch.start(options.processes, program, options.hosts, options.label, options.restarts)
     except FileNotFoundError as error:
         print(f"rushlight run: {error}", file=sys.stderr)
         return 2
@@ -136,6 +139,14 @@ def _parser() -> argparse.ArgumentParser:
         "-n", dest="processes", metavar="N", type=int, help="start N processes that can make a group, by MPI"
     )
     parser.add_argument("--hosts", metavar="A,B|FILE", help="on these machines; they reach each other by ssh")
+    parser.add_argument(
+        "--restarts",
+        metavar="N",
+        type=int,
+        default=0,
+        help="after a failure start all processes again, at most N times; "
+        "TORCHELASTIC_RESTART_COUNT counts. The script goes on from its last checkpoint",
+    )
     parser.add_argument("--label", action="store_true", help="put the rank in front of each line that a process prints")
     return parser
 

@@ -17,6 +17,28 @@ from rushlight.distributed import mpi
 Array = NDArray[Any]
 
 
+class Received:
+    """Bytes that this process has received at least, by operation: what it needs of others, however MPI brings it.
+
+    An all-reduce counts as what a reduce-scatter and an all-gather bring, 2 (n - 1) / n of its bytes.  Messages that arrive
+    are counted when they are asked for.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: dict[str, float] = {}
+
+    def add(self, name: str, count: float) -> None:
+        """Count bytes."""
+        self.bytes[name] = self.bytes.get(name, 0) + count
+
+    def total(self) -> float:
+        """The bytes of all operations."""
+        return sum(self.bytes.values())
+
+
+received = Received()
+
+
 class Alone:
     """The channel of a group of one: sums have one term, copies are of itself."""
 
@@ -85,40 +107,49 @@ class Several:
 
     def all_reduce(self, x: Array, op: str) -> Any:
         """As `Alone.all_reduce`."""
+        received.add("all_reduce", 2 * x.nbytes * (self.size - 1) / self.size)
         return self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op))
 
     def reduce(self, x: Array, op: str, root: int) -> Any:
         """As `Alone.reduce`."""
+        received.add("reduce", x.nbytes * (self.size - 1) / self.size)
         if self.rank == root:
             return self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op), root)
         return self.comm.Ireduce(x, None, self._op(op), root)
 
     def broadcast(self, x: Array, root: int) -> Any:
         """As `Alone.broadcast`."""
+        received.add("broadcast", x.nbytes * (self.rank != root))
         return self.comm.Ibcast(x, root)
 
     def all_gather(self, out: Array, x: Array) -> Any:
         """As `Alone.all_gather`."""
+        received.add("all_gather", x.nbytes * (self.size - 1))
         return self.comm.Iallgather(x, out)
 
     def gather(self, out: Array | None, x: Array, root: int) -> Any:
         """As `Alone.gather`."""
+        received.add("gather", x.nbytes * (self.size - 1) * (self.rank == root))
         return self.comm.Igather(x, out, root)
 
     def scatter(self, out: Array, x: Array | None, root: int) -> Any:
         """As `Alone.scatter`."""
+        received.add("scatter", out.nbytes * (self.rank != root))
         return self.comm.Iscatter(x, out, root)
 
     def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
         """As `Alone.reduce_scatter`."""
+        received.add("reduce_scatter", out.nbytes * (self.size - 1))
         return self.comm.Ireduce_scatter_block(x, out, self._op(op))
 
     def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
         """As `Alone.all_gather_v`."""
+        received.add("all_gather", out.nbytes - x.nbytes)
         return self.comm.Iallgatherv(x, [out, counts])
 
     def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
         """As `Alone.reduce_scatter_v`."""
+        received.add("reduce_scatter", out.nbytes * (self.size - 1))
         return self.comm.Ireduce_scatter(x, out, counts, self._op(op))
 
     def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
@@ -126,6 +157,7 @@ class Several:
         given, taken = np.split(x.reshape(-1), np.cumsum(counts)), np.split(out.reshape(-1), np.cumsum(out_counts))
         taken[self.rank][...] = given[self.rank]
         others = [r for r in range(self.size) if r != self.rank]
+        received.add("all_to_all", sum(taken[r].nbytes for r in others))
         coming = [self.comm.Irecv(taken[r], r, ALL_TO_ALL) for r in others if out_counts[r]]
         return Together(coming + [self.comm.Isend(given[r], r, ALL_TO_ALL) for r in others if counts[r]])
 
@@ -139,6 +171,7 @@ class Several:
 
     def receive(self, x: Array, peer: int | None, tag: int) -> Any:
         """Fill an array with what a process, or any, sends."""
+        received.add("messages", x.nbytes)
         return self.comm.Irecv(x, mpi.library().ANY_SOURCE if peer is None else peer, tag)
 
     def status(self) -> Any:

@@ -37,14 +37,34 @@ def command(count: int, program: Sequence[str], hosts: str | None = None, label:
     return [*words, *program]
 
 
-def start(count: int, program: Sequence[str], hosts: str | None = None, label: bool = False) -> int:
+def start(count: int, program: Sequence[str], hosts: str | None = None, label: bool = False, restarts: int = 0) -> int:
     """Start a program `count` times and wait; the exit status is that of the first failure, 128 + N after signal N.
 
-    Processes of one machine share its processors: each gets its part as OMP_NUM_THREADS, unless that is set.
+    Processes of one machine share its processors: each gets its part as OMP_NUM_THREADS, unless that is set.  restarts: how
+    often all of them are started again after a failure, which TORCHELASTIC_RESTART_COUNT counts; not after Ctrl-C.
     """
     given = dict(os.environ)
     if hosts is None:
         given.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // count, 1)))
+    given["TORCHELASTIC_MAX_RESTARTS"] = str(restarts)
+    for turn in range(restarts + 1):
+        given["TORCHELASTIC_RESTART_COUNT"] = str(turn)
+        status = once(count, program, hosts, label, given)
+        if status in (0, INTERRUPTED) or turn == restarts:
+            break
+        print(
+            f"rushlight run: ended with status {status}; start {turn + 2} of {restarts + 1}",
+            file=sys.stderr,
+            flush=True,
+        )
+    return status
+
+
+INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+def once(count: int, program: Sequence[str], hosts: str | None, label: bool, given: dict[str, str]) -> int:
+    """Start a program `count` times and wait.  given: the environment"""
     with tempfile.TemporaryDirectory() as folder:
         given[ROLL] = folder
         with subprocess.Popen(command(count, program, hosts, label), env=given, stdout=subprocess.PIPE) as running:

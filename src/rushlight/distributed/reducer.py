@@ -8,6 +8,7 @@ Experiences on Accelerating Data Parallel Training, VLDB 2020).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from rushlight.engine.run import queue_callback
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
-__all__ = ["GradBucket", "Reducer"]
+__all__ = ["GradBucket", "Ready", "Reducer"]
 
 FIRST = 2**20  # bytes of the first bucket, which is sent soonest
 
@@ -103,6 +104,20 @@ def dealt(params: Sequence[Tensor], cap: int) -> list[Bucket]:
     return [Bucket(i, some) for i, some in enumerate(lists)]
 
 
+class Ready:
+    """The hook of parameters: calls `owner.ready(param)` as long as there is an owner, which holds the parameters itself."""
+
+    defers = True
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = weakref.ref(owner)
+
+    def __call__(self, param: Tensor) -> Any:
+        owner = self.owner()
+        return None if owner is None else owner.ready(param)
+
+
 class Reducer:
     """Averages the gradients of `params` (by name) over a group, from hooks of theirs.
 
@@ -123,8 +138,9 @@ class Reducer:
         self.order: list[Tensor] = []  # in which gradients came, until buckets follow it
         self.settled = False
         self.deal([p for _, p in reversed(named)])
+        self.at_parameters = Ready(self)
         for _, p in named:
-            post_hook(p, self.ready, prepend=True)
+            post_hook(p, self.at_parameters, prepend=True)
 
     def deal(self, params: Sequence[Tensor]) -> None:
         """Make the buckets anew."""
@@ -146,8 +162,6 @@ class Reducer:
             self.order.append(param)
         self.advance()
         return LATER
-
-    ready.defers = True  # type: ignore[attr-defined]
 
     def advance(self) -> None:
         """Send the buckets whose turn it is, and take in those that have arrived."""
@@ -194,7 +208,7 @@ class Reducer:
             if id(p) in self.idle:
                 continue
             self.put(p, flat[places[id(p)]].reshape(p.shape), len(params) == 1)
-            resumed(p, self.ready)
+            resumed(p, self.at_parameters)
 
     idle: frozenset[int] | set[int] = frozenset()  # parameters that no process used: their gradients stay as they are
 

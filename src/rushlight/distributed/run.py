@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         script = ["-m", given.training_script] if given.module else [given.training_script]
         program = [sys.executable, "-m", "rushlight", "run", *script, *given.training_script_args]
         try:
-            return launch.start(given.count, program)
+            restarts = int(given.max_restarts) if given.max_restarts.isdigit() else 0
+            return launch.start(given.count, program, restarts=restarts)
         except FileNotFoundError as error:
             print(f"torchrun: {error}", file=sys.stderr)
             return 2

@@ -18,6 +18,27 @@ BUSY = 0.02  # seconds in which completion is asked for without pause
 PAUSE = 0.0001  # seconds between questions after that
 
 
+class Pending:
+    """A request that is asked whether it is done, by whoever waits and by the thread that sees to progress.
+
+    It holds nothing but the request, and that what it reads and writes until it is done.
+    """
+
+    __slots__ = ("done", "lock", "request", "status")
+
+    def __init__(self, request: Any, status: Any) -> None:
+        self.request, self.status, self.lock, self.done = request, status, threading.Lock(), request is None
+
+    def poll(self) -> bool:
+        """Whether it is done."""
+        with self.lock:
+            if not self.done:
+                self.done = bool(self.request.Test(self.status))
+                if self.done:
+                    self.request = None
+            return self.done
+
+
 class Work:
     """The handle of an operation with ``async_op=True``: what it writes is there after `wait`.
 
@@ -27,25 +48,21 @@ class Work:
 
     def __init__(self, request: Any = None, after: Callable[[], None] | None = None, what: str = "",
                  timeout: float | None = None, status: Any = None) -> None:  # fmt: skip
-        self._request, self._after, self._what, self._timeout, self._status = request, after, what, timeout, status
-        self._lock = threading.Lock()
-        self._done = request is None
-        if self._done:
+        self._after, self._what, self._timeout, self._status = after, what, timeout, status
+        self._pending = Pending(request, status)
+        if request is None:
             self._end()
         else:
-            progress(self)
+            progress(self._pending)
 
     def _end(self) -> None:
-        after, self._after, self._request = self._after, None, None
+        after, self._after = self._after, None
         if after is not None:
             after()
 
     def poll(self) -> bool:
         """Whether it is done, as far as MPI is concerned."""
-        with self._lock:
-            if not self._done:
-                self._done = bool(self._request.Test(self._status))
-            return self._done
+        return self._pending.poll()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until it is done.  Raises DistBackendError after `timeout`, or that of the group."""
@@ -128,21 +145,21 @@ def finish(done: Callable[[], Any], what: str, timeout: float | None) -> None:
         time.sleep(0 if waited < BUSY else PAUSE)
 
 
-_waiting: queue.SimpleQueue[Work] = queue.SimpleQueue()
+_waiting: queue.SimpleQueue[Pending] = queue.SimpleQueue()
 _thread: threading.Thread | None = None
 
 
-def progress(work: Work) -> None:
+def progress(pending: Pending) -> None:
     """See to it that an operation goes on while this thread computes: MPI works only when it is asked."""
     global _thread
     if _thread is None or not _thread.is_alive():
         _thread = threading.Thread(target=_ask, name="rushlight messages", daemon=True)
         _thread.start()
-    _waiting.put(work)
+    _waiting.put(pending)
 
 
 def _ask() -> None:
     while True:
-        work = _waiting.get()
-        while not work.poll():
+        pending = _waiting.get()
+        while not pending.poll():
             time.sleep(PAUSE)

@@ -130,6 +130,11 @@ class FSDPModule:
 
     _fsdp_unit: Unit
 
+    def __deepcopy__(self, memo: object) -> Any:
+        raise NotImplementedError(
+            f"copying {type(self).__name__}: each process has a part of it. Build another module, shard it, and give it the state dict"
+        )
+
     def _units(self, recurse: bool = True) -> list[Unit]:
         this: Any = self
         found = [m.__dict__["_fsdp_unit"] for m in (this.modules() if recurse else [this]) if isinstance(m, FSDPModule)]
@@ -212,6 +217,6 @@ def register_fsdp_forward_method(module: Any, method_name: str) -> None:
         changed = unit.before(module, args, kwargs)
         args, kwargs = (args, kwargs) if changed is None else changed
         output = method(*args, **kwargs)
-        return unit.after(unit.modules[-1], args, output)
+        return unit.after(unit.modules[-1](), args, output)
 
     module.__dict__[method_name] = wrapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +18,14 @@ from rushlight.distributed.wire import moved, plain
 from rushlight.distributed.work import Work
 from rushlight.nn.parameter import Parameter
 from rushlight.overrides.public import made
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
-__all__ = ["Lane", "Part", "gather"]
+__all__ = ["Lane", "Part", "gather", "whole"]
 
 SMALL = 1 << 16  # bytes of a parameter: those of less travel together, in one message
+# By the identity of its memory, each parameter that is whole now.
+whole: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()
 _set_data: Any = Tensor.__dict__["data"].fset
 
 
@@ -38,6 +42,7 @@ class Part:
         rest = math.prod(spec.shape[1:])
         self.counts = [len(r) * rest for r in parts(spec.shape[0], group.size())]
         self.small = param.nbytes < SMALL
+        self.root: Any = None  # the memory of the parameter, while it is whole
         self.shard: Any = None  # this process's part, while the parameter is whole
         self.other: Any = None  # the gradient in the other form: of the part while it is whole, else of the whole
         self.hooked = False
@@ -61,12 +66,15 @@ class Part:
     def gathered(self, array: Any) -> None:
         """The whole has arrived.  array: (spec.shape)"""
         self.shard = self.param._held
+        self.root = root_of(array)
+        whole[id(self.root)] = self
         self._become(Parameter, array)
 
     def reshard(self) -> None:
         """Keep the part alone."""
         if self.whole:
-            shard, self.shard = self.shard, None
+            whole.pop(id(self.root), None)
+            shard, self.shard, self.root = self.shard, None, None
             self._become(ShardedParameter, shard)
 
     def add(self, array: Any) -> None:

@@ -11,6 +11,7 @@ Everything that several processes do together is begun in an order that the prog
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,9 @@ from typing import Any
 from rushlight.basics.state import modes
 from rushlight.basics.tree import tree_leaves, tree_map
 from rushlight.distributed.fsdp.parts import Coming, Lane, Part, gather
+from rushlight.distributed.fsdp.pieces import Pieces
 from rushlight.distributed.fsdp.policies import MixedPrecisionPolicy
+from rushlight.distributed.reducer import Ready
 from rushlight.engine.accumulate import LATER, post_hook, resumed
 from rushlight.engine.run import queue_callback
 from rushlight.storage import settle
@@ -36,8 +39,9 @@ class Unit:
 
     def __init__(self, modules: Sequence[Any], parts: Sequence[Part], group: Any, replicas: Any, after_forward: bool | None,
                  policy: MixedPrecisionPolicy) -> None:  # fmt: skip
+        # No cycles: modules hold units, the outermost module the schedule, and that the units.
         self.modules, self.parts, self.group, self.replicas, self.policy = (
-            list(modules),
+            [weakref.ref(module) for module in modules],
             list(parts),
             group,
             replicas,
@@ -48,14 +52,22 @@ class Unit:
         self.divisor = float(group.size() * (1 if replicas is None else replicas.size()))
         self.coming: Coming | None = None
         self.busy = False  # whether its backward has begun
-        self.schedule: Schedule | None = None
+        self.at_parameters = Ready(self)
+        self._schedule: Any = None
         self.small: list[tuple[Part, Any]] = []  # gradients that wait for those they travel with
         self.ahead: list[Unit] | None = None  # what is gathered ahead in forward, if somebody said so
         self.ahead_backward: list[Unit] | None = None
+        self.pieces = Pieces()
         self.of = {id(p.param): p for p in self.parts}
-        for module in self.modules:
+        for module in modules:
             module.register_forward_pre_hook(self.before, prepend=True, with_kwargs=True)
             module.register_forward_hook(self.after)
+            module.register_forward_hook(self.pieces.end, always_call=True)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """What the units of the outermost module do in turn; None before its first forward."""
+        return None if self._schedule is None else self._schedule()
 
     # Whole and in parts ------------------------------------------------------------------------------
 
@@ -76,7 +88,7 @@ class Unit:
                     part.gathered(array)
         for part in self.parts:
             if not part.hooked and part.param.requires_grad:
-                post_hook(part.param, self.ready, prepend=True)
+                post_hook(part.param, self.at_parameters, prepend=True)
                 part.hooked = True
 
     def reshard(self) -> None:
@@ -92,7 +104,7 @@ class Unit:
     def before(self, module: Any, args: Any, kwargs: Any) -> Any:
         """The hook before forward."""
         if self.schedule is None:
-            Schedule(self)
+            module.__dict__["_fsdp_schedule"] = Schedule(self)
         assert self.schedule is not None
         if modes.run is None:
             self.schedule.entered(self)
@@ -100,6 +112,7 @@ class Unit:
         if modes.run is None:
             for unit in self.schedule.following(self):
                 unit.begin()
+        self.pieces.begin()
         if self.policy.param_dtype is not None and self.policy.cast_forward_inputs:
             return tree_map(self.cast(self.policy.param_dtype), args), tree_map(
                 self.cast(self.policy.param_dtype), kwargs
@@ -113,7 +126,7 @@ class Unit:
 
     def after(self, module: Any, args: Any, output: Any) -> Any:
         """The hook after forward."""
-        if module is not self.modules[-1] and modes.grad:
+        if module is not self.modules[-1]() and modes.grad:
             self.watch(output)
             return None
         if self.policy.output_dtype is not None:
@@ -124,7 +137,7 @@ class Unit:
             self.schedule.left(self)
         free = self.schedule.root is not self if self.after_forward is None else self.after_forward
         if (free or not modes.grad) and watched and not self.busy:
-            self.reshard()
+            self.pieces.freed(self.parts if modes.grad else (), self.reshard)
         return output
 
     def watch(self, output: Any) -> bool:
@@ -167,8 +180,6 @@ class Unit:
             return LATER
         self.send(part)
         return LATER
-
-    ready.defers = True  # type: ignore[attr-defined]
 
     def send(self, part: Part) -> None:
         """Send the gradient of the whole on its way, and keep the part of the parameter alone."""
@@ -237,14 +248,15 @@ class Schedule:
     def __init__(self, root: Unit) -> None:
         self.root = root
         self.units: list[Unit] = []
-        for module in [m for top in root.modules for m in top.modules()]:
+        tops: list[Any] = [module() for module in root.modules]
+        for module in [m for top in tops for m in top.modules()]:
             unit = getattr(module, "_fsdp_unit", None)
             if unit is not None and unit not in self.units:
                 if unit.schedule is not None:
                     raise RuntimeError(f"fully_shard: {type(module).__name__} was called by itself before the module that it is a part of: "
                                        "call the outermost module first")  # fmt: skip
                 self.units.append(unit)
-                unit.schedule = self
+                unit._schedule = weakref.ref(self)
         self.order: list[Unit] = []
         self.done: list[Unit] = []
         self.now: list[Unit] = []
@@ -306,7 +318,7 @@ class Schedule:
             unit, lane = self.flight.popleft()
             lane.arrive()
             for part in lane.parts:
-                resumed(part.param, unit.ready)
+                resumed(part.param, unit.at_parameters)
 
     def finish(self) -> None:
         """The backward pass has ended."""

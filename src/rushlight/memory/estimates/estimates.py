@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.memory.counting.account import human
+from rushlight.memory.estimates.processes import Share
 from rushlight.memory.recordings.recording import Recording
 from rushlight.stores.errors import bytes_of
 
@@ -29,7 +30,8 @@ class Estimate:
     parameters: with buffers. gradients, optimizer_state, activations, inputs: the most that was alive of each at once;
     activations are what is saved for the backward. peak: the most alive at once, in `peak_phase`; by_category,
     by_module (activations): what that consists of. phases: the most alive in each phase. ran: operators without a
-    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess.
+    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess. processes: what each
+    of several processes needs, by the way of dealing: "ddp", "zero", "fully_shard"; empty unless asked for.
     """
 
     parameters: int
@@ -43,6 +45,7 @@ class Estimate:
     by_module: dict[str, int]
     phases: dict[str, int]
     ran: dict[str, int]
+    processes: dict[str, Share]
     _tally: Any = field(repr=False, compare=False)
     _setup: Any = field(repr=False, compare=False)
 
@@ -81,6 +84,7 @@ class Estimate:
         lines = [f"{name:<18}{n:>10}" for name, n in self.rows()]
         lines += [f"{'peak':<18}{human(self.peak):>10}  in {self.peak_phase}: " + ", ".join(
             f"{name.replace('_', ' ')} {n / max(self.peak, 1):.0%}" for name, n in self.by_category.items() if n * 100 >= self.peak)]  # fmt: skip
+        lines += [f"each process, {name:<12} {share}" for name, share in self.processes.items()]
         if self.ran:
             lines.append(
                 "a guess, which may be low: computed on zeros, for want of a shape rule, so that their working memory is not "
@@ -98,7 +102,9 @@ class Estimate:
     __repr__ = __str__
 
 
-def estimate(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None, train: bool = True) -> Estimate:
+def estimate(
+    model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None, train: bool = True, processes: int = 1
+) -> Estimate:
     """What training steps of a model will need, from shapes: nothing is computed, and hardly any memory is touched.
 
     Args:
@@ -110,6 +116,7 @@ def estimate(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None
         loss: a function of the model's output, or of output and sample, giving the loss; without it, the output that
             has one element, or the sum of all outputs.
         train: False for a forward without gradients.
+        processes: of how many, each with a batch as `sample`, to say what each needs.
 
     The model's own Python code runs, hooks and checkpoints included, twice: values that it looks at (`.item()`) are
     those of zeros where tensors are large. The model, its gradients, the optimizer and the random numbers are left as
@@ -125,9 +132,11 @@ def estimate(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None
     >>> found = memory.estimate(model, (64, 1000), torch.optim.Adam)
     >>> found.parameters, found.optimizer_state
     (4008004, 8016024)
+    >>> memory.estimate(model, (64, 1000), torch.optim.Adam, processes=8).processes["fully_shard"].optimizer_state
+    1002003
     >>> memory.estimate(lambda: torch.nn.Linear(100_000, 100_000), (1, 100_000)).parameters
     40000400000
     """
     from rushlight.memory.estimates.rehearsals import Setup
 
-    return Setup(model, sample, optimizer, loss, train).estimate()
+    return Setup(model, sample, optimizer, loss, train).estimate(processes)

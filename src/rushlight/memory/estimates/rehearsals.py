@@ -8,6 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from rushlight.engine.modes import no_grad
 from rushlight.engine.saved import Sparing
 from rushlight.memory.counting.holders import ACTIVATION
 from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
+from rushlight.memory.estimates.processes import Share, shares
 from rushlight.memory.estimates.rehearsal import Rehearsal
 from rushlight.memory.estimates.standins import BACKWARD_WORK, FORWARD_WORK, standin
 from rushlight.memory.recordings.recording import CATEGORIES
@@ -72,8 +74,8 @@ class Setup:
                     rehearsal.forward(inputs)
         return rehearsal
 
-    def estimate(self) -> Estimate:
-        """The figures of the step as it is."""
+    def estimate(self, processes: int = 1) -> Estimate:
+        """The figures of the step as it is; what each of several processes needs."""
         rehearsal = self.rehearse()
         tally = rehearsal.tally
         most = tally.most()
@@ -81,9 +83,21 @@ class Setup:
         parameters, gradients, state, activations, inputs = (
             most[CATEGORIES.index(c)] for c in ("parameter", "gradient", "optimizer_state", "activation", "input")
         )
-        return Estimate(parameters, gradients, state, activations, inputs, tally.peak,
-                        max(named, key=lambda name: named[name]), tally.at_peak(), tally.modules_at_peak(), named,
-                        rehearsal.level.ran, tally, self)  # fmt: skip
+        found = Estimate(parameters, gradients, state, activations, inputs, tally.peak,
+                         max(named, key=lambda name: named[name]), tally.at_peak(), tally.modules_at_peak(), named,
+                         rehearsal.level.ran, {}, tally, self)  # fmt: skip
+        return found if processes == 1 else replace(found, processes=self.dealt(rehearsal, found, processes))
+
+    def dealt(self, rehearsal: Rehearsal, found: Estimate, processes: int) -> dict[str, Share]:
+        """What each of several processes needs, where each block of the model is dealt to them by itself."""
+        if not isinstance(processes, int) or processes < 1:
+            raise ValueError(f"estimate: expected a number of processes, got {processes!r}")
+        dealt, sizes = set(), []
+        for block in [*blocks(rehearsal.model), rehearsal.model]:
+            own = [p for p in block.parameters() if id(p) not in dealt]
+            dealt |= {id(p) for p in own}
+            sizes.append([p.nbytes for p in own])
+        return shares(found, sizes[:-1], sizes[-1], processes, rehearsal.in_backward, self.train)
 
     # Techniques -------------------------------------------------------------------------------------
 
