@@ -284,21 +284,22 @@ def recurrent() -> Iterator[Case]:
     from rushlight.kernels.recurrent import steps_of
 
     for (sizes, n), reverse in itertools.product(LAYERS, (False, True)):
+        rare = n != 7 or reverse  # for the whole sweep alone
         total, batch, s = sum(sizes), max(sizes), steps_of(sizes, reverse)
         rows, first, name = (total, n), (batch, n), f"{sizes} {n} {'reversed' if reverse else 'forward'}"
         yield Case(f"lstm {name}", normal((total, 4 * n), first, first, (4 * n, n)),
-                   lambda K, g, h, c, w, s=s: K.lstm(g, s, h, c, w, None, True), (0,), loose=8)  # fmt: skip
+                   lambda K, g, h, c, w, s=s: K.lstm(g, s, h, c, w, None, True), (0,), loose=8, slow=rare)  # fmt: skip
         yield Case(f"lstm_backward {name}", normal(rows, first, first, (total, 4 * n), rows, first, (4 * n, n)),
-                   lambda K, d, h, c, g, k, c0, w, s=s: _flat(K.lstm_backward(d, (h, c), g, k, c0, s, w, None)), loose=40)  # fmt: skip
+                   lambda K, d, h, c, g, k, c0, w, s=s: _flat(K.lstm_backward(d, (h, c), g, k, c0, s, w, None)), loose=40, slow=rare)  # fmt: skip
         yield Case(f"gru {name}", normal((total, 3 * n), first, (3 * n, n), (3 * n,)),
-                   lambda K, g, h, w, b, s=s: K.gru(g, s, h, w, b, True), (0,), loose=8)  # fmt: skip
+                   lambda K, g, h, w, b, s=s: K.gru(g, s, h, w, b, True), (0,), loose=8, slow=rare)  # fmt: skip
         yield Case(f"gru_backward {name}", normal(rows, first, (total, 3 * n), rows, rows, first, (3 * n, n)),
-                   lambda K, d, h, g, i, o, h0, w, s=s: K.gru_backward(d, h, g, i, o, h0, s, w), loose=40)  # fmt: skip
+                   lambda K, d, h, g, i, o, h0, w, s=s: K.gru_backward(d, h, g, i, o, h0, s, w), loose=40, slow=rare)  # fmt: skip
         for relu in (False, True):
             yield Case(f"rnn {name} {relu}", normal(rows, first, (n, n)),
-                       lambda K, g, h, w, s=s, r=relu: K.rnn(g, s, h, w, r), (0,), loose=8)  # fmt: skip
+                       lambda K, g, h, w, s=s, r=relu: K.rnn(g, s, h, w, r), (0,), loose=8, slow=rare)  # fmt: skip
             yield Case(f"rnn_backward {name} {relu}", normal(rows, first, rows, (n, n)),
-                       lambda K, d, h, o, w, s=s, r=relu: K.rnn_backward(d, h, o, s, w, r), loose=40)  # fmt: skip
+                       lambda K, d, h, o, w, s=s, r=relu: K.rnn_backward(d, h, o, s, w, r), loose=40, slow=rare)  # fmt: skip
 
 
 def _flat(results: Any) -> list[Any]:

@@ -211,13 +211,13 @@ def _ready(a: Array) -> Array:
 
 
 def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
-    """The product of matrices; float16 and bfloat16 go through float32, blocks of them at a time.
+    """The product of matrices; float16 goes through float32, blocks at a time, and bfloat16 where the processor has nothing for it.
 
     a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), added to the
     rows of a product of 16-bit matrices before it is rounded.
     """
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
-        return _through_float32(a, b, out, row)
+        return _of_halves(a, b, out, row)
     if a.size + b.size > 4096:
         a, b = _ready(a), _ready(b)
     if out is None:
@@ -230,12 +230,29 @@ def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
 _BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit factors
 
 
+def _of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
+    """The product of 16-bit factors: sums in float32, rounded once."""
+    from rushlight.kernels import products
+
+    product = products.product(a, b, row)
+    if product is None:
+        return _through_float32(a, b, out, row)
+    if out is None:
+        return product
+    out[...] = product
+    return out
+
+
 def _through_float32(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     """The product of 16-bit factors, without float32 copies of all of them."""
+    import numpy as np
+
+    from rushlight.kernels.dispatch import rounded, widened
+
     if a.ndim == b.ndim == 2:
         product = _matrices(a, b, row)
     elif (a.ndim < 3 and b.ndim < 3) or a.size + b.size <= _BLOCK:
-        product = (a.astype("f4") @ b.astype("f4")).astype(a.dtype)
+        product = rounded(np.asarray(widened(a) @ widened(b)), a.dtype)
     else:
         product = _batch(a, b)
     if out is None:
@@ -262,20 +279,22 @@ def _matrices(a: Array, b: Array, row: Array | None) -> Array:
     """One product.  `row` is added to each row before it is rounded."""
     import numpy as np
 
+    from rushlight.kernels.dispatch import rounded, widened
+
     rows, steps = a.shape
     if rows < steps:  # cut along the sum
         total = np.zeros((rows, b.shape[1]), "f4")
         some = _steps(rows, b.shape[1])
         for k in range(0, steps, some):
-            total += a[:, k : k + some].astype("f4") @ b[k : k + some].astype("f4")
-        return (total if row is None else total + row).astype(a.dtype)
-    right, product = b.astype("f4"), np.empty((rows, b.shape[1]), a.dtype)
+            total += widened(a[:, k : k + some]) @ widened(b[k : k + some])
+        return rounded(total if row is None else total + widened(row), a.dtype)
+    right, product = widened(b), np.empty((rows, b.shape[1]), a.dtype)
     some = _steps(steps, b.shape[1])
     for i in range(0, rows, some):
-        part = a[i : i + some].astype("f4") @ right
+        part = widened(a[i : i + some]) @ right
         if row is not None:
-            part += row
-        product[i : i + some] = part
+            part += widened(row)
+        rounded(part, a.dtype, product[i : i + some])
     return product
 
 
@@ -284,8 +303,13 @@ def _steps(*sizes: int) -> int:
     return max(_BLOCK // max(*sizes, 1), 1)
 
 
-def work_of_halves(rows: int, steps: int, columns: int) -> int:
-    """Bytes of the float32 arrays that the product of two 16-bit matrices takes at once, beside its result."""
+def work_of_halves(dtype: Any, rows: int, steps: int, columns: int) -> int:
+    """Bytes of the arrays that the product of two 16-bit matrices takes at once, beside its result."""
+    from rushlight.kernels import products
+
+    packed = products.working_bytes(rows, steps, columns) if dtype == products.BFLOAT16 else None
+    if packed is not None:
+        return packed
     if rows < steps:
         some = min(_steps(rows, columns), steps)
         return 4 * (2 * rows * columns + some * (rows + columns))

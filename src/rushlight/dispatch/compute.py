@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex, real_of
-from rushlight.kernels.dispatch import BLOCK, in_float32_blocks
+from rushlight.kernels.dispatch import SMALL, in_float32_blocks, rounded, widened
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -105,14 +105,16 @@ def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[
         if x.__class__ is ndarray and x.dtype.kind == "W" and op.complex_half != "moves":
             return in_complex64(op, arrays, statics)
     half = None
-    if op.half is not None:
+    if op.half is not None or op.ufunc is not None:
         for x in arrays:
             if x.__class__ is ndarray and x.dtype in HALVES:
                 found = in_blocks(op, arrays, statics) if goes_in_blocks(op) else None
                 if found is not None:
                     return (found,), ()
+                if op.half is None:
+                    break
                 half = x.dtype
-                arrays = [a.astype(FLOAT32) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
+                arrays = [widened(a) if a.__class__ is ndarray and a.dtype in HALVES else a for a in arrays]
                 break
     if op.broadcasts:
         try:
@@ -128,7 +130,7 @@ def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[
     outs, aux = split(op, result)
     outs = tuple(x if x.__class__ is ndarray else np.asarray(x) for x in outs)
     if half is not None and op.promote != "compare":
-        outs = tuple(x.astype(half) if x.dtype == FLOAT32 else x for x in outs)
+        outs = tuple(rounded(x, half) if x.dtype == FLOAT32 else x for x in outs)
     return outs, aux
 
 
@@ -182,8 +184,13 @@ def goes_in_blocks(op: Op) -> bool:
 
 
 def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | None:
-    """The result of an elementwise operator on large 16-bit arrays, without float32 copies of all of them; else None."""
-    if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= BLOCK:
+    """The result of an elementwise operator on 16-bit arrays that are not small, without float32 copies of all of them; else
+    None.
+
+    Also of what NumPy computes in 16 bits, number by number: to do it in float32 and round gives the same, since float32 has
+    more than twice the digits (Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= SMALL:
         return None
     return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, rounded, up
 from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.native import loader
 from rushlight.kernels.reference import attention as reference
@@ -176,7 +176,8 @@ def sdpa(
         out, lse = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype), np.empty(q.shape[:3], FLOAT32)
         for b in _batches(q, drop):
             q32, k32, v32, m32 = up(q[b], k[b], v[b], _of_batch(mask, b))
-            out[b], lse[b] = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
+            made, lse[b] = sdpa(q32, k32, v32, m32, is_causal, scale, drop)
+            rounded(made, out.dtype, out[b])
         return out, lse
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     out = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype)
@@ -220,14 +221,15 @@ def sdpa_backward(
     if is_half(q.dtype) and mask_grad:
         g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
         found = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
-        return tuple(a if a is None else a.astype(q.dtype) for a in found)
+        return tuple(a if a is None else rounded(a, q.dtype) for a in found)
     if is_half(q.dtype):
         halves = _gradients(q, k, v)
         for b in _batches(q, drop):
             g32, q32, k32, v32, out32, m32 = up(g[b], q[b], k[b], v[b], out[b], _of_batch(mask, b))
             parts = sdpa_backward(g32, q32, k32, v32, out32, lse[b], m32, is_causal, scale, False, drop)
             for half, part in zip(halves, parts, strict=True):
-                half[b] = part
+                if part is not None:
+                    rounded(part, half.dtype, half[b])
         return tuple(halves)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     grads = _gradients(q, k, v)

@@ -38,18 +38,55 @@ def is_half(dtype: Any) -> bool:
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
+SMALL = 512  # numbers up to which NumPy's own conversion costs less
+
+
+def _converter(half: np.dtype[Any]) -> SimpleNamespace | None:
+    found = loader._tables
+    suffix = "f16" if half.kind == "f" else "bf16"
+    return (loader.tables() if found is None else found).get((suffix, "widen", "narrow"))
+
+
+def widened(x: Array) -> Array:
+    """A copy of a 16-bit array in float32, its elements in the same order in memory if they lie without gaps."""
+    table = _converter(x.dtype) if x.size > SMALL else None
+    if table is None:
+        return x.astype(FLOAT32)
+    x = x if gapless(x) else x.copy()
+    out = np.empty_like(x, FLOAT32, subok=False)
+    table.widen(x.view(np.uint16), out, x.size)
+    return out
+
+
+def rounded(x: Array, half: np.dtype[Any], out: Array | None = None) -> Array:
+    """A float32 array rounded to a 16-bit dtype, to nearest; into `out`, of its shape, if there is one."""
+    table = _converter(half) if x.size > SMALL and x.dtype == FLOAT32 else None
+    if table is not None and not gapless(x):
+        x = x.copy()
+    if out is None:
+        if table is None:
+            return x.astype(half)
+        out = np.empty_like(x, half, subok=False)
+    if table is None or out.dtype != half:
+        out[...] = x
+    elif not gapless(out) or out.strides != tuple(n // 2 for n in x.strides):
+        out[...] = rounded(x, half)
+    else:
+        table.narrow(x, out.view(np.uint16), x.size)
+    return out
+
+
 def up(*arrays: Array | None) -> list[Any]:
     """The arrays in float32, for 16-bit ones; None stays None."""
-    return [a if a is None or not is_half(a.dtype) else a.astype(FLOAT32) for a in arrays]
+    return [a if a is None or not is_half(a.dtype) else widened(a) for a in arrays]
 
 
 def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: object) -> Any:
     """``kernel`` on float32 copies of the 16-bit arrays among ``arguments``; array results back in ``dtype``."""
-    wide = [a.astype(FLOAT32) if isinstance(a, np.ndarray) and is_half(a.dtype) else a for a in arguments]
-    out = kernel(*wide)
+    out = kernel(*(widened(a) if isinstance(a, np.ndarray) and is_half(a.dtype) else a for a in arguments))
     if isinstance(out, tuple):
-        return tuple(a if a is None else a.astype(dtype) for a in out)
-    return out.astype(dtype)
+        return tuple(a if a is None else rounded(a, dtype) for a in out)
+    return rounded(out, dtype)
 
 
 BLOCK = 1 << 16  # elements whose float32 copies are made at once
@@ -67,10 +104,10 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
     out = np.empty(math.prod(shape), next(a.dtype for a in arrays if is_half(a.dtype)))
     for start in range(0, out.size, BLOCK):
         parts = [a[start : start + BLOCK] if a.ndim else a for a in flat]
-        found = kernel(*(a.astype(FLOAT32) if is_half(a.dtype) else a for a in parts))
+        found = kernel(*(widened(a) if is_half(a.dtype) else a for a in parts))
         if found.__class__ is not np.ndarray or found.dtype != FLOAT32:
             return None
-        out[start : start + BLOCK] = found
+        rounded(found, out.dtype, out[start : start + BLOCK])
     return out.reshape(shape)
 
 

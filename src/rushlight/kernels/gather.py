@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.kernels.dispatch import FLOAT32, Array, blocks_of_rows, contiguous, dense, is_half, native, put, up
+from rushlight.kernels.dispatch import (
+    FLOAT32,
+    Array,
+    blocks_of_rows,
+    contiguous,
+    dense,
+    is_half,
+    native,
+    put,
+    rounded,
+    up,
+    widened,
+)
 from rushlight.kernels.reference import gather as reference
 
 Maybe = Array | None
@@ -96,7 +108,7 @@ def cross_entropy(
         w, sums = up(weight)[0], np.zeros(2)
         loss, lse = np.empty(len(logits), logits.dtype), np.empty(len(logits), FLOAT32)
         for some in blocks_of_rows(logits):
-            wide = logits[some].astype(FLOAT32)
+            wide = widened(logits[some])
             loss[some], lse[some], more = _cross_entropy(wide, target[some], w, ignore_index, label_smoothing)
             sums += more
         return loss, lse, sums
@@ -137,8 +149,8 @@ def cross_entropy_backward(
         d, sums, w = up(g, lse, weight)
         found = np.empty(logits.shape, logits.dtype) if out is None else out
         for some in blocks_of_rows(logits):
-            rows = d[some] if len(d) == len(logits) else d, logits[some].astype(FLOAT32), sums[some], target[some]
-            found[some] = cross_entropy_backward(*rows, w, ignore_index, label_smoothing)
+            rows = d[some] if len(d) == len(logits) else d, widened(logits[some]), sums[some], target[some]
+            rounded(cross_entropy_backward(*rows, w, ignore_index, label_smoothing), found.dtype, found[some])
         return found
     table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
     if table is None or g.dtype != dtype or lse.dtype != dtype or (weight is not None and weight.dtype != dtype):

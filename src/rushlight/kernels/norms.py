@@ -16,7 +16,19 @@ from typing import Any
 
 from numpy import concatenate, empty
 
-from rushlight.kernels.dispatch import BLOCK, FLOAT32, Array, agree, blocks_of_rows, contiguous, is_half, native, up
+from rushlight.kernels.dispatch import (
+    BLOCK,
+    FLOAT32,
+    Array,
+    agree,
+    blocks_of_rows,
+    contiguous,
+    is_half,
+    native,
+    rounded,
+    up,
+    widened,
+)
 from rushlight.kernels.reference import norms as reference
 
 Maybe = Array | None
@@ -49,7 +61,7 @@ def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
 
 
 def _wide(g: Array, x: Array, some: slice) -> tuple[Array, Array]:
-    return g[some].astype(FLOAT32), x[some].astype(FLOAT32)
+    return widened(g[some]), widened(x[some])
 
 
 def _backward_of_rows(
@@ -61,7 +73,7 @@ def _backward_of_rows(
     for some in blocks_of_rows(x):
         grads = kernel(some)
         if found is not None:
-            found[some] = grads[0]
+            rounded(grads[0], found.dtype, found[some])
         sums = [g if total is None else total + g for total, g in zip(sums, grads[1:], strict=True)]
     return _lowered((x, *[weight] * len(sums)), (found, *sums))
 
@@ -75,7 +87,8 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
         w, b = up(weight, bias)
         out, mean, rstd = empty(x.shape, x.dtype), empty(len(x), FLOAT32), empty(len(x), FLOAT32)
         for some in blocks_of_rows(x):
-            out[some], mean[some], rstd[some] = layer_norm(x[some].astype(FLOAT32), w, b, eps)
+            made, mean[some], rstd[some] = layer_norm(widened(x[some]), w, b, eps)
+            rounded(made, out.dtype, out[some])
         return out, mean, rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight, bias):
@@ -114,7 +127,8 @@ def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
     if is_half(x.dtype):
         w, out, rstd = up(weight)[0], empty(x.shape, x.dtype), empty(len(x), FLOAT32)
         for some in blocks_of_rows(x):
-            out[some], rstd[some] = rms_norm(x[some].astype(FLOAT32), w, eps)
+            made, rstd[some] = rms_norm(widened(x[some]), w, eps)
+            rounded(made, out.dtype, out[some])
         return out, rstd
     table = native(x.dtype)
     if table is None or not _one_dtype(x, weight):
@@ -162,7 +176,7 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
     if is_half(x.dtype):
         wide, w, b = up(x, weight, bias)
         out, mean, rstd = group_norm(wide, groups, w, b, eps)
-        return out.astype(x.dtype), mean, rstd
+        return rounded(out, x.dtype), mean, rstd
     table = native(x.dtype)
     flat = _planes(x)
     n, c, s = flat.shape
@@ -202,7 +216,7 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
     """Mean (C,) and biased variance (C,) by channel.  x: (N, C, *S); float32 results for 16-bit inputs."""
     flat = _planes(x)
     if is_half(x.dtype):
-        parts = [batch_stats(flat[:, some].astype(FLOAT32)) for some in _blocks_of_channels(flat)]
+        parts = [batch_stats(widened(flat[:, some])) for some in _blocks_of_channels(flat)]
         return concatenate([mean for mean, _ in parts]), concatenate([var for _, var in parts])
     table = native(flat.dtype)
     if table is None:
@@ -218,7 +232,8 @@ def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) 
         found, (w, b) = empty(x.shape, x.dtype), up(weight, bias)
         for some in _blocks_of_channels(x):
             mine = [None if a is None else a[some] for a in (w, b)]
-            found[:, some] = batch_apply(x[:, some].astype(FLOAT32), *up(mean[some], rstd[some]), *mine)
+            made = batch_apply(widened(x[:, some]), *up(mean[some], rstd[some]), *mine)
+            rounded(made, found.dtype, found[:, some])
         return found
     flat = _planes(x)
     table = native(x.dtype)
@@ -261,7 +276,7 @@ def batch_norm_backward(
         found = _wanted(needs, x, x.shape[1])
         for some in _blocks_of_channels(x):
             m, r, w = mean[some], rstd[some], None if weight is None else up(weight)[0][some]
-            wide = g[:, some].astype(FLOAT32), x[:, some].astype(FLOAT32)
+            wide = widened(g[:, some]), widened(x[:, some])
             for i, part in enumerate(batch_norm_backward(*wide, m, r, w, needs, training)):
                 target = found[i]
                 if target is not None:

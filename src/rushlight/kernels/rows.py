@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, dense, gapless, native
+from rushlight.kernels.dispatch import (
+    Array,
+    blocks_of_rows,
+    dense,
+    gapless,
+    in_float32_blocks,
+    is_half,
+    native,
+    put,
+    rounded,
+    widened,
+)
 from rushlight.kernels.sums import RUN, add_up
 
 _SMALL = 1 << 16  # elements up to which NumPy's call costs less
@@ -35,6 +46,8 @@ def sum_rows(x: Array) -> Array:
     """The sum of the rows.  (R, C) -> (C,)"""
     if x.size <= _SMALL and len(x) <= RUN:
         return np.asarray(np.add.reduce(x))
+    if is_half(x.dtype):
+        return rounded(np.asarray(sum(sum_rows(widened(x[some])) for some in blocks_of_rows(x))), x.dtype)
     table = _table(x, x)
     if table is None:
         return add_up(x, (0,))
@@ -49,6 +62,9 @@ LARGE = 1 << 20  # bytes from which on threads pay for a sum, which does nothing
 def add_large(x: Array, y: Any, out: Array | None = None) -> Any:
     """x + y on all threads where they are alike; else as NumPy does it.  (*), (*) -> (*)"""
     alike = y.__class__ is np.ndarray and y.shape == x.shape and y.dtype is x.dtype and y.strides == x.strides
+    found = in_float32_blocks(np.add, x, y) if alike and is_half(x.dtype) and gapless(x) else None
+    if found is not None:
+        return put(found, out)
     table = native(x.dtype) if alike and gapless(x) and y.flags.aligned and (out is None or out is x) else None
     if table is None:
         return np.add(x, y, out=out)

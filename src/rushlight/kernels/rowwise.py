@@ -15,14 +15,15 @@ from typing import Any
 from numpy import empty
 
 from rushlight.kernels.dispatch import (
-    FLOAT32,
     Array,
     agree,
     blocks_of_rows,
     contiguous,
     is_half,
     native,
+    rounded,
     through_float32,
+    widened,
 )
 from rushlight.kernels.reference import rowwise as reference
 
@@ -53,8 +54,8 @@ def _halves(name: str, axis: int, *arrays: Array) -> Array:
     kernel: Any = _forward if len(arrays) == 1 else _backward
     for some in blocks_of_rows(out):
         target = out[some]
-        wide = [a[some].astype(FLOAT32).reshape(len(target), count, inner) for a in rows]
-        target[...] = kernel(name, *wide, 1).reshape(target.shape)
+        wide = [widened(a[some]).reshape(len(target), count, inner) for a in rows]
+        rounded(kernel(name, *wide, 1).reshape(target.shape), out.dtype, target)
     return out.reshape(arrays[0].shape)
 
 

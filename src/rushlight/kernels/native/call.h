@@ -61,6 +61,10 @@ template <class T> struct Kind {
 template <> struct Kind<int64_t> {
     static bool of(const Descr *d) { return d->kind == 'i'; }
 };
+template <> struct Kind<uint16_t> {
+    static bool of(const Descr *d) { return d->kind == 'u'; }
+};
+template <> struct Kind<uint32_t> : Kind<uint16_t> {};
 template <> struct Kind<uint8_t> {
     static bool of(const Descr *d) { return d->kind == 'u' || d->kind == 'b'; }
 };

@@ -26,7 +26,7 @@ from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, CHECKING, SIGNATURES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, SIGNATURES
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -41,7 +41,7 @@ _status: dict[str, Any] = {"state": "not loaded yet"}
 
 
 def tables() -> Tables:
-    """The kernels by dtype (float32, float64); empty where there are none.  Compiles on first use."""
+    """The kernels by dtype (float32, float64), and those of 16-bit floats by suffix and names; empty where there are none.  Compiles on first use."""
     global _tables
     if _tables is None:
         with _lock:
@@ -314,7 +314,15 @@ def _open(library: Path) -> Tables | None:
     if not _reads_arrays(lib):
         _status["error"] = "this NumPy's arrays are laid out in another way"
         return None
-    found = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
+    found: Tables = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
+    for suffix, signatures, there in (
+        ("f16", HALVES, True),
+        ("bf16", HALVES, True),
+        ("bf16", BFLOAT16, "avx512_bf16" in cpu.flags()),
+    ):
+        with contextlib.suppress(AttributeError):  # not in what this machine's compiler made
+            if there:
+                found[suffix, *signatures] = _bind(lib, suffix, signatures)
     _library = lib
     lib.rl_set_threads(_threads or default_threads())
     return found
@@ -354,7 +362,7 @@ def _reads(lib: Any, array: Any) -> bool:
     return list(found) == [int(number) for number in want]
 
 
-def _bind(lib: Any, suffix: str) -> SimpleNamespace:
+def _bind(lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> SimpleNamespace:
     """The functions of one dtype, with their argument types (see ``signatures``)."""
     import ctypes
 
@@ -362,7 +370,7 @@ def _bind(lib: Any, suffix: str) -> SimpleNamespace:
         "a": ctypes.py_object, "n": ctypes.c_ssize_t, "u": ctypes.c_uint64, "i": ctypes.c_int, "d": ctypes.c_double,
     }  # fmt: skip
     table = SimpleNamespace()
-    for name, letters in SIGNATURES.items():
+    for name, letters in signatures.items():
         function = lib[f"rl_{name}_{suffix}"]
         function.argtypes = [kinds[letter] for letter in letters]
         function.restype = ctypes.c_ssize_t if name in CHECKING else None

@@ -92,6 +92,14 @@ SIGNATURES: dict[str, str] = {
     "lion": "aaan" + "d" * 5,
 }
 
+# ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
+HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
+
+# ``rl_<name>_bf16`` on processors that multiply such numbers.
+BFLOAT16: dict[str, str] = {
+    "product": "aaaaaii" + "nnnn",  # product.cpp: factors, row, result, panels; which are turned; batch, M, K, N
+}
+
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
 # before one that it is not for.  The others return nothing.
 CHECKING = frozenset({"index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many"})

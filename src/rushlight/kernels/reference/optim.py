@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.dispatch import rounded, widened
+
 Array = NDArray[Any]
 
 BLOCK = 65536
@@ -81,13 +83,13 @@ def blocks(*arrays: Array | None) -> Iterator[tuple[Any, ...]]:
 
 def _wide(a: Array | None) -> Any:
     """16-bit blocks in float32, others themselves."""
-    return a if a is None or a.dtype.itemsize != 2 else a.astype(np.float32)
+    return a if a is None or a.dtype.itemsize != 2 else widened(a)
 
 
 def _store(pairs: list[tuple[Any, Any]]) -> None:
     for block, wide in pairs:
         if block is not None and block is not wide:
-            block[...] = wide
+            rounded(wide, block.dtype, block)
 
 
 def _direction(p: Array, g: Array, weight_decay: float, maximize: bool) -> Array:

@@ -36,7 +36,7 @@ def adj(x: Any) -> Any:
 def copies_for_blas(input: Array, mat2: Array) -> int:
     """The bytes of copies in which a product is computed: of 16-bit numbers, and of matrices that BLAS cannot take."""
     if input.dtype in HALVES:
-        return blas.work_of_halves(input.shape[-2], input.shape[-1], mat2.shape[-1])
+        return blas.work_of_halves(input.dtype, input.shape[-2], input.shape[-1], mat2.shape[-1])
     return sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
 
 
@@ -151,7 +151,7 @@ def _(input: Array, weight: Array) -> int:
     folded = 0 if input.ndim == 2 or input.flags.c_contiguous else int(input.nbytes)  # to rows
     if input.dtype not in HALVES:
         return folded
-    return folded + blas.work_of_halves(math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
+    return folded + blas.work_of_halves(input.dtype, math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
 
 
 linear_op.op.heavy, linear_op.op.saver = True, rebuilt.keep_inputs

@@ -173,13 +173,10 @@ def cross_entropy_op(input: Array, target: Array, weight: Array | None, reductio
     Keeps the logarithm of each row's sum, and what the mean divides by.
     """
     require(input.dtype.kind == "f" or input.dtype.itemsize == 2, "cross_entropy", input)
-    rows = (
-        input
-        if input.ndim == 2 and input.dtype.itemsize > 2
-        else class_rows(input).astype(wide(input.dtype), copy=False)
-    )
+    rows = class_rows(input)
     flat = target if target.ndim == 1 else target.reshape(-1)
-    loss, lse, sums = backend.cross_entropy(rows, flat, _of_dtype(weight, rows.dtype), ignore_index, label_smoothing)
+    weight = _of_dtype(weight, wide(rows.dtype))
+    loss, lse, sums = backend.cross_entropy(rows, flat, weight, ignore_index, label_smoothing)
     if reduction == "none":
         return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
     total = float(sums[1]) if reduction == "mean" else 1.0

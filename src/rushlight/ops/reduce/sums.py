@@ -16,6 +16,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import FLOAT32, widened
 from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
@@ -53,6 +54,8 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) ->
         if length and length <= SHORT:
             rows: Any = np.einsum("ij->i", x.reshape(-1, length))
             return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
+    if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
+        return fold_of(ufunc, widened, x, dim, keepdim)
     if ufunc is np.add and x.size > BLOCK and dim is not None and "where" not in options:
         return add_up(x, dim, keepdim, options.get("dtype"))
     return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
@@ -138,7 +141,7 @@ def cast_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
 
 def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The sum of an array; float16 and bfloat16 are added up in float32."""
-    wide = np.float32 if x.dtype in HALVES else None
+    wide = FLOAT32 if x.dtype in HALVES else None
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 

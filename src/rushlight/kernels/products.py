@@ -1,0 +1,84 @@
+"""Products of bfloat16 matrices, on processors that have instructions for them (AVX512-BF16)."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import ml_dtypes
+import numpy as np
+
+from rushlight.kernels.dispatch import Array
+from rushlight.kernels.native import loader
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_PANEL = 48  # columns side by side
+_SHARED = 1 << 18  # multiplications from which on threads share one packed factor
+_WIDEST = 1 << 26  # elements between the rows of a factor
+
+
+def _table() -> SimpleNamespace | None:
+    found = loader._tables
+    return (loader.tables() if found is None else found).get(("bf16", "product"))
+
+
+def packed_numbers(steps: int, columns: int) -> int:
+    """32-bit numbers of the right factor (steps, columns) once it is packed."""
+    return -(-columns // _PANEL) * _PANEL * -(-steps // 2)
+
+
+def working_bytes(rows: int, steps: int, columns: int) -> int | None:
+    """Bytes that a product takes while it runs, beside its result; None where there is none for bfloat16."""
+    if _table() is None:
+        return None
+    return 4 * packed_numbers(steps, columns) if rows * steps * columns >= _SHARED else 0
+
+
+def _laid(x: Array) -> tuple[Array, bool]:
+    """A batch of matrices (B, R, C) as unsigned numbers whose rows have no gaps, or their transposes and True."""
+    if x.flags.aligned:
+        rows, columns = x.strides[1:]
+        if (columns == 2 or x.shape[2] == 1) and rows % 2 == 0 and abs(rows) < 2 * _WIDEST:
+            return x.view(np.uint16), False
+        if (rows == 2 or x.shape[1] == 1) and columns % 2 == 0 and abs(columns) < 2 * _WIDEST:
+            return x.swapaxes(1, 2).view(np.uint16), True
+    return x.copy(order="C").view(np.uint16), False
+
+
+def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
+    """a @ b, sums in float32, with `row` (N) added before the one rounding; None where NumPy has to do it.
+
+    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16; subnormal factors count as 0.
+    """
+    table = _table()
+    if table is None or a.dtype != BFLOAT16 or b.dtype != BFLOAT16 or a.ndim < 2 or b.ndim < 2:
+        return None
+    (rows, steps), columns = a.shape[-2:], b.shape[-1]
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = math.prod(lead)
+    if (
+        0 in (batch, rows, steps, columns)
+        or b.shape[-2] != steps
+        or not (row is None or (row.dtype, row.shape) == (BFLOAT16, (columns,)))
+    ):
+        return None
+    whole = b.ndim == 2 and a.flags.c_contiguous  # one right factor for all: one product of more rows
+    lead_rows = (1, batch * rows) if whole else (batch, rows)
+    left, turned = _laid(a.reshape(*lead_rows, steps) if whole else _batched(a, lead))
+    right, right_turned = _laid(b[None] if whole else _batched(b, lead))
+    out = np.empty((*lead, rows, columns), BFLOAT16)
+    shared = lead_rows[1] * steps * columns >= _SHARED and (
+        lead_rows[0] < 8 or lead_rows[1] * steps * columns > _SHARED << 6
+    )
+    packed = np.empty(packed_numbers(steps, columns), np.uint32) if shared else None
+    bias = None if row is None else np.ascontiguousarray(row).view(np.uint16)
+    target = out.view(np.uint16)
+    table.product(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
+    return out
+
+
+def _batched(x: Array, lead: tuple[int, ...]) -> Array:
+    """x (*, R, C) for each of the batch: (B, R, C), without a copy where strides allow it."""
+    if x.ndim == 3 and x.shape[:1] == lead:
+        return x
+    return np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
