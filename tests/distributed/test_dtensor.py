@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,9 +131,51 @@ def test_mistakes_with_sharded_modules_and_tensors_are_told(group: None) -> None
     ):
         with pytest.raises(ValueError, match=message):
             fully_shard(given)
-    with pytest.raises(NotImplementedError, match="meta"):
-        fully_shard(torch.nn.Linear(2, 2, device="meta"))
+    with pytest.raises(NotImplementedError, match="give it the state dict"):
+        copy.deepcopy(net)
     state = net.state_dict()
     assert isinstance(state["0.weight"], DTensor)
     net.load_state_dict({name: torch.zeros(value.shape) for name, value in state.items()})
     assert net[0].weight.full_tensor().abs().sum() == 0
+
+
+def test_a_module_without_memory_gets_memory_for_its_parts(group: None) -> None:
+    from rushlight.distributed.fsdp import fully_shard
+
+    with torch.device("meta"):
+        net = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30), torch.nn.Linear(30, 1))
+    assert fully_shard(net)[0].weight.isnan().all().item()
+    net.to_empty(device="cpu")
+    torch.manual_seed(0)
+    for module in (net[0], net[1], net[2]):
+        module.reset_parameters()
+    torch.manual_seed(0)
+    whole = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30), torch.nn.Linear(30, 1))
+    for p, q in zip(whole.parameters(), net.parameters(), strict=True):
+        assert torch.equal(p, q.full_tensor())
+    x = torch.randn(4, 20)
+    assert torch.equal(net(x), whole(x))
+    assert net.double()[0].weight.dtype is torch.float64 and net(x.double()).dtype is torch.float64
+
+
+def test_a_backward_that_fails_leaves_a_module_that_can_be_trained(group: None) -> None:
+    from rushlight.distributed.fsdp import fully_shard
+
+    def grads(fail: bool) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(
+            *(fully_shard(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())) for _ in range(3))
+        )
+        fully_shard(net)
+        if fail:
+            y = net(torch.ones(2, 3))
+            handle = net[0][0].weight.register_hook(lambda g: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                y.sum().backward()
+            handle.remove()
+            net.zero_grad()
+        net(torch.ones(2, 3)).sum().backward()
+        return [p.grad.full_tensor() for p in net.parameters()]
+
+    for a, b in zip(grads(False), grads(True), strict=True):
+        assert torch.equal(a, b)

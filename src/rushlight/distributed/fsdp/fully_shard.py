@@ -38,7 +38,8 @@ def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_fo
         mp_policy: a `MixedPrecisionPolicy`.
         ignored_params: parameters that every process keeps whole.
 
-    Every process keeps the part of its own values: build the same module on all.  Raises ValueError for what cannot be dealt:
+    Every process keeps the part of its own values: build the same module on all.  A module on the device meta gets memory for the
+    parts, full of NaN: give it values, by `to_empty` and each module's `reset_parameters`, or a checkpoint.  Raises ValueError for what cannot be dealt:
     parameters without dimensions, or dealt already.
 
     >>> import rushlight as torch
@@ -100,10 +101,7 @@ def chosen(modules: Sequence[Any], ignored: set[Any]) -> list[tuple[str, Any]]:
         for name, p in module.named_parameters():
             if id(p) in left or id(p) in found or type(p) is ShardedParameter:
                 continue
-            if p._meta:
-                raise NotImplementedError(f"fully_shard: {name} is on the device meta and has no values: build the module on the CPU, "
-                                          "block by block, and shard each before the next one is built")  # fmt: skip
-            if type(p) is not Parameter:
+            if p.__class__ is not Parameter:
                 raise ValueError(
                     f"fully_shard: expected a parameter, {name} is a {type(p).__name__}: make it an ordinary one before"
                 )

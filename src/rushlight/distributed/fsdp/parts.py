@@ -26,6 +26,7 @@ __all__ = ["Lane", "Part", "gather", "whole"]
 SMALL = 1 << 16  # bytes of a parameter: those of less travel together, in one message
 # By the identity of its memory, each parameter that is whole now.
 whole: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()
+_set_class: Any = object.__dict__["__class__"].__set__
 _set_data: Any = Tensor.__dict__["data"].fset
 
 
@@ -47,7 +48,7 @@ class Part:
         self.other: Any = None  # the gradient in the other form: of the part while it is whole, else of the whole
         self.hooked = False
         made(ShardedParameter)
-        local = spec.cut(param._array)
+        local = unset(param, spec) if param._meta else spec.cut(param._array)
         param._spec = spec
         self._become(ShardedParameter, local)
 
@@ -99,6 +100,14 @@ class Part:
         """Where in the whole, as one dimension, the part of a process lies."""
         begin = sum(self.counts[:rank])
         return slice(begin, begin + self.counts[rank])
+
+
+def unset(param: Any, spec: Spec) -> Any:
+    """The part of a parameter on the device meta, which becomes an ordinary one: full of NaN, for it has no values yet."""
+    dtype = param._held.dtype
+    _set_class(param, Parameter)  # past its own answer to what its class is
+    param._held, param._storage = np.empty(0, dtype), None
+    return np.full(spec.local_shape(), 0 if dtype.kind in "biu" else np.nan, dtype)
 
 
 class Coming:

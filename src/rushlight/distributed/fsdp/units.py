@@ -270,7 +270,7 @@ class Schedule:
             if self.running:  # a backward that failed has left something behind
                 self.running = False
                 for each in self.units:
-                    each.busy = False
+                    each.busy, each.small = False, []
                 self.flight.clear()
             self.now, self.ended = [], []
         if unit not in self.now:

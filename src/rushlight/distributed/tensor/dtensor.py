@@ -17,6 +17,7 @@ from rushlight.distributed.group import get_rank
 from rushlight.distributed.tensor.layouts import Spec, reduced
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, checked
 from rushlight.nn.parameter import Parameter
+from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias, twin, wrap
 
@@ -83,9 +84,13 @@ class DTensor(Tensor):
 
     @data.setter
     def data(self, value: Any) -> None:
-        if not isinstance(value, DTensor) or value._spec != self._spec:
+        part = (
+            isinstance(value, Tensor) and not value._spread and value._held.shape == self._held.shape
+        )  # as to_empty gives it
+        if not part and not (isinstance(value, DTensor) and value._spec == self._spec):
             raise ValueError(f"`.data` of a DTensor: expected one of {described(self)}, got {described(value)}")
-        _set_data(self, twin(value))
+        with DisableTorchFunctionSubclass():
+            _set_data(self, twin(value))
 
     @property
     def grad(self) -> Any:
