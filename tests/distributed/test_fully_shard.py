@@ -180,6 +180,40 @@ class Viewed(Net):
     def __init__(self):
         super().__init__()
         self.blocks = nn.ModuleList(Views() for _ in range(2))
+import functools
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, FullStateDictConfig, ShardingStrategy, StateDictType
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy, transformer_auto_wrap_policy
+def older(net):
+    names = list(net.state_dict())
+    net = FSDP(net, auto_wrap_policy=functools.partial(transformer_auto_wrap_policy, transformer_layer_cls={Block}))
+    assert isinstance(net, FSDP) and isinstance(net, Net) and list(net.state_dict()) == names and len(FSDP.fsdp_modules(net)) == 4
+    return net
+def clipped_by(net, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = error(net, x, y)
+    loss.backward()
+    norms.append(float(net.clip_grad_norm_(0.5) if isinstance(net, FSDP) else nn.utils.clip_grad_norm_(net.parameters(), 0.5)))
+    optimizer.step()
+    return loss.detach()
+found = same(clipped_by, shard=older)
+one, several, optimizer = found[0][2], found[1][2], found[1][3]
+whole = several.state_dict()
+assert all(type(t) is torch.Tensor and torch.allclose(t, one.state_dict()[k], atol=1e-4) for k, t in whole.items())
+with FSDP.state_dict_type(several, StateDictType.FULL_STATE_DICT, FullStateDictConfig(offload_to_cpu=True, rank0_only=True)):
+    assert bool(several.state_dict()) == (r == 0)
+with FSDP.state_dict_type(several, StateDictType.SHARDED_STATE_DICT):
+    assert all(isinstance(t, DTensor) for t in several.state_dict().values())
+with FSDP.summon_full_params(several):
+    assert torch.equal(several.first.weight, whole["first.weight"]) and type(several.first.weight) is nn.Parameter
+    with torch.no_grad(): several.first.weight.mul_(2)
+assert torch.equal(several.state_dict()["first.weight"], 2 * whole["first.weight"])
+several.load_state_dict(whole); assert torch.equal(several.first.weight.full_tensor(), whole["first.weight"])
+state = FSDP.optim_state_dict(several, optimizer)
+assert state["state"]["first.weight"]["exp_avg"].shape == (64, 10)
+optimizer.load_state_dict(FSDP.optim_state_dict_to_load(several, optimizer, state))
+assert len(FSDP.fsdp_modules(FSDP(Net(), auto_wrap_policy=ModuleWrapPolicy({nn.Linear})))) == 9
+assert len(FSDP.fsdp_modules(FSDP(Net(), auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, min_num_params=30000)))) == 4
+same(unsynced, shard=lambda net: FSDP(net, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP))
 found = same(build=Viewed, back={})
 assert all(block._fsdp_unit.pieces.found for block in found[1][2].blocks)
 class Unused(Net):

@@ -35,9 +35,6 @@ _ONE = "of what is distributed there are collectives, DistributedDataParallel an
 _SHARDS = f"{_ONE}, which deals parameters to processes"
 _FILES = "torch.distributed.checkpoint has save and load, of folders, and state_dict"
 _CALLS = "rushlight calls no other processes"
-_STATES = ("FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig OptimStateDictConfig "
-           "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings StateDictType ")  # fmt: skip
-_FSDP = f"BackwardPrefetch CPUOffload MixedPrecision ShardingStrategy {_STATES}"
 _MAKERS = "distribute_module empty full ones rand randn zeros"
 _PLANS = "DefaultLoadPlanner DefaultSavePlanner"
 _COLLECTIVES = (
@@ -61,12 +58,7 @@ WALLS = {
     "distributed.checkpoint.hf_storage": Wall(_FILES, "HuggingFaceStorageReader HuggingFaceStorageWriter"),
     "distributed.checkpoint.optimizer": Wall(_FILES, "", "load_sharded_optimizer_state_dict"),
     "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load_state_dict"),
-    "distributed.fsdp.api": Wall(_SHARDS, _FSDP),
-    "distributed.fsdp.fully_sharded_data_parallel": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
     "distributed.fsdp.sharded_grad_scaler": Wall(_SHARDS, "ShardedGradScaler"),
-    "distributed.fsdp.wrap": Wall(
-        _SHARDS, "CustomPolicy ModuleWrapPolicy", "_or_policy always_wrap_policy enable_wrap lambda_auto_wrap_policy "
-        "size_based_auto_wrap_policy transformer_auto_wrap_policy wrap"),
     "distributed.launcher": Wall(_ONE, "LaunchConfig", "elastic_launch launch_agent"),
     "distributed.launcher.api": Wall(_ONE, "LaunchConfig", "elastic_launch launch_agent"),
     "distributed.pipelining": Wall(
@@ -94,7 +86,8 @@ PARTLY = {
     "distributed.checkpoint.format_utils": Wall(_FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict"),
     "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
     "distributed._tensor": Wall(_SHARDS, "", _MAKERS),
-    "distributed.fsdp": Wall(_SHARDS, f"{_FSDP} FullyShardedDataParallel OptimStateKeyType"),
+    "distributed.fsdp": Wall(_SHARDS, "OptimStateKeyType"),
+    "distributed.fsdp.wrap": Wall(_SHARDS, "", "_or_policy enable_wrap wrap"),
     "distributed.tensor": Wall(_SHARDS, "", _MAKERS),
     "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
 }  # fmt: skip

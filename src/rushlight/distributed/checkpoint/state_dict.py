@@ -221,19 +221,24 @@ def set_optimizer_state_dict(model: Module, optimizers: Any, optim_state_dict: d
         optim_state_dict = from_first(optim_state_dict)
     if "state" not in optim_state_dict:
         optim_state_dict = unflattened(optim_state_dict, list(names.values()), every, names)
-    saved = list(optim_state_dict["param_groups"])
     for optimizer in every:
-        mine, packed, number = optimizer.param_groups, [], 0
-        state: dict[int, Any] = {}
-        for group in mine:
-            own = [names[id(p)] for p in group["params"]]
-            theirs = matching(saved, own)
-            packed.append({**theirs, "params": list(range(number, number + len(own)))})
-            for p, name in zip(group["params"], own, strict=True):
-                if name in optim_state_dict["state"]:
-                    state[number] = {key: part(p, value) for key, value in optim_state_dict["state"][name].items()}
-                number += 1
-        optimizer.load_state_dict({"state": state, "param_groups": packed})
+        optimizer.load_state_dict(packed_for(model, optimizer, optim_state_dict))
+
+
+def packed_for(model: Module, optimizer: Optimizer, optim_state_dict: dict[str, Any]) -> dict[str, Any]:
+    """What an optimizer's `load_state_dict` takes, of a state dict by names.  Raises ValueError where its groups do not fit."""
+    names, number = names_of(model, [optimizer]), 0
+    groups_packed: list[dict[str, Any]] = []
+    state: dict[int, Any] = {}
+    for group in optimizer.param_groups:
+        own = [names[id(p)] for p in group["params"]]
+        theirs = matching(list(optim_state_dict["param_groups"]), own)
+        groups_packed.append({**theirs, "params": list(range(number, number + len(own)))})
+        for p, name in zip(group["params"], own, strict=True):
+            if name in optim_state_dict["state"]:
+                state[number] = {key: part(p, value) for key, value in optim_state_dict["state"][name].items()}
+            number += 1
+    return {"state": state, "param_groups": groups_packed}
 
 
 def matching(saved: list[dict[str, Any]], own: list[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Parameters, gradients and optimizer state of modules dealt to processes."""
 
+import importlib
 from typing import Any
 
 from rushlight.absent import walls
@@ -11,5 +12,8 @@ __all__ = ["CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPol
 
 
 def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+    """The older way is imported when it is first asked for; of what is not here there are names."""
+    if name in ("api", "fully_sharded_data_parallel", "wrap"):
+        return importlib.import_module(f"{__name__}.{name}")
+    older = importlib.import_module(f"{__name__}.fully_sharded_data_parallel")
+    return getattr(older, name) if name in older.__all__ else walls.missing(__name__, name)

@@ -18,7 +18,7 @@ from rushlight.distributed.wire import moved, plain
 from rushlight.distributed.work import Work
 from rushlight.nn.parameter import Parameter
 from rushlight.overrides.public import made
-from rushlight.storage import root_of
+from rushlight.storage import root_of, settle
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Lane", "Part", "gather", "whole"]
@@ -77,6 +77,12 @@ class Part:
             whole.pop(id(self.root), None)
             shard, self.shard, self.root = self.shard, None, None
             self._become(ShardedParameter, shard)
+
+    def keep(self) -> None:
+        """Take this process's part of what the whole has become."""
+        if self.whole:
+            settle(self.shard)
+            self.shard[...] = self.spec.cut(self.param._array)
 
     def add(self, array: Any) -> None:
         """Add to the gradient of the part.  array: of its shape, which becomes the gradient where there was none"""
