@@ -358,6 +358,13 @@ def arrive(array: Any, waiting: list[Any]) -> None:
             who.keys.append(depend(array, who))
 
 
+class Changes:
+    """large: how many changes of memory of at least `least` bytes there were while anybody depended on any."""
+
+    large, least = 0, 1 << 18
+
+
+changes = Changes()
 guests: Any = None  # told of tensors that come from files, while what they hold may be sent to disk
 
 
@@ -366,6 +373,8 @@ def settle(array: Any) -> None:
     if not dependents or getattr(array, "interpreted", False):
         return
     root = root_of(array)
+    if root.nbytes >= changes.least:
+        changes.large += 1
     for reference, who in dependents.pop(id(root), ()):
         found = who() if reference() is root else None
         if found is not None:

@@ -30,6 +30,7 @@ def test_gradients_of_any_order_are_those_of_what_is_kept(
 ) -> None:
     def gradients(large: int) -> list[Any]:
         monkeypatch.setattr(rebuilt, "LARGE", large)
+        monkeypatch.setattr(rebuilt, "SHARE", 1000.0)
         torch.manual_seed(0)
         x, w, b, v = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((3, 5, 8), (8,), (8,), (4, 8)))
         h = made(kind, x, w, b)
@@ -45,7 +46,7 @@ def test_gradients_of_any_order_are_those_of_what_is_kept(
 
 def test_the_result_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(300, 400, requires_grad=True)
-    w = torch.randn(5, 400, requires_grad=True)
+    w = torch.randn(200, 400, requires_grad=True)
     h = F.gelu(x)
     y = F.linear(h, w)
     kept = y.grad_fn.saved[0]
@@ -55,7 +56,7 @@ def test_the_result_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_changes_in_place_are_found() -> None:
     x = torch.randn(300, 400, requires_grad=True)
-    w = torch.randn(5, 400, requires_grad=True)
+    w = torch.randn(200, 400, requires_grad=True)
     h = F.gelu(x)
     y = F.linear(h, w)
     h.mul_(2)
@@ -75,7 +76,7 @@ def test_changes_in_place_are_found() -> None:
 def test_freed_by_its_own_node_alone() -> None:
     """Freeing the node of the cheap operator in another run takes nothing from the product."""
     x = torch.randn(300, 400, requires_grad=True)
-    w = torch.randn(5, 400, requires_grad=True)
+    w = torch.randn(200, 400, requires_grad=True)
     h = F.gelu(x)
     y = F.linear(h, w)
     want = torch.autograd.grad(y.sum(), w, retain_graph=True)[0]
@@ -87,7 +88,7 @@ def test_what_a_store_took_is_not_held_beside_it(tmp_path: Any) -> None:
     """The layer norm's input is on disk; computing its result again reads it from there."""
     from rushlight import stores
 
-    w = torch.randn(5, 400, requires_grad=True)
+    w = torch.randn(200, 400, requires_grad=True)
     x = torch.randn(300, 400, requires_grad=True)
     with stores.disk(tmp_path, memory=0):
         h = x * 1.0
@@ -106,7 +107,7 @@ def test_what_a_store_took_may_be_changed_unseen(tmp_path: Any) -> None:
 
     def gradient(stored: bool, change: bool) -> Any:
         torch.manual_seed(0)
-        w, x = torch.randn(5, 400, requires_grad=True), torch.randn(300, 400, requires_grad=True)
+        w, x = torch.randn(200, 400, requires_grad=True), torch.randn(300, 400, requires_grad=True)
         with stores.disk(tmp_path, memory=0) if stored else nullcontext():
             h = x * 1.0
             y = F.linear(F.layer_norm(h, (400,)), w)

@@ -26,6 +26,8 @@ CONV = ((1, 1), (0, 0), (1, 1), 1)
 
 # Saved although no formula computes with it, and why.
 KEPT = {
+    ("native_group_norm", "bias"): "the result is computed again from what is saved (see `rebuilt`)",
+    ("native_batch_norm", "bias"): "the result is computed again from what is saved (see `rebuilt`)",
     ("native_layer_norm", "bias"): "the result is computed again from what is saved (see `rebuilt`)",
     ("native_layer_norm", "weight"): "as above",
     ("hardsigmoid", "out"): "where it is 0 or 1",

@@ -186,6 +186,8 @@ def record(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tup
         if results[k]._held.dtype.kind not in "biu":
             results[k]._edge = Port(node, k)
     node.outs = save_outputs(node, results)
+    if op.cheap:
+        watch(node, results[0])
 
 
 def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
@@ -213,7 +215,7 @@ def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tu
     plan = op.plan(mask, len(flat))
     node = new(op.node_type())
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
-    node.saved, node.versions = save_inputs(plan, flat)
+    node.saved, node.versions = save_inputs(plan, flat, statics)
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
     node.aux = save_aux(aux, op) if plan.save_aux and aux is not None else None
     node.outs = None
@@ -227,7 +229,7 @@ def shape_of(x: Array | Tensor | None) -> Any:
     return x._held.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
 
 
-def save_inputs(plan: Plan, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     """The inputs that the plan's formulas ask for, packed by the active hooks, and their versions."""
     saved: list[Any] = [None] * len(flat)
     versions: list[int] | None = None
@@ -237,7 +239,8 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any
         if not isinstance(x, Tensor):
             saved[i] = None if x is None else Constant(x)
             continue
-        kept = rebuilt(x) if plan.op.heavy and x._edge is not None and may_rebuild() else x
+        heavy = plan.op.heavy and x._edge is not None and may_rebuild()
+        kept = rebuilt(x, plan.op, flat, statics) if heavy else x
         if hooks and kept is x:
             kept = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
         saved[i] = kept

@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight.basics.makers import maker
 from rushlight.basics.state import special
-from rushlight.dispatch import fast
+from rushlight.dispatch import fast, rebuilt
 from rushlight.dispatch.call import shape_of
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.plan import OpNode, Plan
@@ -31,7 +31,7 @@ NAMES: dict[str, Any] = {
     "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
-    "record": fast.record, "shape_of": shape_of, "slow": fast.slow, "special": special,
+    "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
 }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
     return NODE.format(
         node_type="Full" if keeps else "Slim", plan=f"plan{mask}", edges=edges, saved=f"({', '.join(saved)},)",
         versions=f"None if {untouched} else ({', '.join(versions)},)" if tensors else "None",
-        rest=f"keep_rest(node, t, {shapes})" if keeps else "",
+        rest="\n".join([f"keep_rest(node, t, {shapes})"] * keeps + ["if result.nbytes >= rebuilt.LARGE:\n    rebuilt.watch(node, t)"] * op.cheap),
     )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def output_array(node: OpNode, k: int) -> Any:
         if kept.storage.version != kept.version:
             stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage, None)
         return kept.array
-    return kept._array
+    return kept.array(node, None) if kept.__class__ is Rebuilt else kept._array
 
 
 def output_tensor(node: OpNode, k: int) -> Tensor:

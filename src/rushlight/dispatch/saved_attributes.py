@@ -141,7 +141,8 @@ class OperatorsTensor(SavedTensor):
                 kept.tensor(None) if kept.__class__ is Rebuilt else kept if isinstance(kept, (Tensor, Packed)) else None
             )
         if name in op.out_names:
-            return node.outs[op.out_names.index(name)]
+            out = node.outs[op.out_names.index(name)]
+            return out.tensor(None) if out.__class__ is Rebuilt else out
         found = (node.aux.items if isinstance(node.aux, PackedResults) else node.aux)[op.aux.index(name)]
         return found if isinstance(found, (Packed, np.ndarray)) else None
 

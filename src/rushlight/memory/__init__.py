@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.rebuilt import recompute_cheap
 from rushlight.memory.budgets.budget import BudgetError, BudgetReport, budget
 from rushlight.memory.counting.account import (
     Live,
@@ -79,6 +80,7 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "peak",
+    "recompute_cheap",
     "record_history",
     "recording",
     "reset_peak",

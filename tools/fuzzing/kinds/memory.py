@@ -29,15 +29,16 @@ from rushlight.memory.budgets import pages
 from rushlight.memory.counting import holders
 @contextlib.contextmanager
 def on(make):
-    former = pages.SMALL, rebuilt.LARGE, holders.collected
+    former = pages.SMALL, rebuilt.LARGE, rebuilt.SHARE, holders.collected
     pages.SMALL = rebuilt.LARGE = 1
+    rebuilt.SHARE = 1000.0
     holders.collected = gc.get_objects
     try:
         with make() as inside:
             active.append(inside)
             yield
     finally:
-        pages.SMALL, rebuilt.LARGE, holders.collected = former
+        pages.SMALL, rebuilt.LARGE, rebuilt.SHARE, holders.collected = former
         active.clear()
 def squeeze():
     for budget in active:

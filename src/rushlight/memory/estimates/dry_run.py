@@ -137,7 +137,7 @@ class DryRun(Run):
         if request in op.tensors and op.tensors.index(request) != op.sequence:
             item = node.saved[op.tensors.index(request)]
             if item.__class__ is Rebuilt:
-                array = self.rebuilt(item)
+                array = item._array
                 return array if raw else wrap(array)
         if request in ("g", "gs") or request.startswith("g_"):
             found = fetch(node, request, g, False, needs)
@@ -148,14 +148,6 @@ class DryRun(Run):
         if isinstance(found, ndarray):
             self.tally.add(found)
         return found
-
-    def rebuilt(self, item: Any) -> Any:
-        """A saved input computed again."""
-        from rushlight.engine.views import replay
-
-        arrays = [None if x is None else x._array for x in item.saved]
-        outs, _ = self.level.again(item.op, arrays, item.statics)
-        return replay(item.chain, outs[0])
 
     def raw(self, node: Any, formula: Any, args: list[Any], g: Any, needs: Any, places: Any) -> Any:
         """The results of a formula's twin on arrays."""

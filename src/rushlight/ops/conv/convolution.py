@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import costs, families, shapes
+from rushlight.dispatch import costs, families, rebuilt, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
@@ -59,6 +59,8 @@ def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
     places = windows(input, weight, stride, padding, dilation)
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
+
+conv_op.op.heavy, conv_op.op.saver = True, rebuilt.keep_inputs
 
 conv_op.grad("input")(
     lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(

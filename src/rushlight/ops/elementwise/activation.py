@@ -78,6 +78,7 @@ def _silu_grad(g: Any, input: Any) -> Tensor:
 
 
 silu_op.grad("input", raw=_silu_raw)(_silu_grad)
+silu_op.op.cheap = True
 silu_op.op.into = lambda x: backend.silu(x, out=x)
 _silu_ = inplace_of(silu_op.op)
 

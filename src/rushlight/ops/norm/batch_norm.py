@@ -58,8 +58,16 @@ def _(input: Array) -> list[shapes.Made]:
 
 
 def _train_raw(
-    g: Array, input: Array, weight: Array | None, mean: Array, var: Array, eps: float, needs: tuple[bool, ...]
+    g: Array,
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    mean: Array,
+    var: Array,
+    eps: float,
+    needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
+    # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
@@ -68,7 +76,7 @@ def _train_raw(
 
 
 @batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
-                    uses={"input": "input weight mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
+                    uses={"input": "input weight bias mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:
         return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
@@ -79,6 +87,9 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
     gw = ops.sum(g * hat, dims) if needs[1] else None
     return gx, gw, ops.sum(g, dims) if needs[2] else None
+
+
+batch_norm_op.op.cheap = True
 
 
 @op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True, batch=families.by_known_channels)

@@ -198,6 +198,9 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
     return gx, g * hat if needs[1] else None
 
 
+rms_norm_op.op.cheap, rms_norm_op.op.saver = True, rebuilt.keep_watched
+
+
 @function(ns=F)
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
@@ -235,7 +238,7 @@ def _(input: Array, groups: int) -> list[shapes.Made]:
 
 
 def _group_norm_raw(
-    g: Array, input: Array, weight: Array | None, mean: Array, rstd: Array, needs: tuple[bool, ...]
+    g: Array, input: Array, weight: Array | None, bias: Array | None, mean: Array, rstd: Array, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     if input is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
@@ -256,7 +259,7 @@ def by_feature(weight: Tensor, ndim: int) -> Tensor:
 
 
 @group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw,
-                    uses={"input": "input weight mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
+                    uses={"input": "input weight bias mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
 def _(
     g: Tensor, input: Tensor, weight: Tensor | None, groups: int, eps: float, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
@@ -270,6 +273,9 @@ def _(
     gx = rstd * (t - ops.mean(t, (2,), True) - hat * ops.mean(t * hat, (2,), True)) if needs[0] else None
     gw = ops.sum(g * hat.reshape(shape), dims) if needs[1] else None
     return None if gx is None else gx.reshape(shape), gw, ops.sum(g, dims) if needs[2] else None
+
+
+group_norm_op.op.cheap, group_norm_op.op.saver = True, rebuilt.keep_watched
 
 
 def in_groups(shape: tuple[int, ...], groups: int) -> tuple[int, int, int]:
