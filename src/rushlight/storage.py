@@ -359,9 +359,17 @@ def arrive(array: Any, waiting: list[Any]) -> None:
 
 
 class Changes:
-    """large: how many changes of memory of at least `least` bytes there were while anybody depended on any."""
+    """large: how many changes of memory of at least `least` bytes there were while anybody counted them."""
 
-    large, least = 0, 1 << 18
+    large, least, counting = 0, 1 << 18, 0
+
+    def count(self, more: int) -> None:
+        """So many more count changes: while any do, `settle` looks at every one."""
+        self.counting += more
+        if self.counting > 0:
+            dependents.setdefault(0, [])
+        else:
+            dependents.pop(0, None)
 
 
 changes = Changes()

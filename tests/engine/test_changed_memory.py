@@ -329,7 +329,7 @@ def test_a_change_of_a_saved_result_by_data_is_seen_everywhere_alike(context: st
 
 def normed_linear() -> tuple[Any, Any, Any]:
     torch.manual_seed(0)
-    norm, linear = torch.nn.LayerNorm(256), torch.nn.Linear(256, 64)
+    norm, linear = torch.nn.LayerNorm(256), torch.nn.Linear(256, 256)
     return norm, linear, torch.randn(1024, 256, requires_grad=True)
 
 

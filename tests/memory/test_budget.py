@@ -14,6 +14,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
+from rushlight.dispatch import rebuilt
 from rushlight.memory.budgets import pager
 from rushlight.memory.budgets.paged import PagedTensor
 from rushlight.stores.files import Spill
@@ -77,6 +78,7 @@ def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any) -> None
 def test_what_is_quick_to_compute_again_is_not_written(
     kind: str, guess: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rebuilt.switch, "on", False)  # else there is nothing left to choose
     losses, state, _, growth = train(kind, None, torch.optim.SGD)
     monkeypatch.setattr(pager, "DISK", guess)  # seconds a byte: a disk that takes no time, or for ever
     monkeypatch.setattr(Spill, "seconds_per_byte", lambda spill, guess: guess)
@@ -280,7 +282,8 @@ def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_withou
     assert b.report().peak <= b.limit and abs(b.report().without - peak) < 1_500_000
 
 
-def test_what_need_not_leave_is_not_written() -> None:
+def test_what_need_not_leave_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilt.switch, "on", False)  # else little may leave
     gc.collect()
     model, x = model_of("linear")
 

@@ -15,6 +15,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, stores
+from rushlight.dispatch import rebuilt
 from rushlight.memory.estimates.rehearsals import Setup, blocks
 from rushlight.memory.planning import costs, machine, paging, pictures, trials, ways
 from rushlight.memory.planning.frontier import Frontier, Point, best
@@ -208,7 +209,8 @@ def test_blocks_of_a_sequence() -> None:
     assert blocks(nn.Sequential(nn.Linear(4, 4), nn.Tanh())) == []
 
 
-def test_a_rehearsal_computes_again_what_a_store_drops() -> None:
+def test_a_rehearsal_computes_again_what_a_store_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilt.switch, "on", False)  # else it is not kept in the first place
     model, sample, _, loss = convolutional()
     setup = Setup(model, sample, None, loss, True)
     plain = setup.rehearse().tally

@@ -73,15 +73,19 @@ class Rebuilt:
         self.seen: Any = nothing
         self.storage: Any = nothing
         self.root: Any = nothing
-        if tensor is not None:
-            storage, array = storage_of(tensor), tensor._array
-            self.seen, self.storage, self.version = weakref.ref(tensor), weakref.ref(storage), storage.version
-            self.root, self.place = (
-                weakref.ref(root_of(array)),
-                (array.shape, array.strides, bytes_before(array), array.dtype),
-            )
-            arrays.append(array)
         self.keys = [depend(x, self) for x in arrays]
+        if tensor is not None:
+            storage, self.seen = storage_of(tensor), weakref.ref(tensor)
+            self.stand_for(tensor._array, storage, storage.version)
+
+    def stand_for(self, array: Array, storage: Any, version: int) -> None:
+        """Be what these elements of memory are, as long as it lives: at a version, where its storage lives."""
+        self.root = weakref.ref(root_of(array))
+        self.place = array.shape, array.strides, bytes_before(array), array.dtype
+        self.version = version
+        if storage is not None:
+            self.storage = weakref.ref(storage)
+        self.keys.append(depend(array, self))
 
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
@@ -199,14 +203,40 @@ class Found:
         self.node, self.saved, self.stamp, self.cost, self.lets = node, saved, stamp, cost, lets
         self.gives = False
 
+    @property
+    def shape(self) -> Any:
+        """Of the result."""
+        return self.node.shape if self.node.count == 1 else self.node.shape[0]
+
     def let_go(self, result: Tensor) -> None:
-        """Have the nodes keep what computes again instead."""
+        """Have the nodes keep what computes again instead.
+
+        Where a budget may have to send away what is not in use, nothing is left for the second who asks.
+        """
+        shared = not modes.saved_hooks
         for node, i, made in self.lets:
             saved = list(node.saved)
-            saved[i], made.shared = made, True
+            saved[i], made.shared = made, shared
             node.saved = saved
         if self.gives:
-            self.node.outs, self.saved[0].shared = (Rebuilt(result, self, follows=False),), True
+            self.node.outs, self.saved[0].shared = (Rebuilt(result, self, follows=False),), shared
+
+
+def paged(x: Packed) -> tuple[Any, Any, int]:
+    """The array behind what a budget made of a saved tensor, its storage if that lives, and the version: None while it is on
+    disk, and of what others made of it."""
+    kept = x.packed
+    if not hasattr(kept, "watching"):
+        return None, None, 0
+    return (kept.alive(), *kept.watching())
+
+
+def as_saved(out: Any) -> bool:
+    """Whether a result that its node keeps is as it was when it was saved."""
+    if isinstance(out, Packed):
+        array, storage, version = paged(out)
+        return array is not None and storage is not None and storage.version == version
+    return out.__class__ is SavedOutput and out.storage.version == out.version
 
 
 class Search:
@@ -249,7 +279,7 @@ class Search:
         shape, dtype = (node.shape, node.dtype) if node.count == 1 else (node.shape[0], node.dtype[0])
         small = math.prod(shape) * dtype.itemsize // SMALL
         for i, x in enumerate(node.saved):
-            inner = self.behind(x, depth)
+            inner = self.behind(x, node.edges[i], depth)
             if inner is not None:
                 if inner is not x:
                     made, behind = inner
@@ -265,30 +295,38 @@ class Search:
             found.saved.append(kept)
         return True
 
-    def behind(self, x: Any, depth: int) -> Any:
+    def behind(self, x: Any, edge: Any, depth: int) -> Any:
         """What makes a node's saved input again, and how that was found; itself, where it is made again already."""
         if x.__class__ is Rebuilt:
             if x.cost > self.room or x.made is not None:
                 return None
             self.room -= x.cost
             return x
-        if not depth or not isinstance(x, Tensor) or x._view is not None or x._held.nbytes < LARGE or x._unusual:
+        array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
+        if not depth or array is None or array.nbytes < LARGE or changes_unseen(array):
             return None
-        if x._edge is None or changes_unseen(x._held):
+        if isinstance(x, Tensor) and (x._view is not None or x._unusual):
             return None
         room = self.room
-        found = self.found(x._edge, None, depth - 1)
-        if found is None or found.gives:
+        found = self.found(edge, None, depth - 1)
+        if found is None or found.gives or found.shape != array.shape:
             self.room = room
             return None
-        return Rebuilt(x, found), found
+        if isinstance(x, Tensor):
+            return Rebuilt(x, found), found
+        made = Rebuilt(None, found, follows=False)
+        made.stand_for(*paged(x))
+        return made, found
 
     def of_product(self, node: Any, depth: int, cost: float) -> Found | None:
         """Of a product of two tensors of its shape, one of which at least is made by what was watched."""
-        if any(not isinstance(x, Tensor | Rebuilt) for x in node.saved):
+        if any(not isinstance(x, Tensor | Rebuilt | Packed) for x in node.saved):
             return None
         for x in node.saved:
-            if isinstance(x, Tensor) and (x._held.shape != node.shape or x._held.dtype != node.dtype or x._unusual):
+            array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
+            if (isinstance(x, Packed) and array is None) or (isinstance(x, Tensor) and x._unusual):
+                return None
+            if array is not None and (array.shape != node.shape or array.dtype != node.dtype):
                 return None
         found = Found(node, [], -1, cost, [])
         if not self.inputs(found, depth) or not found.lets or not unchanged_since(found.stamp):
@@ -303,7 +341,7 @@ class Search:
             storage = outs.storage()
             same = outs.seen() is tensor and storage is not None and storage.version == outs.version
             found.saved = outs.saved
-            return found if same and tensor is not None and outs.made is None else None
+            return found if same and outs.made is None else None
         if tensor is None and outs is not None:
             return None
         inner = self.found(node.edges[0], None, depth - 1, tensor)
@@ -313,7 +351,7 @@ class Search:
             return None
         found = Found(node, [Rebuilt(None, inner)], inner.stamp, cost + inner.cost, inner.lets)
         if outs is not None:
-            if outs.__class__ is not SavedOutput or outs.storage.version != outs.version:
+            if not as_saved(outs):
                 return None
             found.gives = True
         return found
@@ -365,8 +403,11 @@ class Watched:
     def __init__(self, arrays: Sequence[Any]):
         self.changed, self.keys = False, [depend(array, self) for array in arrays]
         self.result, self.overwritten, self.stamp = weakref.ref(root_of(arrays[0])), False, changes.large
+        changes.count(1)
 
     def __del__(self) -> None:
+        if hasattr(self, "stamp"):
+            changes.count(-1)
         independent(getattr(self, "keys", ()), self)
 
     def settle(self, root: Array) -> None:
@@ -407,12 +448,9 @@ def watch_of(node: Any) -> Watched | None:
 
 
 def stamp_of(node: Any) -> int:
-    """How many changes of large memory there had been when a cheap operator ran; -1 where they are not counted.
-
-    They are while somebody depends on memory, as who watches this one does as long as its inputs are in memory.
-    """
+    """How many changes of large memory there had been when a cheap operator ran; -1 where nobody watched."""
     found = watch_of(node)
-    return -1 if found is None or any(isinstance(x, Packed) for x in node.saved) else found.stamp
+    return -1 if found is None else found.stamp
 
 
 def unchanged_since(stamp: int) -> bool:

@@ -253,6 +253,10 @@ class Kept:
         data = self.page.data
         return data if data is None or self.view is None else self.view.of(data)
 
+    def watching(self) -> tuple[Any, int]:
+        """The storage, if that lives, and the version that was saved."""
+        return self.page.seen(), self.page.version
+
     def tensor(self) -> Any:
         """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
         found = turn(wrap(self.array()), self.bits)

@@ -105,6 +105,8 @@ class DryRun(Run):
             else:
                 given = formula.fn(*args) if formula.joint else (formula.fn(*args),)
             del args
+            if plan.op.heavy:
+                fetched.clear()  # what was computed again is gone before the next is made
             for place, value in zip(places, given, strict=True):
                 values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
                 for i, v in zip(place, values or (), strict=False):

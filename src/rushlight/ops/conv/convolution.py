@@ -62,14 +62,15 @@ def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
 
 conv_op.op.heavy, conv_op.op.saver = True, rebuilt.keep_inputs
 
-conv_op.grad("input")(
-    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(
-        g, conj(weight), input_shape, stride, padding, dilation, groups
-    )
-)
+# The weight first, for it is what may need its input computed again, which is then gone before the other is made.
 conv_op.grad("weight")(
     lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
         g, conj(input), weight_shape, stride, padding, dilation, groups
+    )
+)
+conv_op.grad("input")(
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(
+        g, conj(weight), input_shape, stride, padding, dilation, groups
     )
 )
 conv_op.grad("bias")(lambda g: _channel_sum(g))
