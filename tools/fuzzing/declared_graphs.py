@@ -175,7 +175,13 @@ def one_node(difference: Difference) -> bool:
     return refused_by(difference, *freed) and re.search(r"backward\(.*inputs=", statement(difference)) is not None
 
 
-SAVED = "modified by an inplace operation", "backward through the graph a second time", "ZeroDivisionError", "pack hook"
+SAVED = (
+    "modified by an inplace operation",
+    "backward through the graph a second time",
+    "ZeroDivisionError",
+    "pack hook",
+    "allow_mutation_on_saved_tensors",
+)
 
 
 def saved_for_nothing(difference: Difference) -> bool:
