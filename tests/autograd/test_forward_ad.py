@@ -245,6 +245,19 @@ def test_plain_tensors_become_dual_where_duals_are_written(level: Any) -> None:
     assert tangent(buffer.as_strided((2,), (3,), 1)) == [7.0, 5.0]
 
 
+@pytest.mark.parametrize(
+    "make", [lambda b: b[5:15], lambda b: b[5:15].detach(), lambda b: b[::2], lambda b: b[::2].data]
+)
+@pytest.mark.parametrize("offset", [0, 3, 6, 12])
+def test_memory_beyond_what_has_a_tangent_has_one_of_zeros(level: Any, make: Any, offset: int) -> None:
+    base = torch.arange(20.0, dtype=torch.float64)
+    x = make(base)
+    found = fwd.unpack_dual(torch.as_strided(fwd.make_dual(x, x * 0 + 1), (2, 3), (1, 2), offset)).tangent
+    expected = torch.zeros(20, dtype=torch.float64)
+    make(expected).fill_(1)
+    assert torch.equal(found, expected.as_strided((2, 3), (1, 2), offset))
+
+
 @pytest.mark.parametrize("reach", [
     lambda d: d[0].as_strided((2, 2), (3, 1)), lambda d: d[1].as_strided((2, 2), (3, 1), 0),
     lambda d: d.t()[1].as_strided((2, 2), (3, 1), 0),

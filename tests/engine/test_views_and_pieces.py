@@ -273,3 +273,14 @@ def test_the_parts_of_a_view_that_was_resized_follow_a_change_of_them() -> None:
     assert parts.tolist() == [[[2.0, 2.0], [2.0, 4.0]], [[2.0, 6.0], [2.0, 2.0]]]
     (parts * 3).sum().backward()
     assert x.grad == 3 * (4 + 1 + 2 + 3 + 1)
+
+
+def test_the_gradient_of_gaps_between_the_elements_of_a_base_is_zero() -> None:
+    factor = torch.full((5,), 2.0, requires_grad=True)
+    base = torch.arange(6.0)[::2].detach()
+    base.as_strided((5,), (1,)).mul_(factor)
+    for _ in range(3):  # in memory that others have used
+        factor.grad, others = None, torch.full((5,), float("nan"))
+        base.sum().backward(retain_graph=True)
+        del others
+        assert factor.grad.tolist() == [0.0, 0.0, 2.0, 0.0, 4.0]

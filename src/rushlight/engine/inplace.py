@@ -110,7 +110,11 @@ class CopySlices(Node):
             out = np.empty([g.shape[i] for i in order], g.dtype).transpose(np.argsort(order))
         else:
             reach = sum((n - 1) * s for n, s in zip(g.shape, self.strides, strict=True)) if g.size else 0
-            out = np.ndarray(g.shape, g.dtype, np.empty(reach // g.itemsize + 1, g.dtype), 0, self.strides)
+            count = reach // g.itemsize + 1
+            memory = (
+                np.empty(count, g.dtype) if count == g.size else np.zeros(count, g.dtype)
+            )  # a view may show its gaps
+            out = np.ndarray(g.shape, g.dtype, memory, 0, self.strides)
         out[...] = g
         return out
 

@@ -17,11 +17,11 @@ from rushlight.dispatch import call, plan
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
-from rushlight.engine.views import Step, replay, restrided, spans
+from rushlight.engine.views import Step, extent, replay, restrided, spans
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.elementwise.convert import clone
-from rushlight.storage import storage_of
+from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative
 
@@ -159,7 +159,7 @@ class DualLevel(Level):
             self.give(base, zeros_like(target) if tangent is None else fitting(tangent, target))
         else:
             former = self.tangent_of(base)
-            whole = laid_out(zeros_like(base) if former is None else former, base._held)
+            whole = laid_out(zeros_like(base) if former is None else former, base._held, target._held)
             if tangent is not None and type(tangent._held) is BatchedArray and type(whole._held) is not BatchedArray:
                 whole = batched_like(tangent, whole)
             part = replay(chain_from(base, target), whole)
@@ -240,7 +240,7 @@ def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
     """What `view` is of its base, of a tangent of that."""
     steps = chain_from(base, view)
     if any(getattr(step, "op", None) is None or step.op.name == "as_strided" for step in steps):  # they read memory
-        tangent = laid_out(tangent, base._held)
+        tangent = laid_out(tangent, base._held, view._held)
     return replay(steps, tangent)
 
 
@@ -271,15 +271,31 @@ def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
     return zeros.add_(whole)  # type: ignore[no-any-return]
 
 
-def laid_out(t: Tensor, like: Any) -> Tensor:
-    """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other."""
-    strides = like.strides
-    hidden = type(like) is BatchedArray or type(t._array) is BatchedArray
-    if hidden or like.flags.c_contiguous or not strides or min(strides) <= 0:
+def laid_out(t: Tensor, like: Any, view: Any) -> Tensor:
+    """A copy of a tangent, laid out as the memory that it belongs to, so that views of one are views of the other.
+
+    view: an array on that memory, which may reach beyond what has a tangent: there are zeros.
+    """
+    hidden = type(like) is BatchedArray or type(t._array) is BatchedArray or type(view) is BatchedArray
+    if hidden or like.size == 0 or any(step <= 0 for step in like.strides):
         return t.clone(memory_format=contiguous_format)
-    reach = sum((n - 1) * s for n, s in zip(like.shape, strides, strict=True)) // like.itemsize if like.size else 0
-    whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, np.empty(reach + 1, like.dtype), 0, strides))
+    low, high = together(like, view)
+    if like.flags.c_contiguous and high - low == like.nbytes:
+        return t.clone(memory_format=contiguous_format)
+    memory = np.zeros((high - low) // like.itemsize, like.dtype)
+    whole: Tensor = wrap(np.ndarray(like.shape, like.dtype, memory, bytes_before(like) - low, like.strides))
     return whole.copy_(t)
+
+
+def together(array: Any, view: Any) -> tuple[int, int]:
+    """Where the memory that two arrays show begins and ends, in bytes from its owner, by whole elements of the first."""
+    low, high = extent(array)
+    if root_of(view) is not root_of(array) or view.size == 0:
+        return low, high
+    start, end = extent(view)
+    before, behind = max(low - start, 0), max(end - high, 0)
+    unit = array.itemsize
+    return low - -(-before // unit) * unit, high + -(-behind // unit) * unit
 
 
 def zeros_like(x: Tensor) -> Tensor:
