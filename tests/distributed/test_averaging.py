@@ -60,6 +60,10 @@ some = grads(power.powerSGD_hook, thin, 6)
 assert 1e-3 < off(some) < 3 and thin.error_dict
 square = power.PowerSGDState(None, matrix_approximation_rank=8, start_powerSGD_iter=2)
 assert off(grads(power.batched_powerSGD_hook, square, 6, 25)) < 5
+from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, register_ddp_comm_hook
+model = DistributedDataParallel(net()); register_ddp_comm_hook(DDPCommHookType.FP16_COMPRESS, model)
+error(model, x.chunk(n)[r]).backward(); assert 1e-6 < off(model.module) < 2e-3
+register_ddp_comm_hook(DDPCommHookType.POWER_SGD_RANK2, DistributedDataParallel(net()))
 for p in some.parameters():
     other = p.grad.clone(); dist.broadcast(other, 0); assert torch.equal(other, p.grad)
 print("well")

@@ -60,7 +60,14 @@ optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
 steps(net, optimizer)
 model, optim = get_state_dict(net, optimizer)
 dcp.save({"model": model, "optim": optim, "epoch": 3, "list": [torch.ones(2), {"a": (1, "b")}]}, checkpoint_id="saved")
-after = steps(net, optimizer)
+later = dcp.async_save({"model": model, "epoch": 4}, checkpoint_id="later")
+after = steps(net, optimizer)  # which changes the parameters
+assert later.result() is None
+there = {"model": {k: torch.empty(v.shape) for k, v in model.items()}, "epoch": 0}
+dcp.load(there, checkpoint_id="later")
+before = {"model": {k: torch.empty(v.shape) for k, v in model.items()}}
+dcp.load(before, checkpoint_id="saved")
+assert there["epoch"] == 4 and all(torch.equal(there["model"][k], before["model"][k]) for k in model)
 whole = get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
 assert type(whole["0.weight"]) is torch.Tensor and whole["0.weight"].shape == (5, 4)
 first = get_optimizer_state_dict(net, optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True))

@@ -57,6 +57,11 @@ e = d.clone()
 torch._foreach_mul_([d, e], 3.0); assert same(d, whole * 3) and same(e, whole * 3)
 both = dist.init_device_mesh("cpu", (1, n), mesh_dim_names=("a", "b"))
 twice = distribute_tensor(whole, both, [Shard(0), Shard(0)]); assert same(twice, whole) and twice.to_local().shape[0] == (3, 2)[r]
+import torch.distributed.tensor as T
+assert same(T.ones(5, 3, device_mesh=mesh, placements=[Shard(0)]), torch.ones(5, 3)) and same(T.full((4,), 7, device_mesh=mesh), torch.full((4,), 7))
+torch.manual_seed(4); given = torch.empty(5, 3).normal_()
+torch.manual_seed(4); assert same(T.randn(5, 3, device_mesh=mesh, placements=[Shard(1)]), given)
+layer = T.distribute_module(torch.nn.Linear(3, 3), mesh); assert isinstance(layer.weight, DTensor) and layer.weight.placements == (Replicate(),)
 part = torch.nn.Parameter(d); assert isinstance(part, DTensor) and isinstance(part, torch.nn.Parameter) and part.grad is None
 part.grad = d.detach(); assert part.grad.shape == (5, 3)
 optimizer = torch.optim.SGD([part], lr=1.0); optimizer.step(); assert part.full_tensor().abs().max() == 0

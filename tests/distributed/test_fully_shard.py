@@ -229,6 +229,29 @@ print("well")
 """) == ["well"] * 2  # fmt: skip
 
 
+@pytest.mark.slow
+def test_four_processes_and_replicas_of_shards(tmp_path: Path) -> None:
+    assert lines(tmp_path, TRAIN + """\
+same(back={}, steps=20)
+same(clipped)
+mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+def replicated(net):
+    return sharded(net, mesh=mesh)
+torch.manual_seed(0)
+net = replicated(Net())
+assert net.first.weight.to_local().shape == (32, 10) and net.first.weight.device_mesh is mesh
+alone = (torch.manual_seed(0), Net())[1]
+x = torch.randn(16, 10)
+(alone(x) ** 2).mean().backward()
+(net(x.chunk(4)[r]) ** 2).mean().backward()
+for p, q in zip(alone.parameters(), net.parameters()):
+    assert torch.allclose(q.grad.full_tensor(), p.grad, atol=1e-5)
+norm = nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+assert abs(norm.item() - nn.utils.clip_grad_norm_(alone.parameters(), 0.1).item()) < 1e-4
+print("well")
+""", count=4) == ["well"] * 4  # fmt: skip
+
+
 def test_a_process_holds_its_part_and_the_blocks_that_compute(tmp_path: Path) -> None:
     """Bytes of arrays: parameters and moments over n between steps; at the peak two blocks more and the gradient of one."""
     assert lines(tmp_path, START + """\

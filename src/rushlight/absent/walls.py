@@ -35,7 +35,6 @@ _ONE = "of what is distributed there are collectives, DistributedDataParallel an
 _SHARDS = f"{_ONE}, which deals parameters to processes"
 _FILES = "torch.distributed.checkpoint has save and load, of folders, and state_dict"
 _CALLS = "rushlight calls no other processes"
-_MAKERS = "distribute_module empty full ones rand randn zeros"
 _PLANS = "DefaultLoadPlanner DefaultSavePlanner"
 _COLLECTIVES = (
     "all_gather_tensor all_gather_tensor_autograd all_reduce all_reduce_coalesced all_to_all_single "
@@ -79,16 +78,13 @@ WALLS = {
 
 # Modules of the package that lack names which theirs in PyTorch have.
 PARTLY = {
-    "distributed.algorithms.ddp_comm_hooks": Wall(_ONE, "DDPCommHookType", "register_ddp_comm_hook"),
     "distributed.checkpoint": Wall(
         _FILES, f"{_PLANS} HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata ReadItem SavePlan "
-        "SavePlanner WriteItem", "async_save load_sharded_optimizer_state_dict load_state_dict save_state_dict"),
+        "SavePlanner WriteItem", "load_sharded_optimizer_state_dict load_state_dict save_state_dict"),
     "distributed.checkpoint.format_utils": Wall(_FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict"),
     "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
-    "distributed._tensor": Wall(_SHARDS, "", _MAKERS),
     "distributed.fsdp": Wall(_SHARDS, "OptimStateKeyType"),
     "distributed.fsdp.wrap": Wall(_SHARDS, "", "_or_policy enable_wrap wrap"),
-    "distributed.tensor": Wall(_SHARDS, "", _MAKERS),
     "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rushlight.absent import walls
-from rushlight.distributed.checkpoint.api import Stateful, load, save
+from rushlight.distributed.checkpoint.api import Stateful, async_save, load, save
 from rushlight.distributed.checkpoint.files import (
     CheckpointException,
     FileSystemReader,
@@ -12,7 +12,7 @@ from rushlight.distributed.checkpoint.files import (
     StorageWriter,
 )
 
-__all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "Stateful", "StorageReader", "StorageWriter", "load",
+__all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "Stateful", "StorageReader", "StorageWriter", "async_save", "load",
            "save"]  # fmt: skip
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from rushlight.basics import groups
+from rushlight.basics.tree import tree_map
 from rushlight.distributed.checkpoint.files import (
     DTYPES,
     CheckpointException,
@@ -18,7 +21,7 @@ from rushlight.distributed.checkpoint.files import (
     FileSystemWriter,
     filled,
 )
-from rushlight.distributed.group import member
+from rushlight.distributed.group import member, new_group
 from rushlight.distributed.objects import all_gather_object
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.distributed.tensor.placement_types import Partial
@@ -27,7 +30,7 @@ from rushlight.serialization.save import save as save_file
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
-__all__ = ["Stateful", "load", "save", "whole"]
+__all__ = ["Stateful", "async_save", "load", "save", "whole"]
 
 
 @runtime_checkable
@@ -142,6 +145,42 @@ def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
     entries = together.agreed("checkpoint.save", lambda: writer.write(
         together.rank, token, [written(key, *mine[key]) for key in mine if chosen[key, box_key(plans[together.rank][key])] == together.rank]))  # fmt: skip
     together.first("checkpoint.save", lambda: writer.finish([entry for some in entries for entry in some]))
+
+
+def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: Any = None,
+               planner: Any = None, process_group: Any = None, async_checkpointer_type: Any = None, async_stager: Any = None,
+               no_dist: bool = False, use_collectives: bool = True) -> Future[None]:  # fmt: skip
+    """As :func:`save`, of a copy that is made now and written while training goes on; all processes call this.
+
+    Its result is there when the checkpoint is whole; it raises what `save` raises.  The copy takes the bytes of this process's part.
+    """
+    refuse_planner("async_save", planner)
+    staged = tree_map(lambda x: copied(x) if isinstance(x, Tensor) else x, states(state_dict))
+    group: Any = None
+    if groups.world() is not None and not no_dist:  # its messages go beside those of training
+        group = new_group(member(process_group).ranks)
+    done: Future[None] = Future()
+
+    def write() -> None:
+        try:
+            save(
+                staged, checkpoint_id=checkpoint_id, storage_writer=storage_writer, process_group=group, no_dist=no_dist
+            )
+            if group is not None:
+                group.channel.close()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=write, name="rushlight checkpoint").start()
+    return done
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """A copy of a tensor, of what this process has of it."""
+    found: Tensor = tensor.detach().clone()
+    return found
 
 
 def refuse_planner(call: str, planner: Any) -> None:

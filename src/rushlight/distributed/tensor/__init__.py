@@ -5,6 +5,7 @@ from typing import Any
 from rushlight.absent import walls
 from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.tensor.dtensor import DTensor, distribute_tensor
+from rushlight.distributed.tensor.makers import distribute_module, empty, full, ones, rand, randn, zeros
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = [
@@ -14,8 +15,15 @@ __all__ = [
     "Placement",
     "Replicate",
     "Shard",
+    "distribute_module",
     "distribute_tensor",
+    "empty",
+    "full",
     "init_device_mesh",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
 ]
 
 
