@@ -373,6 +373,16 @@ def test_a_leaf_that_hooks_unpacked_is_one():
     assert torch.equal(a.grad, torch.tensor([1.0, 2.0]).cos())
 
 
+def test_an_argument_that_was_detached_in_place_is_refused_before_the_second_run():
+    a, runs = torch.ones(2, requires_grad=True), []
+    b = a * 2
+    y = again(lambda x: (runs.append(1), x.sin())[1], b)
+    b.detach_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        y.sum().backward()
+    assert runs == [1]
+
+
 def test_no_checkpoint_where_saved_tensor_hooks_are_disabled():
     a = torch.ones(2, requires_grad=True)
     with torch.autograd.graph.disable_saved_tensors_hooks("not here"):

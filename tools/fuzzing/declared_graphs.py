@@ -156,14 +156,13 @@ def unpacked_otherwise(difference: Difference) -> bool:
 
 
 def run_for_zeros(difference: Difference) -> bool:
-    """Whether PyTorch runs more for a second derivative that is a graph of zeros there, as a smooth function's is not."""
+    """Whether PyTorch runs more or frees more for a second derivative that is a graph of zeros there, as a smooth function's is not."""
     pieces = re.compile(rf"\.({IN_PIECES})\w*\([^()]*\)")
     there, here = difference.reference, difference.subject
     return (
         difference.where == "log"
         and isinstance(there, list)
         and isinstance(here, list)
-        and len(here) < len(there)
         and re.search(rf"{pieces.pattern}(?s:.*)create_graph=True", text(difference)) is not None
         and agree(difference, lambda line: pieces.sub(".exp()", line))
     )

@@ -239,6 +239,9 @@ def as_with_copies(difference: Difference) -> bool:
         r"(, )?materialize_grads=True", "" if "allow_unused" in until[-1] else ", allow_unused=True", until[-1]
     )
     until = [*(text for text, outcome in zip(until[:-1], refused) if outcome is None), without_zeros]
+    until = [
+        re.sub(r"torch\.autograd\.graph\.disable_saved_\w+\([^()]*\)", "torch.enable_grad()", text) for text in until
+    ]
     forms = [lambda tensor: tensor.detach().clone()]
     if any(".data" in text for text in until):  # a change of which is seen in backward
         forms.append(lambda tensor: tensor)

@@ -24,7 +24,7 @@ from rushlight.checkpoint.differences import (
 )
 from rushlight.engine import anomaly
 from rushlight.engine.node import edge_of
-from rushlight.engine.saved import Anything, Packed, active_hooks, detached, stale
+from rushlight.engine.saved import DETACHED, Anything, Packed, active_hooks, detached, stale
 from rushlight.generator import default_generator
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
@@ -47,15 +47,16 @@ class Stop(BaseException):
 class Input:
     """A tensor argument, kept for the second run of the function: as the saved-tensor hooks outside pack it."""
 
-    __slots__ = ("kept", "tensor", "version")
+    __slots__ = ("inside", "kept", "tensor", "version")
 
     def __init__(self, tensor: Tensor, hooks: tuple[Any, ...]):
         self.version = tensor._version if not tensor._inference else 0
+        self.inside = not tensor.is_leaf
         self.kept = Packed(tensor, hooks, ("checkpoint", "input")) if hooks else None
         self.tensor = tensor if self.kept is None else edge_of(tensor)
 
     def restored(self) -> Tensor:
-        """The argument.  Raises RuntimeError if it was changed in place since."""
+        """The argument.  Raises RuntimeError if it was changed in place, or detached, since."""
         if self.kept is not None:
             return self.kept.tensor(self.tensor)
         t = self.tensor
@@ -68,6 +69,8 @@ class Input:
                 self.version,
                 storage_of(t),
             )
+        if self.inside and t._edge is None and t._view is None:
+            raise RuntimeError(DETACHED)
         return t
 
 

@@ -24,7 +24,7 @@ from rushlight.dispatch.by_sample import level_of
 from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.dispatch.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.engine.saved import Constant, OfView, Packed, SavedOutput, freed, stale
+from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def input_tensor(node: OpNode, i: int) -> Any:
     if isinstance(x, Tensor):
         input_array(node, i)
         if x._edge is None and x._view is None and isinstance(node.edges[i], (Node, Port)):
-            raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is "
-                               "not supported, please use out-of-place `.detach()` instead")  # fmt: skip
+            raise RuntimeError(DETACHED)
         return x
     if x.__class__ is Rebuilt:
         input_array(node, i)

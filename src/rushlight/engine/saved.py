@@ -23,6 +23,11 @@ FREED = (
     "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
 )
 
+DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
+    "out-of-place `.detach()` instead"
+)
+
 
 class Constant:
     """A saved Python number."""
