@@ -97,6 +97,32 @@ def test_forward_mode_and_16_bits(name: str) -> None:
     assert half.dtype is torch.bfloat16 and torch.allclose(half.float(), held(x.detach()), atol=0.1)
 
 
+@pytest.mark.parametrize("name", ["linear", "conv2d", "circular"])
+def test_function_transformations(name: str) -> None:
+    layer, x = made(name)
+    adapted = lora.LoRA(layer, 4, base_dtype="int8")
+    trained_a_bit(adapted)
+    several = torch.stack([x.detach(), 2 * x.detach()], 1)
+    want = torch.stack([adapted(x.detach()), adapted(2 * x.detach())])
+    torch.testing.assert_close(torch.vmap(adapted, in_dims=1)(several), want)
+    slope = torch.func.vmap(torch.func.grad(lambda x: adapted(x).square().sum()), in_dims=1)(several)
+    adapted(x).square().sum().backward()
+    torch.testing.assert_close(slope[0], x.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_codes_stay_codes_in_another_dtype(kind: str) -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 2))
+    lora.apply(model, base_dtype=kind)
+    kept = [(t.dtype, t.nbytes) for name, t in model.named_buffers() if "weight" in name]
+    want = model(torch.ones(2, 64))
+    for dtype in (torch.float16, torch.float64):
+        model.to(dtype)
+        assert [(t.dtype, t.nbytes) for name, t in model.named_buffers() if "weight" in name] == kept
+        out = model(torch.ones(2, 64, dtype=dtype))
+        assert out.dtype is dtype and torch.allclose(out.float(), want, atol=0.02)
+
+
 def test_dropout_is_of_the_adapter_alone_and_of_training() -> None:
     layer = lora.LoRA(nn.Linear(20, 20), 4, dropout=0.5)
     x = torch.ones(4, 20)

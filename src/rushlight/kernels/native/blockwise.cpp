@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "common.h"
 #if defined(__AVX2__)
@@ -24,9 +25,61 @@ constexpr int kLanes = 4;
 typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
+// Codes as numbers of 32 bits, and back.
+RL_INLINE Ints widened(const uint8_t *from) {
+#if defined(__AVX512F__)
+    return (Ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
+#elif defined(__AVX2__)
+    return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+#else
+    Ints found;
+    for (int i = 0; i < kLanes; ++i) found[i] = from[i];
+    return found;
+#endif
+}
+RL_INLINE void narrowed(Ints codes, uint8_t *to) {
+#if defined(__AVX512F__)
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)codes));
+#elif defined(__AVX2__)
+    const __m128i two = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)codes), _mm256_extracti128_si256((__m256i)codes, 1));
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(two, two));
+#else
+    for (int i = 0; i < kLanes; ++i) to[i] = (uint8_t)codes[i];
+#endif
+}
+
+RL_INLINE float root(float x) { return std::sqrt(x); }
+RL_INLINE double root(double x) { return std::sqrt(x); }
+RL_INLINE Floats root(Floats x) {
+#if defined(__AVX512F__)
+    return (Floats)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (Floats)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+#endif
+}
+
+RL_INLINE float largest(Floats x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    float most = 0;
+    for (int i = 0; i < kLanes; ++i) most = x[i] > most ? x[i] : most;
+    return most;
+#endif
+}
+
 // A number for each decade, twice, so that 8 lanes find it as 16 do.
 struct Table {
     float by[16] = {};
+
+    RL_MEMBER Table times(float scale) const {
+        Table found;
+        for (int i = 0; i < 16; ++i) found.by[i] = by[i] * scale;
+        return found;
+    }
 
     constexpr void set(int k, double value) { by[k & 7] = by[(k & 7) + 8] = (float)value; }
 
@@ -68,7 +121,8 @@ template <bool kSigned> struct Map {
         edge.set(7, 1 - 0.45 / below), scale.set(7, 0), offset.set(7, kSigned ? 128 : 255), most.set(7, 255);
     }
 
-    RL_MEMBER Floats decode(Ints code) const {
+    // slope, start: those of the map, times a scale.
+    static RL_MEMBER Floats decode(Ints code, const Table &slope, const Table &start) {
         const Ints number = code - (kSigned ? 127 : -1);
         const Floats j = __builtin_convertvector(kSigned ? (number < 0 ? -number : number) : number, Floats);
         const Ints exponent = (Ints)j >> 23;
@@ -97,36 +151,30 @@ template <bool kSigned> struct Map {
 
 template <bool kSigned> static constexpr Map<kSigned> kMap{};
 
-// A block of codes as numbers.
-template <bool kSigned> RL_INLINE void read(const uint8_t *from, float scale, float *to) {
-    int32_t wide[kBlock];
-#pragma omp simd
-    for (long i = 0; i < kBlock; ++i) wide[i] = from[i];
-    for (long i = 0; i < kBlock; i += kLanes) {
-        Ints some;
-        std::memcpy(&some, wide + i, sizeof some);
-        const Floats value = kMap<kSigned>.decode(some) * scale;
-        std::memcpy(to + i, &value, sizeof value);
-    }
+template <class V> RL_INLINE V at(const float *from, long i) {
+    V found;
+    std::memcpy(&found, from + i, sizeof found);
+    return found;
 }
+template <class V> RL_INLINE void put(V x, float *to, long i) { std::memcpy(to + i, &x, sizeof x); }
 
-// Numbers as codes, and their scale.  What is not finite is no scale: it spoils its own parameter alone.
-template <bool kSigned> RL_INLINE void write(const float *from, float &scale, uint8_t *to) {
+// A block of codes as numbers, whose tables are those of the map times the block's scale.
+template <bool kSigned> struct Reader {
+    const uint8_t *codes;
+    Table slope, start;
+
+    RL_MEMBER Reader(const uint8_t *from, float scale)
+        : codes(from), slope(kMap<kSigned>.slope.times(scale)), start(kMap<kSigned>.start.times(scale)) {}
+    RL_MEMBER Floats operator[](long i) const { return Map<kSigned>::decode(widened(codes + i), slope, start); }
+};
+
+// What a block's scale is, and what numbers are multiplied by.  What is not finite is no scale: it spoils its own
+// parameter alone.
+RL_INLINE float scale_of(Floats most, float &scale) {
     constexpr float kMost = std::numeric_limits<float>::max(), kNone = 4 * std::numeric_limits<float>::min();
-    float most = 0;
-#pragma omp simd reduction(max : most)
-    for (long i = 0; i < kBlock; ++i) most = std::fabs(from[i]) > most ? std::fabs(from[i]) : most;
-    scale = most < kNone ? 0.f : most < kMost ? most : kMost;
-    const float over = most < kNone ? 0.f : 1.f / scale;
-    int32_t wide[kBlock];
-    for (long i = 0; i < kBlock; i += kLanes) {
-        Floats some;
-        std::memcpy(&some, from + i, sizeof some);
-        const Ints found = kMap<kSigned>.encode(some * over);
-        std::memcpy(wide + i, &found, sizeof found);
-    }
-#pragma omp simd
-    for (long i = 0; i < kBlock; ++i) to[i] = (uint8_t)wide[i];
+    const float found = largest(most);
+    scale = found < kNone ? 0.f : found < kMost ? found : kMost;
+    return found < kNone ? 0.f : 1.f / scale;
 }
 
 // What a step of one block reads and writes; where there is one state alone, nothing of the second.
@@ -137,12 +185,8 @@ template <class T> struct Piece {
     float *scale1, *scale2;
 };
 
-template <class T, class Rule> RL_INLINE void step_block(Piece<T> x, const Rule &r) {
-    float m[kBlock], v[kBlock];
-    read<true>(x.first, *x.scale1, m);
-    if (Rule::kSecond) read<false>(x.second, *x.scale2, v);
-    T *p = x.p;
-    const T *g = x.g;
+// The step of a block in the parameter's own type, which is not float: by numbers that lie in between.
+template <class T, class Rule> RL_INLINE void step_numbers(T *p, const T *g, float *m, float *v, const Rule &r) {
 #pragma omp simd
     for (long i = 0; i < kBlock; ++i) {
         T a = (T)m[i], b = Rule::kSecond ? (T)v[i] : T(0);
@@ -150,8 +194,41 @@ template <class T, class Rule> RL_INLINE void step_block(Piece<T> x, const Rule 
         m[i] = (float)a;
         if (Rule::kSecond) v[i] = (float)b;
     }
-    write<true>(m, *x.scale1, x.first);
-    if (Rule::kSecond) write<false>(v, *x.scale2, x.second);
+}
+
+template <class T, class Rule> RL_INLINE void step_block(Piece<T> x, const Rule &r) {
+    float m[kBlock], v[kBlock];
+    Floats most1{}, most2{};
+    const Reader<true> first(x.first, *x.scale1);
+    const Reader<false> second(Rule::kSecond ? x.second : x.first, Rule::kSecond ? *x.scale2 : 0.f);
+    if constexpr (!std::is_same<T, float>::value) {
+        for (long i = 0; i < kBlock; i += kLanes) {
+            put(first[i], m, i);
+            if (Rule::kSecond) put(second[i], v, i);
+        }
+        step_numbers(x.p, x.g, m, v, r);
+    }
+    for (long i = 0; i < kBlock; i += kLanes) {
+        Floats a, b{};
+        if constexpr (std::is_same<T, float>::value) {
+            a = first[i];
+            if (Rule::kSecond) b = second[i];
+            put(r.step(at<Floats>(x.p, i), at<Floats>(x.g, i), a, b), x.p, i);
+            put(a, m, i);
+            if (Rule::kSecond) put(b, v, i);
+        } else {
+            a = at<Floats>(m, i);
+            if (Rule::kSecond) b = at<Floats>(v, i);
+        }
+        a = (Floats)((Ints)a & INT32_MAX);
+        most1 = a > most1 ? a : most1;
+        most2 = b > most2 ? b : most2;
+    }
+    const float over1 = scale_of(most1, *x.scale1), over2 = Rule::kSecond ? scale_of(most2, *x.scale2) : 0.f;
+    for (long i = 0; i < kBlock; i += kLanes) {
+        narrowed(kMap<true>.encode(at<Floats>(m, i) * over1), x.first + i);
+        if (Rule::kSecond) narrowed(kMap<false>.encode(at<Floats>(v, i) * over2), x.second + i);
+    }
 }
 
 // The last block, filled up with zeros.
@@ -178,15 +255,18 @@ template <class T, class Rule> static void step_blocks(Piece<T> whole, long n, R
     });
 }
 
+// The rules are for numbers and for vectors of such, V.
 template <class T> struct AdamInBlocks {
     static constexpr bool kSecond = true;
     T step_size, one_minus_beta1, beta2, one_minus_beta2, over_root, eps, decay, shrink, sign;
 
-    RL_MEMBER T step(T p, T g, T &m, T &v) const {
-        const T x = p * shrink, d = sign * g + (decay != T(0) ? decay * x : T(0));
+    template <class V> RL_MEMBER V step(V p, V g, V &m, V &v) const {
+        const V x = p * shrink;
+        V d = sign * g;
+        if (decay != T(0)) d += decay * x;
         m += one_minus_beta1 * (d - m);
         v = v * beta2 + one_minus_beta2 * d * d;
-        return x - step_size * m / (std::sqrt(v) * over_root + eps);
+        return x - step_size * m / (root(v) * over_root + eps);
     }
 };
 
@@ -195,8 +275,9 @@ template <class T> struct SgdInBlocks {
     T lr, momentum, keep, decay, sign;
     bool nesterov, first;
 
-    RL_MEMBER T step(T p, T g, T &m, T &) const {
-        const T d = sign * g + (decay != T(0) ? decay * p : T(0));
+    template <class V> RL_MEMBER V step(V p, V g, V &m, V &) const {
+        V d = sign * g;
+        if (decay != T(0)) d += decay * p;
         m = first ? d : m * momentum + keep * d;
         return p - lr * (nesterov ? d + momentum * m : m);
     }
@@ -206,11 +287,11 @@ template <class T> struct LionRule {
     static constexpr bool kSecond = false;
     T lr, beta1, beta2, shrink, sign;
 
-    RL_MEMBER T step(T p, T g, T &m, T &) const {
-        const T d = sign * g, c = beta1 * m + (T(1) - beta1) * d;
-        const T step = c > T(0) ? lr : c < T(0) ? -lr : c;  // of NaN: NaN
+    template <class V> RL_MEMBER V step(V p, V g, V &m, V &) const {
+        const V d = sign * g, c = beta1 * m + (T(1) - beta1) * d, up = V{} + lr;
+        const V down = c < T(0) ? -up : c;  // of NaN: NaN
         m = beta2 * m + (T(1) - beta2) * d;
-        return p * shrink - step;
+        return p * shrink - (c > T(0) ? up : down);
     }
 };
 

@@ -78,6 +78,13 @@ class FrozenWeight(Module):
         """Shape and kind."""
         return f"{self.shape}, {self.kind}"
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Codes stay codes, and scales as exact as they are, when the dtype of a model is changed."""
+        for name, t in self._buffers.items():
+            if t is not None and (found := fn(t)).dtype == t.dtype:
+                self._buffers[name] = found
+        return self
+
     @property
     def versions(self) -> tuple[int, ...]:
         """The versions of what is kept."""
@@ -248,9 +255,20 @@ class _Product(Function):
     """A product with a frozen weight, for which nothing is saved: backward decodes the weight again."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, layer: Any) -> Tensor:
-        ctx.layer, ctx.versions, ctx.size = layer, layer.weight.versions, x.shape
+    def forward(x: Tensor, layer: Any) -> Tensor:
         return layer.shifted(layer.product(x))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, ctx.layer = inputs
+        ctx.versions, ctx.size = ctx.layer.weight.versions, x.shape
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor, layer: Any) -> Any:
+        x = x.movedim(in_dims[0], 0)
+        if isinstance(layer, FrozenLinear):
+            return _Product.apply(x, layer), 0
+        return _Product.apply(x.flatten(0, 1), layer).unflatten(0, x.shape[:2]), 0
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
