@@ -230,6 +230,36 @@ print("well")
 
 
 @pytest.mark.slow
+def test_everything_is_freed_by_reference_counts(tmp_path: Path) -> None:
+    assert lines(tmp_path, START + """\
+from rushlight import memory
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+width, room = 512, 200_000
+block, x = 4 * width * width, torch.randn(4, 512)
+torch.nn.Linear(8, 8)(torch.ones(1, 8)).sum().backward()
+import gc  # everything goes by reference counts
+gc.collect(); gc.disable()
+def blocks(net):
+    for layer in (net[0], net[2]):
+        fully_shard(layer)
+    return fully_shard(net)
+for wrapped in (blocks, nn.parallel.DistributedDataParallel):
+    before = memory.current()
+    net = wrapped(nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width)))
+    optimizer = torch.optim.Adam(net.parameters())
+    torch.optim.in_backward(optimizer)
+    for step in range(2):
+        net(x).square().mean().backward()
+    net(x)
+    assert memory.current() - before > block
+    del net, optimizer
+    assert memory.current() - before < room, memory.current() - before
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+@pytest.mark.slow
 def test_four_processes_and_replicas_of_shards(tmp_path: Path) -> None:
     assert lines(tmp_path, TRAIN + """\
 same(back={}, steps=20)
@@ -299,23 +329,5 @@ for step in range(2):
     del y
     net.zero_grad()
 assert held < room, held / block
-import gc  # everything goes by reference counts
-del net, blocks, optimizer
-gc.collect(); gc.disable()
-def blocks(net):
-    for layer in (net[0], net[2]):
-        fully_shard(layer)
-    return fully_shard(net)
-for wrapped in (blocks, nn.parallel.DistributedDataParallel):
-    before = memory.current()
-    net = wrapped(nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width)))
-    optimizer = torch.optim.Adam(net.parameters())
-    torch.optim.in_backward(optimizer)
-    for step in range(2):
-        net(x).square().mean().backward()
-    net(x)
-    assert memory.current() - before > block
-    del net, optimizer
-    assert memory.current() - before < room, memory.current() - before
 print("well")
 """) == ["well"] * 2  # fmt: skip

@@ -13,6 +13,7 @@ import rushlight as torch
 several = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 
 
+@pytest.mark.slow
 @several
 def test_losses_are_those_of_one_process_with_a_part_of_the_state(tmp_path: Path) -> None:
     assert lines(tmp_path, START + """\
