@@ -242,6 +242,9 @@ def as_with_copies(difference: Difference) -> bool:
     until = [
         re.sub(r"torch\.autograd\.graph\.disable_saved_\w+\([^()]*\)", "torch.enable_grad()", text) for text in until
     ]
+    until = [
+        text for text in until if "register_multi_grad_hook(" not in text
+    ]  # with which it refuses `grad` at leaves
     forms = [lambda tensor: tensor.detach().clone()]
     if any(".data" in text for text in until):  # a change of which is seen in backward
         forms.append(lambda tensor: tensor)
