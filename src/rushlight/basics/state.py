@@ -51,6 +51,7 @@ DEFAULTS: dict[str, Any] = {
     "default_device": None,  # the device of factory functions
     "saving": None,  # (operator, argument) of the tensor that is being packed by hooks
     "mutation": None,  # the state of allow_mutation_on_saved_tensors
+    "autocast": None,  # what converts the operands of operators, while autocast is on
     "transform": None,  # the innermost function transformation; operators do not ask for it
 }
 
@@ -72,6 +73,7 @@ class _Modes(threading.local):
     default_device: Any
     saving: Any
     mutation: Any
+    autocast: Any
     transform: Any
 
     def __init__(self) -> None:

@@ -105,6 +105,7 @@ class Frame:
         leaves, self.spec = tree.tree_flatten((args, kwargs))
         self.inputs = [Input(x, hooks) if isinstance(x, Tensor) else x for x in leaves]
         self.grad, self.levels = modes.grad, modes.levels
+        self.autocast = None if modes.autocast is None else modes.autocast.anew()
         self.rng = default_generator.state_words() if preserve_rng else None
         self.holders: list[Any] = []  # weak: a tensor that nobody needs any more is not computed again
         self.records: list[Record] = []
@@ -157,7 +158,12 @@ class Frame:
         )
         try:
             with contextlib.ExitStack() as stack:
-                for name, value in (("grad", self.grad), ("levels", self.levels), ("node", None)):
+                for name, value in (
+                    ("grad", self.grad),
+                    ("levels", self.levels),
+                    ("autocast", self.autocast),
+                    ("node", None),
+                ):
                     stack.enter_context(Setting(name, value))
                 stack.enter_context(Setting("saved_hooks", (Anything((recall.pack, lambda x: x)),)))
                 stack.enter_context(Random(self.rng))

@@ -75,6 +75,8 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
 
     watched: whether observers are told.
     """
+    if op.autocast is not None and modes.autocast is not None:
+        inputs = tuple([modes.autocast(op.autocast, x) for x in inputs])
     if special.observing and watched:
         return observed.operator(op, inputs, statics)
     flat = flatten(op, inputs)

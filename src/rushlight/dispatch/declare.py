@@ -51,7 +51,7 @@ class Op:
                  complex_half: str = "", shown: str = "", factors: tuple[int, ...] = (), added: int | None = None,
                  linear_together: bool = False, repeatable: bool = False, shape: Callable[..., Any] | None = None,
                  cost: Callable[..., Any] | None = None, aten: tuple[str, ...] = (), counted: Counted | None = None,
-                 batch: Family | None = None, aliases: tuple[str, ...] = ()):  # fmt: skip
+                 batch: Family | None = None, aliases: tuple[str, ...] = (), autocast: str | None = None):  # fmt: skip
         """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
 
         half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
@@ -69,10 +69,12 @@ class Op:
         cost: that for its floating-point operations, one of `costs`. aliases: what else it is published as; aten: what else `torch.ops.aten` calls it.
         counted: how PyTorch's counter of operations calls it, where that counts it.
         batch: which operators vmap treats as it; without one an elementwise operator is broadcast, any other is looped.
+        autocast: what becomes of operands under autocast: "lower": they get its dtype; "float32": that; None: they stay as they are.
         shown: the name that users see in the graph and in profiles, where that is not its own.
         """
         self.name, self.forward, self.view = name or fn.__name__, fn, view
         self.aten, self.counted, self.batch, self.aliases = aten, counted, batch, aliases
+        self.autocast = autocast
         self.shown = shown or self.name.removesuffix("_op")
         self.factors, self.added, self.linear_together = factors, added, linear_together
         self.signature(fn)

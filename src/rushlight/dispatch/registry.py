@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from rushlight.basics.state import modes
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
 from rushlight.dispatch.plan import Formula
@@ -147,21 +147,34 @@ def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: s
 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool = False,
-             name: str | None = None, inplace: bool = False) -> Callable[[F], F]:  # fmt: skip
+             name: str | None = None, inplace: bool = False, autocast: str | None = None) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
-    out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
+    autocast: what becomes of its tensors under autocast, as of an operator's (see `Op`).  out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
-        made = with_out(fn, shown) if out else fn
+        made = fn if autocast is None else converting(fn, autocast)
+        made = with_out(made, shown) if out else made
         publish(made, shown, ns, aliases, method)
         if inplace:
             publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
         return made
 
     return add
+
+
+def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
+    """`fn`, its operands converted while autocast is on."""
+
+    @functools.wraps(fn)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        if special.count and modes.autocast is not None:
+            args, kwargs = tuple(modes.autocast(kind, list(args))), modes.autocast(kind, kwargs)
+        return fn(*args, **kwargs)
+
+    return outer
 
 
 def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:

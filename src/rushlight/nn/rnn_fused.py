@@ -195,6 +195,8 @@ def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: 
     x: (total, I), the rows of all steps; state: first state, (B, P) and for an LSTM (B, H); parts: the weights in
     PyTorch's order; sizes: rows of each step.  Returns outputs (total, P) and the last state.
     """
+    if modes.autocast is not None and mode != "GRU":
+        x, state, parts = modes.autocast("lower", [x, tuple(state), tuple(parts)])
     tensors = (x, *state, *parts)
     if has_torch_function(tensors):
         return handle_torch_function(layer, tensors, mode, x, state, parts, sizes, reverse, bias)

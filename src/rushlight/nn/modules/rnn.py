@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
+from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init, rnn_fused
@@ -158,7 +159,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise ValueError or RuntimeError for an input of a wrong dtype or size."""
         weight = self._weights_of(0)[0]
-        if input.dtype != weight.dtype:
+        if input.dtype != weight.dtype and modes.autocast is None:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

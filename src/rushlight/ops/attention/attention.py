@@ -85,6 +85,7 @@ def joint_batch(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], grou
 
 
 @op(
+    autocast="lower",
     ns=None,
     name="scaled_dot_product_attention",
     aux=("lse",),
@@ -261,7 +262,7 @@ def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: Tensor | None,
                            "or be 1 in every dimension before the last two") from None  # fmt: skip
 
 
-@function(ns=F)
+@function(ns=F, autocast="lower")
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False) -> Any:  # fmt: skip

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, rebuilt, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -26,6 +27,7 @@ def _channel_sum(g: Array | Tensor) -> Any:
 
 
 @op(
+    autocast="lower",
     factors=(0, 1),
     added=2,
     shown="convolution",
@@ -206,6 +208,8 @@ def batched(input: Any, n: int) -> tuple[Any, bool]:
 def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
              groups: int) -> Any:  # fmt: skip
     """Convolution in n dimensions, arguments checked."""
+    if modes.autocast is not None:
+        input, weight, bias = modes.autocast("lower", [input, weight, bias])
     check(name, input, weight, bias, n, groups, False)
     stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
     kernel = tuple(weight.shape[2:])
@@ -245,6 +249,8 @@ def named_padding(
 def convolve_transposed(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
                         output_padding: Any, groups: int, dilation: Any) -> Any:  # fmt: skip
     """Transposed convolution in n dimensions, arguments checked."""
+    if modes.autocast is not None:
+        input, weight, bias = modes.autocast("lower", [input, weight, bias])
     check(name, input, weight, bias, n, groups, True)
     stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
     padding, extra = spread(name, "padding", padding, n), spread(name, "output_padding", output_padding, n)

@@ -158,7 +158,7 @@ def check(input: Tensor, grid: Tensor, mode: str) -> None:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
 
 
-@function(ns="nn.functional")
+@function(ns="nn.functional", autocast="float32")
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Any:  # fmt: skip
     """The input at the points of a grid.  input: (N, C, *S), grid: (N, *L, D) in [-1, 1], last dimension first -> (N, C, *L)

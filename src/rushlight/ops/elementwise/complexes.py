@@ -169,7 +169,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Any:
     return call.write_out("complex", out, result)
 
 
-@elementwise(promote="compare", half=None, method=False, inplace=False, strict=True)
+@elementwise(autocast="float32", promote="compare", half=None, method=False, inplace=False, strict=True)
 def polar(abs: Array, angle: Array) -> Array:
     """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
     out = _whole(abs, angle)

@@ -130,7 +130,7 @@ def guarded_solve(A: Any, B: Any) -> Any:
         return out
 
 
-@op(shown="linalg_solve_ex", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_solve_ex", ns=None, batch=families.leading)
 def solve_op(A: Array, B: Array) -> Array:
     """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
     return guarded_solve(A, B)
@@ -168,7 +168,7 @@ def refuse_singular(name: str, A: Any) -> None:
         raise LinAlgError(f"linalg.{name}:{first_bad(bad)} The solver failed because the input matrix is singular.")
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def inv(A: Any) -> Any:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
@@ -176,7 +176,7 @@ def inv(A: Any) -> Any:
     return inverse(A)
 
 
-@op(shown="linalg_inv_ex", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
@@ -190,7 +190,7 @@ def _(g: Any, out: Any) -> Any:
 function(name="inverse", method=True, out=True)(inv)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
@@ -204,7 +204,7 @@ def is_vector(A: Any, B: Any) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
@@ -261,7 +261,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     return solve_op(A, B) if left else mT(solve_op(mT(A), mT(B)))
 
 
-@function(out=True)
+@function(out=True, autocast="float32")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
@@ -275,7 +275,7 @@ Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-as
 # Cholesky --------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_cholesky_ex", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_cholesky_ex", ns=None, batch=families.leading)
 def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
@@ -332,7 +332,7 @@ def _minor(A: Any) -> bool:
     return True
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def cholesky(A: Any, *, upper: bool = False) -> Any:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
@@ -344,7 +344,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
     return cholesky_op(A, upper)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)
@@ -368,14 +368,14 @@ def factor_op(input: Array, upper: bool) -> Array:
 factor_op.op.jvp = (lambda t_input: t_input), ("t_input",)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="float32")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of L L^H (or U^H U), given the factor.  (*, N, N) -> (*, N, N)"""
     matrix("cholesky_inverse", input, True)
     return cholesky_inverse_op(factor_op(input, upper), upper)
 
 
-@op(ns=None, batch=families.leading)
+@op(autocast="float32", ns=None, batch=families.leading)
 def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     """The inverse of L L^H (or U^H U), of a factor that is triangular."""
     back = inverse(mH(input) if upper else input)
@@ -394,7 +394,7 @@ def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
     return -(out @ (change + mH(change)) @ out)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="float32")
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
     matrix("cholesky_solve", input2, True)
@@ -407,7 +407,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 # QR --------------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_qr", ns=None, outputs=("Q", "R"), batch=families.leading)
+@op(autocast="float32", shown="linalg_qr", ns=None, outputs=("Q", "R"), batch=families.leading)
 def qr_op(A: Array, mode: str) -> Any:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
@@ -424,7 +424,7 @@ def _(g_Q: Any, g_R: Any, Q: Any, R: Any, mode: str) -> Any:
     return mH(solve_op(R, mH(g_Q + Q @ middle)))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def qr(A: Any, mode: str = "reduced") -> Any:
     """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
     matrix("qr", A)
@@ -473,7 +473,7 @@ def qr_torch(input: Any, some: bool = True) -> Any:
 # SVD -------------------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
+@op(autocast="float32", shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
 def svd_op(A: Array, full_matrices: bool) -> Any:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(np.linalg.svd(A, full_matrices))
@@ -507,7 +507,7 @@ def skew(X: Any) -> Any:
     return X - mH(X)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
@@ -531,7 +531,7 @@ def svd_torch(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     return pack("svd", ("U", "S", "V"), (U, S, mH(Vh)))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
@@ -541,7 +541,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 # Eigenvalues -----------------------------------------------------------------------------------------
 
 
-@op(shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading)
+@op(autocast="float32", shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading)
 def eigh_op(A: Array, UPLO: str) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh
@@ -565,7 +565,7 @@ def _(t_A: Any, L: Any, V: Any) -> Any:
     return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def eigh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
     matrix("eigh", A, True)
@@ -580,13 +580,13 @@ def check_uplo(name: str, UPLO: str) -> None:
         raise RuntimeError(f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
     return eigh(A, UPLO)[0]
 
 
-@op(shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)
+@op(autocast="float32", shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)
 def eig_op(A: Array) -> Any:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)
@@ -604,7 +604,7 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
     return solve_op(mH(V), inside @ mH(V))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def eig(A: Any) -> Any:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)
@@ -614,7 +614,7 @@ def eig(A: Any) -> Any:
     return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def eigvals(A: Any) -> Any:
     """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
     return eig(A)[0]

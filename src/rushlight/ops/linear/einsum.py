@@ -55,7 +55,15 @@ def widened(left: Array, right: Array) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
-@op(factors=(0, 1), ns=None, name="einsum", linear=True, counted=costs.Counted("bmm", "bmm"), batch=families.labelled)
+@op(
+    autocast="lower",
+    factors=(0, 1),
+    ns=None,
+    name="einsum",
+    linear=True,
+    counted=costs.Counted("bmm", "bmm"),
+    batch=families.labelled,
+)
 def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> Array:
     """Products of two operands summed over the labels that `lo` lacks; each label of one is in `lo` or the other.
 

@@ -211,7 +211,7 @@ def _publish(name: str) -> None:
     ):
         fn.__name__ = fn.__qualname__ = name + suffix
         fn.__doc__ = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
-        function(ns=NS, out=True)(fn)
+        function(ns=NS, out=True, autocast="float32")(fn)
 
 
 for _name in KINDS:

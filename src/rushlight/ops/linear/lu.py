@@ -80,7 +80,7 @@ def permutation_op(input: Array, m: int) -> Array:
     return permutation(input, m)
 
 
-@op(ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
+@op(autocast="float32", ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
 def lu_op(A: Array) -> tuple[Array, ...]:
     """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
     LU, pivots = factored(A)
@@ -198,7 +198,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     return pack("lu_unpack", ("P", "L", "U"), (P, L, U))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A X = B (X A = B if not left, A^H in place of A if adjoint), given the LU factor of A.
 
@@ -252,7 +252,7 @@ def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
 # QR by reflections -----------------------------------------------------------------------------------------------
 
 
-@op(ns=None, outputs=("a", "tau"), batch=families.leading)
+@op(autocast="float32", ns=None, outputs=("a", "tau"), batch=families.leading)
 def geqrf_op(input: Array) -> tuple[Array, ...]:
     """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
     m, n = input.shape[-2:]
@@ -278,7 +278,7 @@ def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
     return found if out is None else write_out("geqrf", out, found)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="float32")
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q C (C Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
 

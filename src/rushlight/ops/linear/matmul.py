@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends import blas
 from rushlight.backends.numpy import backend
+from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
@@ -45,7 +46,7 @@ def strided_for_blas(x: Array) -> bool:
     return bool(x.itemsize in x.strides[-2:] or x.shape[-1] == 1 or x.shape[-2] == 1)
 
 
-@op(factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+@op(autocast="lower", factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product)  # fmt: skip
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
@@ -55,7 +56,7 @@ def mm_op(input: Array, mat2: Array) -> Array:
 mm_op.work(copies_for_blas)
 
 
-@op(factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+@op(autocast="lower", factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks)  # fmt: skip
 def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
@@ -116,6 +117,7 @@ def _(input: Array, vec2: Array) -> list[shapes.Made]:
 
 
 @op(
+    autocast="lower",
     factors=(0, 1),
     added=2,
     ns=None,
@@ -219,7 +221,7 @@ def same_dtype(
         if not isinstance(value, ndarray):
             raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
                             f"{type(value).__name__}")  # fmt: skip
-    if x.dtype != y.dtype:
+    if x.dtype != y.dtype and modes.autocast is None:  # which would convert them
         from rushlight.basics import dtypes
 
         raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
@@ -330,7 +332,15 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     return matmul_op(input, other)
 
 
-@op(ns=None, name="addmm", promote=None, refuse="b", counted=costs.Counted("addmm", "mm"), batch=families.added)
+@op(
+    autocast="lower",
+    ns=None,
+    name="addmm",
+    promote=None,
+    refuse="b",
+    counted=costs.Counted("addmm", "mm"),
+    batch=families.added,
+)
 def addmm_op(input: Array, mat1: Array, mat2: Array, beta: int = 1, alpha: int = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     out = backend.matmul(mat1, mat2)

@@ -188,7 +188,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def cond(A: Any, p: Any = None) -> Any:
     """The condition number.  A: (*, M, N); p: None (2), "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
     if A.ndim < 2:
@@ -223,7 +223,7 @@ def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:
     return np.maximum(atol, rtol * largest)
 
 
-@op(shown="linalg_pinv", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_pinv", ns=None, batch=families.leading)
 def pinv_op(A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
@@ -269,13 +269,13 @@ def pinv(
     return pinv_op(A, atol, rtol, hermitian)
 
 
-@function(method=True)
+@function(method=True, autocast="float32")
 def pinverse(input: Tensor, rcond: float | Tensor | None = 1e-15) -> Tensor:
     """The Moore-Penrose inverse."""
     return pinv(input, rcond)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 @per_sample
 def matrix_rank(
     A: Tensor,
@@ -296,7 +296,7 @@ def matrix_rank(
     return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def lstsq(A: Tensor, B: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
     """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
     base.matrix("lstsq", A)
@@ -405,7 +405,7 @@ def matrix_exp(A: Tensor) -> Any:
 function(name="matrix_exp", method=True)(matrix_exp)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of tensordot with A over its last dimensions."""
     if ind <= 0:
@@ -417,7 +417,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return reshape_op(base.inv(reshape_op(A, (math.prod(front), math.prod(back)))), (*back, *front))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
     """X with tensordot(A, X) = B."""
     if dims is not None:
@@ -439,7 +439,7 @@ def permute(x: Any, dims: Any) -> Any:
     return permute_op(x, dims)
 
 
-@function(ns=NS)
+@function(ns=NS, autocast="lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of conj(x) * y over `dim`, broadcast."""
     from rushlight.dispatch.call import write_out
@@ -500,7 +500,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return A.diagonal(offset, dim1, dim2)
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out=True, autocast="float32")
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)"""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
@@ -518,7 +518,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     return Q
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="float32")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product` by its older name.  input: (*, M, N), input2, the factors tau: (*, K) -> (*, M, N)"""
     return householder_product(input, input2)

@@ -57,7 +57,7 @@ def _baddbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Ten
     return add_product(run, "baddbmm", input, batch1, batch2, shape, beta, alpha)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="lower")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
     if old:
@@ -81,7 +81,7 @@ def _addbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tens
     return add_product(run, "addbmm", input, left, reshape_op(batch2, (b * k, n)), (m, n), beta, alpha)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast="lower")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
     if old:
@@ -244,7 +244,7 @@ def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
     return mm(between(matrices, at, i, at[i, j]), between(matrices, at, at[i, j] + 1, j))
 
 
-@function(ns="linalg", out=True)
+@function(ns="linalg", out=True, autocast="lower")
 def multi_dot(tensors: Sequence[Tensor]) -> Any:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
     found = list(tensors)

@@ -51,7 +51,7 @@ def one_sided(onesided: bool | None, complex_values: bool) -> bool:
     return not complex_values if onesided is None else bool(onesided)
 
 
-@function(method=True)
+@function(method=True, autocast="float32")
 def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
          return_complex: bool | None = None, align_to_window: bool | None = None) -> Tensor:  # fmt: skip

@@ -28,7 +28,14 @@ F = "nn.functional"
 # Of probabilities -------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="binary_cross_entropy", refuse="bic", shape=shapes.loss, batch=families.pairs_of_elements)
+@op(
+    autocast="float32",
+    ns=None,
+    name="binary_cross_entropy",
+    refuse="bic",
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
 def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
@@ -103,7 +110,7 @@ def softplus_of_minus(x: Array) -> Array:
     return backend.softplus(out, 1.0, math.inf, out=out)
 
 
-@op(ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
+@op(autocast="float32", ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
     broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
 def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
@@ -208,6 +215,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 
 
 @op(
+    autocast="float32",
     ns=None,
     name="soft_margin_loss",
     promote="arith",

@@ -48,7 +48,7 @@ def row_weights(
     return safe, w
 
 
-@op(ns=None, name="nll_loss", half=None, masks=("target",), batch=families.classes)
+@op(autocast="float32", ns=None, name="nll_loss", half=None, masks=("target",), batch=families.classes)
 def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
@@ -165,7 +165,15 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
-@op(ns=None, name="cross_entropy", half=None, aux=("lse", "total"), masks=("target",), batch=families.classes)
+@op(
+    autocast="float32",
+    ns=None,
+    name="cross_entropy",
+    half=None,
+    aux=("lse", "total"),
+    masks=("target",),
+    batch=families.classes,
+)
 def cross_entropy_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)

@@ -100,7 +100,7 @@ class Paths:
         return out
 
 
-@op(ns=None, name="ctc_loss", refuse="bic")
+@op(autocast="float32", ns=None, name="ctc_loss", refuse="bic")
 def ctc_op(log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """Minus the logarithm of the probability of each sample's labels.  (T, N, C) -> (N,)"""
     with np.errstate(all="ignore"):

@@ -43,7 +43,7 @@ def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
     return out
 
 
-@op(ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
+@op(autocast="lower", ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
 def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
              weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
@@ -133,7 +133,7 @@ def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tens
                            f"got {ignore_index}")  # fmt: skip
 
 
-@function(ns=F)
+@function(ns=F, autocast="lower")
 def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
                          weight: Any = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Any:  # fmt: skip

@@ -99,6 +99,7 @@ def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
 
 
 @op(
+    autocast="float32",
     ns=None,
     name="mse_loss",
     promote="arith",
@@ -158,6 +159,7 @@ def check_weight(name: str, weight: Any, input: Any) -> None:
 
 
 @op(
+    autocast="float32",
     ns=None,
     name="l1_loss",
     promote="arith",
@@ -265,7 +267,7 @@ def _(
     return _huber_formula(g, input, target, reduction, beta, 1 / beta, needs)
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
                    beta: float = 1.0) -> Any:  # fmt: skip
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
@@ -283,6 +285,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 
 @op(
+    autocast="float32",
     ns=None,
     name="huber_loss",
     promote="arith",
@@ -370,7 +373,7 @@ def _share_of(reduction: str, *shapes: Any) -> float:
     return 1 / max(math.prod(np.broadcast_shapes(*map(tuple, shapes))), 1) if reduction == "mean" else 1.0
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
            log_target: bool = False) -> Any:  # fmt: skip
     """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
@@ -398,7 +401,7 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
     return kl_op(input, target, reduction, bool(log_target))
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
                      eps: float = 1e-8, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 F = "nn.functional"
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: str | complex | None = None,
                          reduction: str = "mean") -> Tensor:  # fmt: skip
     """input where the target is 1, max(0, margin - input) where it is -1, reduced.  (*), (*) -> () or (*)"""
@@ -31,7 +31,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     return reduced(far + ops.where(target != -1, input, zero), reduction)
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
                         reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """max(0, -target * (input1 - input2) + margin), reduced.  (*), (*), (*) -> () or (*)
@@ -46,7 +46,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     return reduced(ops.clamp_min(-target * (input1 - input2) + margin, 0), reduction)
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
                           reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D) twice, (N,) -> () or (N,)"""
@@ -73,7 +73,7 @@ def _cosine(x1: Tensor, x2: Tensor) -> Any:
 # Triplets -----------------------------------------------------------------------------------------------------------
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
                         swap: bool = False, size_average: bool | None = None, reduce: str | complex | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
@@ -148,7 +148,7 @@ def check_classes(input: Tensor, target: Tensor, p: int, weight: Any) -> None:
                            "classes")  # fmt: skip
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """sum over i != y of max(0, margin - x[y] + x[i])^p * weight[y] / C, reduced.  (N, C), (N,) -> () or (N,)"""
@@ -185,7 +185,7 @@ def check_labels(input: Tensor, target: Tensor) -> None:
                            f"{classes} classes")  # fmt: skip
 
 
-@function(ns=F)
+@function(ns=F, autocast="float32")
 @per_sample
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
                            reduction: str = "mean") -> Any:  # fmt: skip

@@ -117,7 +117,7 @@ def shaped(found: Tensor, shape: tuple[int, ...], dim: int, keepdim: bool, level
     return reshape_op(found, (*raw(found).shape[:levels_ndim], *rest))
 
 
-@function(method=True)
+@function(method=True, autocast="float32")
 @moving("quantile", same_dtype=True)
 @numpy_names
 @per_sample

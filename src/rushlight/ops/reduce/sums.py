@@ -216,7 +216,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 # Products ------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
+@op(autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)

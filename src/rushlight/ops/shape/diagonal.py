@@ -96,7 +96,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(reshape_op(input, (held(input).size,)), offset)
 
 
-@function(method=True)
+@function(method=True, autocast="float32")
 def trace(input: Tensor) -> Any:
     """The sum of the diagonal of a matrix.  (M, N) -> ()"""
     if held(input).ndim != 2:
