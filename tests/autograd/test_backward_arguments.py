@@ -223,3 +223,13 @@ def test_zeros_are_made_for_a_gradient_edge_that_nothing_reaches():
     edge = torch.autograd.graph.get_gradient_edge(z * 2)
     zeros, at_x = torch.autograd.grad((x * 2).sum(), (edge, x), materialize_grads=True)
     assert zeros.tolist() == [0.0] * 3 and at_x.tolist() == [2.0] * 2
+
+
+def test_a_loss_that_was_given_another_shape_has_a_gradient_of_the_shape_that_it_had():
+    seen, x = [], torch.ones(3, requires_grad=True)
+    y = x.sum()
+    with torch.no_grad():
+        y.set_(torch.zeros(1))
+    y.register_hook(lambda g: seen.append(g.shape))
+    y.backward()
+    assert seen == [()] and x.grad.tolist() == [1.0] * 3

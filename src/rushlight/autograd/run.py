@@ -177,12 +177,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if create_graph and inputs is None:
         caller.warn(CYCLE)
     if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
-        array = tensors._array
-        run, one = Run(keep, create_graph, None, True), wrap(np.array(1, array.dtype, ndmin=array.ndim))
+        array, edge = tensors._array, edge_of(tensors)
+        shape = getattr(edge, "shape", array.shape)  # that it was computed with: `set_` may have given it another since
+        run, one = Run(keep, create_graph, None, True), wrap(np.array(1, array.dtype, ndmin=len(shape)))
         if special.launcher is None:
-            run.execute([(edge_of(tensors), one)])
+            run.execute([(edge, one)])
         else:
-            special.launcher(run, [(edge_of(tensors), one)])
+            special.launcher(run, [(edge, one)])
         return
     outputs = as_tuple(tensors)
     if grad_variables is not None:
