@@ -50,6 +50,7 @@ def train(kind: str, limit: int | None, make: Any) -> tuple[list[float], dict[st
             losses.append(loss.item())
 
     memory.reset_peak()
+    gc.collect()  # what others left would go meanwhile, and count for less growth
     start, report = memory.current(), None
     if limit is None:
         steps()

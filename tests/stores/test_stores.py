@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import time
+import warnings
 import weakref
 from contextlib import nullcontext
 from pathlib import Path
@@ -603,3 +604,22 @@ def test_every_node_that_saved_what_was_changed_and_forgotten_is_refused(store):
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             loss.backward()
     assert w.grad is None and v.grad is None
+
+
+@pytest.mark.parametrize("around", ["recompute", "cpu", "budget"])
+def test_a_weight_that_was_given_other_memory_is_refused_as_without(around: str) -> None:
+    """`set_` after forward: the gradient would be that of the new weight."""
+    weight, x = torch.nn.Parameter(torch.rand(8)), torch.rand(4, 8, requires_grad=True)
+    makers = {
+        "recompute": torch.stores.recompute,
+        "cpu": torch.stores.cpu,
+        "budget": lambda: torch.memory.budget("1 GB"),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.stores.StoreWarning)
+        with makers[around]():
+            loss = (x * weight).sum()
+            with torch.no_grad():
+                weight.set_(weight * 3)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation.*set_"):
+                loss.backward()

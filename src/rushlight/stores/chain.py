@@ -104,7 +104,7 @@ class Packer:
         storage = storage_of(tensor)
         version, layout = storage.version, layout_of(array)
         parameter = is_parameter(tensor)
-        watch = Watch(storage, version, where) if modes.mutation is None else None
+        watch = Watch(tensor, storage, version, where) if modes.mutation is None else None
         saved = Saved(tensor, storage, version, layout, watch)
         stages = [s for s in self.stores if s.accepts(layout.nbytes, where, parameter)]
         dropping = [s for s in stages if s.recomputes]  # first, wherever they stand: what they drop nobody need keep

@@ -11,7 +11,7 @@ import numpy as np
 from rushlight.engine.saved import stale
 from rushlight.storage import counter_of, depend, independent, root_of
 from rushlight.stores.layout import Layout, stretch, viewed
-from rushlight.tensor import wrap
+from rushlight.tensor import Tensor, wrap
 
 
 class Coded:
@@ -169,12 +169,13 @@ class Saver:
 
 
 class Watch:
-    """The version of a tensor's memory when it was saved."""
+    """The version of a tensor's memory when it was saved: of the memory that it has, as long as it lives, for `set_` may give it
+    another."""
 
-    __slots__ = ("held", "storage", "version", "where")
+    __slots__ = ("held", "storage", "tensor", "version", "where")
 
-    def __init__(self, storage: Any, version: int, where: Any):
-        self.storage, self.version, self.where = weakref.ref(storage), version, where
+    def __init__(self, tensor: Tensor, storage: Any, version: int, where: Any):
+        self.tensor, self.storage, self.version, self.where = weakref.ref(tensor), weakref.ref(storage), version, where
         self.held: Any = None
 
     def hold(self) -> None:
@@ -187,7 +188,9 @@ class Watch:
 
         first: the watch of who saved the same memory first, which alone is told that it is about to change.
         """
-        storage = self.storage()
+        tensor, storage = self.tensor(), self.storage()
+        if tensor is not None and tensor._storage is not None:
+            storage = tensor._storage
         if storage is None:
             storage = self.held if self.held is not None or first is None else first.held
         if storage is not None and storage.version != self.version:

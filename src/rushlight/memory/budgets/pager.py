@@ -409,7 +409,7 @@ def bare(tensor: Tensor) -> Any:
     """A tensor that stays as it is, and the version that it has."""
     if modes.mutation is not None or tensor._array.__class__ is not np.ndarray or tensor._inference:
         return tensor
-    return Bare(tensor, Watch(storage_of(tensor), storage_of(tensor).version, modes.saving))
+    return Bare(tensor, Watch(tensor, storage_of(tensor), storage_of(tensor).version, modes.saving))
 
 
 class Bare:
