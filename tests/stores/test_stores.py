@@ -621,5 +621,5 @@ def test_a_weight_that_was_given_other_memory_is_refused_as_without(around: str)
             loss = (x * weight).sum()
             with torch.no_grad():
                 weight.set_(weight * 3)
-            with pytest.raises(RuntimeError, match="modified by an inplace operation.*set_"):
+            with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*set_"):
                 loss.backward()
