@@ -100,7 +100,9 @@ class Source:
         if storage is not None and self.nbytes <= small:
             return Copied(self.view_of(storage.root).copy(order="K"))
         if storage is not None and self.parameter is not None:
-            return FromTensor(self.parameter, Watch(self.parameter, storage, self.version, ("stores.recompute", "an input")))
+            return FromTensor(
+                self.parameter, Watch(self.parameter, storage, self.version, ("stores.recompute", "an input"))
+            )
         if self.recipe is not None:
             found = self.recipe.resolved(recipes)
             return None if found is None else FromRegion(self, Region(found, self.recipe.layout, found.cost))
