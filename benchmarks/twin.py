@@ -8,6 +8,7 @@ from typing import Any
 # Where a model's source looks for the library, and what it gets when the library is PyTorch.
 SAME_IN_TORCH = {
     "rushlight": "",
+    "rushlight.dispatch.functions": "",
     "rushlight.nn": ".nn",
     "rushlight.ops": "",
     "rushlight.tensor": "",
