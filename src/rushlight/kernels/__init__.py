@@ -7,7 +7,7 @@ the first call that can use it.
 from __future__ import annotations
 
 from rushlight.kernels.attention import sdpa, sdpa_backward, sdpa_dropout_mask
-from rushlight.kernels.blockwise import adam_in_blocks, lion, lion_in_blocks, sgd_in_blocks
+from rushlight.kernels.blockwise import adam_in_blocks, lion_in_blocks, sgd_in_blocks
 from rushlight.kernels.convolution import conv, conv_input, conv_weight
 from rushlight.kernels.elementwise import (
     erf,
@@ -59,7 +59,7 @@ from rushlight.kernels.pooling import (
 from rushlight.kernels.recurrent import gru, gru_backward, lstm, lstm_backward, rnn, rnn_backward
 from rushlight.kernels.rows import add_large, add_row, sum_rows
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
-from rushlight.kernels.steps import adagrad, adam, rmsprop, sgd, sgd_many
+from rushlight.kernels.steps import adagrad, adam, lion, rmsprop, sgd, sgd_many
 
 __all__ = [
     "add_large",

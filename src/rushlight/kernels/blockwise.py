@@ -1,4 +1,4 @@
-"""Optimizer steps whose state lies in 8 bits (Dettmers et al., 2022, arXiv:2110.02861), and Lion's.
+"""Optimizer steps whose state lies in 8 bits (Dettmers et al., 2022, arXiv:2110.02861).
 
 A state is an array of codes, uint8 in the parameter's shape, and a scale for every 256 of them in the order in which they lie in
 memory, float32: code c of block b stands for ``dynamic_map(signed)[c] * scales[b]``.  A step decodes a block, makes the
@@ -8,7 +8,6 @@ made.  Other layouts and 16-bit parameters go through float32 copies of 65,536 e
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from rushlight.kernels.dispatch import Array, gapless, is_half, native
 from rushlight.kernels.reference import blockwise as reference
 from rushlight.kernels.reference.blockwise import BLOCK, decode, dynamic_map, encode
 from rushlight.kernels.reference.optim import BLOCK as AT_ONCE
-from rushlight.kernels.reference.optim import blocks, fitted
+from rushlight.kernels.reference.optim import fitted
+from rushlight.kernels.steps import adam_numbers, lion_numbers
 
 __all__ = [
     "AT_ONCE",
@@ -26,7 +26,6 @@ __all__ = [
     "decode",
     "dynamic_map",
     "encode",
-    "lion",
     "lion_in_blocks",
     "sgd_in_blocks",
 ]
@@ -99,9 +98,7 @@ def adam_in_blocks(
 
     ``step`` counts from 1.  A mean square that is not 0 is never encoded as 0, since the step is divided by its root.
     """
-    decay, shrink = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
-    step_size, root = lr / (1.0 - beta1**step), math.sqrt(1.0 - beta2**step)
-    numbers = (step_size, beta1, beta2, root, eps, decay, shrink, -1.0 if maximize else 1.0)
+    numbers = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
     _run("adam_in_blocks", param, grad, codes, scales, numbers)
 
 
@@ -134,30 +131,6 @@ def lion_in_blocks(
     weight_decay: float = 0.0,
     maximize: bool = False,
 ) -> None:
-    """A step of Lion (Chen et al., 2023, arXiv:2302.06675) with decoupled weight decay."""
-    numbers = (lr, beta1, beta2, 1.0 - lr * weight_decay, -1.0 if maximize else 1.0)
+    """A step of Lion, as :func:`steps.lion` makes it."""
+    numbers = lion_numbers(lr, beta1, beta2, weight_decay, maximize)
     _run("lion_in_blocks", param, grad, (codes,), (scales,), numbers)
-
-
-def lion(
-    param: Array,
-    grad: Array,
-    exp_avg: Array,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    weight_decay: float = 0.0,
-    maximize: bool = False,
-) -> None:
-    """A step of Lion with its mean in full; 16-bit parameters are computed with in float32."""
-    numbers: Any = (lr, beta1, beta2, 1.0 - lr * weight_decay, -1.0 if maximize else 1.0)
-    param, grad, exp_avg = fitted(param, grad, exp_avg)
-    table = native(param.dtype)
-    alike = param.strides == grad.strides == exp_avg.strides and param.dtype == grad.dtype == exp_avg.dtype
-    if table is not None and gapless(param) and alike and grad.flags.aligned and exp_avg.flags.aligned:
-        table.lion(param, grad, exp_avg, param.size, *numbers)
-        return
-    with np.errstate(all="ignore"):
-        for block in blocks(param, grad, exp_avg):
-            wide = [a.astype(np.float32) if is_half(a.dtype) else a for a in block]
-            block[0][...], block[2][...] = reference.lion_rule(*wide, *numbers)

@@ -67,11 +67,16 @@ def adam(
 
     ``step`` counts from 1 and includes this step.
     """
-    decay, shrink = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
-    sign = -1.0 if maximize else 1.0
-    step_size, root = lr / (1.0 - beta1**step), math.sqrt(1.0 - beta2**step)
-    numbers = (step_size, beta1, beta2, root, eps, decay, shrink, sign)
+    numbers = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
     _run("adam", (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq), numbers)
+
+
+def adam_numbers(step: float, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
+                 maximize: bool) -> tuple[float, ...]:  # fmt: skip
+    """What a step of Adam multiplies by, in the order of the kernels: also of those whose state lies in 8 bits."""
+    decay, shrink = (0.0, 1.0 - lr * weight_decay) if decoupled else (weight_decay, 1.0)
+    step_size, root = lr / (1.0 - beta1**step), math.sqrt(1.0 - beta2**step)
+    return step_size, beta1, beta2, root, eps, decay, shrink, -1.0 if maximize else 1.0
 
 
 def sgd(
@@ -117,6 +122,25 @@ def _sgd_together(table: Any, triples: Array, lr: float, momentum: float, dampen
     sign = -1.0 if maximize else 1.0
     steps: int = table.sgd_many(triples, len(triples) // 3, lr, momentum, dampening, weight_decay, sign, nesterov)
     return steps
+
+
+def lion(
+    param: Array,
+    grad: Array,
+    exp_avg: Array,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weight_decay: float = 0.0,
+    maximize: bool = False,
+) -> None:
+    """A step of Lion (Chen et al. 2023, arXiv:2302.06675) with decoupled weight decay."""
+    _run("lion", (param, grad, exp_avg), lion_numbers(lr, beta1, beta2, weight_decay, maximize))
+
+
+def lion_numbers(lr: float, beta1: float, beta2: float, weight_decay: float, maximize: bool) -> tuple[float, ...]:
+    """What a step of Lion multiplies by, in the order of the kernels."""
+    return lr, beta1, beta2, 1.0 - lr * weight_decay, -1.0 if maximize else 1.0
 
 
 def adagrad(

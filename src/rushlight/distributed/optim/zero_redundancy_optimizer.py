@@ -13,6 +13,7 @@ from rushlight.distributed.algorithms.join import Joinable, JoinHook
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.group import member, new_group
 from rushlight.distributed.messages import recv, send
+from rushlight.distributed.objects import packed
 from rushlight.optim.optimizer import Optimizer
 from rushlight.tensor import Tensor, wrap
 
@@ -156,7 +157,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         root = self.process_group.within(to)
         if self.rank != root:
             self._states = None
-            data = np.frombuffer(pickle.dumps(self.optim.state_dict(), pickle.HIGHEST_PROTOCOL), np.uint8).copy()
+            data = packed(self.optim.state_dict())
             send(wrap(np.array([data.size])), group=self._way, group_dst=root)
             send(wrap(data), group=self._way, group_dst=root)
             return

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.reference.optim import lion_rule
+
 Array = NDArray[Any]
 
 BLOCK = 256  # elements that share a scale
@@ -108,10 +110,3 @@ def lion_in_blocks(
     p: Array, g: Array, m: Array, top: Array, lr: float, beta1: float, beta2: float, shrink: float, sign: float
 ) -> None:
     _step(p, g, [(m, top)], lambda p, g, m: lion_rule(p, g, m, lr, beta1, beta2, shrink, sign))
-
-
-def lion_rule(
-    p: Array, g: Array, m: Array, lr: float, beta1: float, beta2: float, shrink: float, sign: float
-) -> tuple[Any, ...]:
-    d = sign * g
-    return p * shrink - lr * np.sign(beta1 * m + (1 - beta1) * d), beta2 * m + (1 - beta2) * d

@@ -219,3 +219,18 @@ def rmsprop(
             d *= lr
             bp -= d
             _store([(block[0], bp), (block[2], bs), (block[3], bb), (block[4], ba)])
+
+
+def lion(p: Array, g: Array, mean: Array, lr: float, beta1: float, beta2: float, shrink: float, sign: float) -> None:
+    with np.errstate(all="ignore"):
+        for block in blocks(p, g, mean):
+            bp, bg, bm = (_wide(a) for a in block)
+            bp[...], bm[...] = lion_rule(bp, bg, bm, lr, beta1, beta2, shrink, sign)
+            _store([(block[0], bp), (block[2], bm)])
+
+
+def lion_rule(
+    p: Array, g: Array, m: Array, lr: float, beta1: float, beta2: float, shrink: float, sign: float
+) -> tuple[Any, ...]:
+    d = sign * g
+    return p * shrink - lr * np.sign(beta1 * m + (1 - beta1) * d), beta2 * m + (1 - beta2) * d
