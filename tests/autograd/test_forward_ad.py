@@ -507,3 +507,17 @@ def test_a_loss_of_operands_that_broadcast_either_way(shapes: Any) -> None:
 def test_operators_without_a_derivative_say_so_of_forward_mode(name, function):
     with pytest.raises(NotImplementedError, match=f"Trying to use forward AD with {name} that does not support it"):
         torch.func.jvp(function, (torch.ones(2) * 2,), (torch.ones(2),))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize("operator", [
+    lambda x, y: torch.where(x > 0, x, y), lambda x, y: torch.maximum(x, y), lambda x, y: x * y, lambda x, y: torch.lerp(x, y, y),
+    lambda x, y: torch.stack([x, y]).sum(0), lambda x, y: torch.addcmul(x, x, y), lambda x, y: torch.nn.functional.huber_loss(x, y),
+    lambda x, y: x.view(2) @ y, lambda x, y: x.clone().mul_(x).add_(y), lambda x, y: torch.nn.functional.prelu(x, y[:1]),
+])  # fmt: skip
+def test_tangents_of_what_requires_grad_where_nothing_is_recorded(operator: Any, mode: Any) -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.tensor([0.5, 1.0])
+    with mode():
+        _, found = torch.func.jvp(operator, (x, y), (y, x.detach()))
+    assert torch.equal(found, torch.func.jvp(operator, (x.detach(), y), (y, x.detach()))[1])
+    assert found.abs().sum() > 0

@@ -17,7 +17,7 @@ from rushlight.basics.state import Setting, modes
 from rushlight.dispatch import call, plan
 from rushlight.dispatch.compute import compute
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import EVERY, edge_of
+from rushlight.engine.node import EVERY, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
@@ -161,7 +161,9 @@ class Derivative:
         """A node of the operator outside any graph, for its formulas alone."""
         op, outs = self.op, self.outs
         mask = sum(1 << i for i, t in enumerate(self.given) if t is not None)
-        edges = tuple(edge_of(v) if isinstance(v, Tensor) else None for v in self.values)
+        # What is not saved for gradients that go nowhere is wanted here: tangents come from everywhere.
+        edges = tuple(None if e.__class__ is Severed else e
+                      for e in (edge_of(v) if isinstance(v, Tensor) else None for v in self.values))  # fmt: skip
         aux = self.aux(mask) if op.aux else ()
         values = tuple(constant(v) if isinstance(v, Tensor) and v._inference else v for v in self.values)
         with Setting("saved_hooks", ()):  # it lives for a moment
