@@ -623,3 +623,13 @@ def test_a_weight_that_was_given_other_memory_is_refused_as_without(around: str)
                 weight.set_(weight * 3)
             with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*set_"):
                 loss.backward()
+
+
+@pytest.mark.parametrize("store", ["cpu", "disk", "recompute"])
+def test_a_result_that_was_changed_and_forgotten_is_refused_inside_a_budget_too(store: str) -> None:
+    with warnings.catch_warnings(), torch.memory.budget("1 TB"):
+        warnings.simplefilter("ignore", StoreWarning)
+        with getattr(stores, store)():
+            loss = torch.randn(40, 300, requires_grad=True).sigmoid().mul_(3).sum()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()

@@ -143,7 +143,7 @@ class Packer:
         if len(stages) > 1 or not coded.parts:
             return Handle(Region(coded, saved.layout, 0, saved.watch, saved.array), saved.layout, saved.watch)
         tensors, coded.parts = [wrap(part) for part in coded.parts], []
-        return Exposed(coded, saved.layout, saved.watch), *tensors
+        return Exposed(coded, saved.layout, saved.watch, saved.array), *tensors
 
     def kept(self, stages: tuple[Any, ...], saved: Saved) -> Handle:
         """A handle of the region in which stores keep a tensor: one that there is, or a new one."""

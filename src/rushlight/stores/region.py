@@ -249,10 +249,19 @@ class Passed:
 class Exposed:
     """Beside the tensors that a store made of one, for hooks around it that are no stores: how to decode them."""
 
-    __slots__ = ("coded", "layout", "watch")
+    __slots__ = ("__weakref__", "coded", "keys", "layout", "watch")
 
-    def __init__(self, coded: Any, layout: Layout, watch: Any):
+    def __init__(self, coded: Any, layout: Layout, watch: Any, array: Any):
+        """array: what was saved, whose changes are watched after it has died; None where nobody watches."""
         self.coded, self.layout, self.watch = coded, layout, watch
+        self.keys = [] if array is None else [depend(array, self)]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Any) -> None:
+        """What was saved is about to change."""
+        self.watch.hold()
 
     def tensor(self, tensors: Any) -> Any:
         """The tensor again."""

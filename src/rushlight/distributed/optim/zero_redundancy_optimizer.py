@@ -177,8 +177,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         on other processes than its `to`."""
         if self._states is None:
             raise RuntimeError(
-                "Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to=...)` on all ranks "
-                f"beforehand if you meant to save the global state: this is rank {self.process_group.ranks[self.rank]}"
+                "ZeroRedundancyOptimizer.state_dict: this process has the state of its own parameters alone: have all processes call "
+                f"consolidate_state_dict(to=...) before, and ask that one; this is rank {self.process_group.ranks[self.rank]}"
             )
         found = super().state_dict()
         found["state"] = {}
