@@ -65,7 +65,7 @@ if r == 1:
     assert abs(state["param_groups"][0]["lr"] - ordinary["param_groups"][0]["lr"]) < 1e-12
 else:
     try: optimizer.state_dict()
-    except RuntimeError as error: assert "not been consolidated on this rank" in str(error)
+    except RuntimeError as error: assert "call consolidate_state_dict(to=...) before" in str(error)
     else: raise AssertionError
 fresh = ZeroRedundancyOptimizer([{"params": several[3][:4].parameters()}, {"params": several[3][4:].parameters()}], torch.optim.Adam, lr=5.0)
 fresh.load_state_dict(ordinary)
