@@ -82,7 +82,7 @@ class DeviceMesh:
             return 0
         if isinstance(mesh_dim, str):
             if mesh_dim not in (self.mesh_dim_names or ()):
-                raise KeyError(f"Invalid mesh_dim_name {mesh_dim!r}: this mesh has {self.mesh_dim_names}")
+                raise KeyError(f"{what}: no dimension is named {mesh_dim!r}: this mesh has {self.mesh_dim_names}")
             return (self.mesh_dim_names or ()).index(mesh_dim)
         if not -self.ndim <= mesh_dim < self.ndim:
             raise IndexError(f"{what}: there is no dimension {mesh_dim}: this mesh has {self.ndim}")
@@ -109,7 +109,7 @@ class DeviceMesh:
         if len(wanted) == 1 and wanted[0] in self._flat:
             return self._flat[wanted[0]]
         if not self.mesh_dim_names:
-            raise KeyError("Cannot slice a DeviceMesh without mesh_dim_names!")
+            raise KeyError("DeviceMesh: a part is taken by name, and this mesh has none: give it mesh_dim_names")
         dims = [self._dim(name, "DeviceMesh") for name in wanted]
         if wanted == self.mesh_dim_names:
             return self
@@ -145,7 +145,7 @@ class DeviceMesh:
         lines = list(group) if several else [group]
         if mesh is None:
             if len(lines) != 1:
-                raise ValueError("DeviceMesh.from_group: must pass mesh if passing multiple ProcessGroups")
+                raise ValueError(f"DeviceMesh.from_group: expected mesh= with {len(lines)} groups: how they lie in it")
             mesh = list(lines[0].ranks)
         ranks = np.array(mesh._array if isinstance(mesh, Tensor) else mesh, dtype=np.int64)
         if ranks.ndim != len(lines):
@@ -219,9 +219,11 @@ def init_device_mesh(device_type: str, mesh_shape: Sequence[int], *, mesh_dim_na
     shape = tuple(mesh_shape)
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):
-            raise RuntimeError(f"Each mesh_dim_name must be unique: init_device_mesh got {tuple(mesh_dim_names)}")
+            raise RuntimeError(
+                f"init_device_mesh: expected different names in mesh_dim_names, got {tuple(mesh_dim_names)}"
+            )
         if len(mesh_dim_names) != len(shape):
-            raise RuntimeError(f"mesh_shape and mesh_dim_names should have same length: init_device_mesh got {shape} and "
+            raise RuntimeError(f"init_device_mesh: expected a name for each dimension of mesh_shape, got {shape} and "
                                f"{tuple(mesh_dim_names)}")  # fmt: skip
     if not is_initialized():
         init_process_group()

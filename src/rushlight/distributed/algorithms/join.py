@@ -61,7 +61,7 @@ class Join:
         self, joinables: list[Any], enable: bool = True, throw_on_early_termination: bool = False, **kwargs: Any
     ) -> None:
         if not joinables:
-            raise ValueError("The join context manager requires at least one joinable")
+            raise ValueError("Join: expected joinables, got none")
         self.joinables, self.throw, self.options = list(joinables), throw_on_early_termination, kwargs
         self.group: ProcessGroup = hook_group(joinables[0])
         self.enable = enable and self.group.size() > 1
@@ -109,7 +109,9 @@ class Join:
 
     def stop(self) -> None:
         """Raise RuntimeError on all processes."""
-        raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+        raise RuntimeError(
+            "Join: a process has no batch left, and throw_on_early_termination=True makes that an error on all"
+        )
 
     @staticmethod
     def notify_join_context(joinable: Any) -> None:

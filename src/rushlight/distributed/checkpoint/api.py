@@ -269,7 +269,7 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
             entries.setdefault(entry["key"], []).append(entry)
         for path, value in list(flat(own)):
             if name(path) not in entries:
-                raise RuntimeError(f"Missing key in checkpoint state_dict: {name(path)}.")
+                raise RuntimeError(f"checkpoint.load: the checkpoint has no {name(path)}")
             put(own, path, restored(value, entries[name(path)], reader))
 
     together.agreed("checkpoint.load", read)
@@ -295,7 +295,7 @@ def restored(value: Any, entries: list[dict[str, Any]], reader: FileSystemReader
         raise ValueError(f"{entries[0]['key']} is no tensor in the checkpoint, and one in the state dict")
     if tuple(entries[0]["shape"]) != tuple(value.shape):
         raise ValueError(
-            f"Size mismatch between saved {tuple(entries[0]['shape'])} and current: {tuple(value.shape)} for {entries[0]['key']}"
+            f"{entries[0]['key']}: expected the shape {list(value.shape)} of the state dict, got {entries[0]['shape']} in the checkpoint"
         )
     box = (
         [(s.start, s.stop) for s in value._spec.box()] if isinstance(value, DTensor) else [(0, n) for n in value.shape]

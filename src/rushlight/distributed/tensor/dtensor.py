@@ -133,7 +133,9 @@ class DTensor(Tensor):
             )
         where = checked("DTensor.redistribute", placements, mesh, len(self._spec.shape))
         if any(isinstance(one, Partial) for one in where) and where != self._spec.placements:
-            raise RuntimeError("Can not redistribute to Partial!")
+            raise RuntimeError(
+                "DTensor.redistribute: a tensor that is whole cannot become Partial(): use Shard(dim) or Replicate()"
+            )
         spec = Spec(mesh, where, self._spec.shape)
         local = self._array if spec == self._spec else spec.cut(self._spec.whole(self._array))
         return spread(wrap(local if forward_dtype is None else local.astype(forward_dtype.numpy)), spec)  # type: ignore[no-any-return]
