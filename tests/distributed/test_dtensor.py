@@ -105,7 +105,7 @@ def test_questions_and_mistakes_of_meshes(group: None) -> None:
         dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("a", "a"))
     with pytest.raises(ValueError, match="different ranks below 1"):
         dist.DeviceMesh("cpu", [0, 1])
-    with pytest.raises(KeyError, match="no dimension is named .c."):
+    with pytest.raises(KeyError, match=r"no dimension is named .c."):
         mesh["c"]
     with pytest.raises(RuntimeError, match="say which"):
         mesh.get_group()
