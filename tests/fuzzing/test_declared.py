@@ -236,3 +236,32 @@ def test_what_is_saved_for_nothing_is_declared_where_there_are_views_that_were_n
                    "v3.sum().backward()", "v3.sum().backward()"]  # fmt: skip
         found = Difference("statement 4", "leniency", refusal, "no error", program, step=4)
         assert graphs("views that were not recorded", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("fails", "is_declared"), [("ctx.saved_tensors.sum()", True), ("raise AttributeError(torch.__name__)", False)]
+)
+def test_a_failure_behind_a_change_by_itself_is_declared_where_it_is_pytorchs_own_with_copies(fails, is_declared):
+    pytest.importorskip("torch")
+    saved = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+    )
+    function = (
+        "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x * 1\n"
+        f"    @staticmethod\n    def backward(ctx, g):\n        {fails}"
+    )
+    program = ["v1 = torch.ones(()).requires_grad_()", function, "r2 = F.apply(v1)", "r2.div_(r2)", "r2.backward()"]
+    failure = Raised("AttributeError", "AttributeError: 'tuple' object has no attribute 'sum'")
+    found = Difference("statement 4", "outcome", Raised("refusal", saved), failure, program, step=4)
+    entries = [entry for entry in DECLARED if entry.row.startswith("`x.mul_(x)` and the like")]
+    assert any(entry.applies(found) for entry in entries) is is_declared
+
+
+@pytest.mark.parametrize(("shape", "is_declared"), [("0", True), ("2", False)])
+def test_a_backward_over_no_samples_is_declared_as_the_call_is(shape, is_declared):
+    refusal = Raised("refusal", "IndexError: select(): index 0 out of range for tensor of size [0] at dimension 0")
+    function = "class F(torch.autograd.Function):\n    generate_vmap_rule = True"
+    program = [f"v1 = torch.ones({shape})", function, "v2 = torch.func.vmap(F.apply)(v1)", "v2.sum().backward()"]
+    found = Difference("statement 3", "leniency", refusal, "no error", program, step=3)
+    assert graphs("`vmap` of a custom function with `generate_vmap_rule` over no samples", found) is is_declared

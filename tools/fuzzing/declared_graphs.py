@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import CHANGE, agree, agree_without, as_with_copies, executed, tensors_in
+from .operands import CHANGE, agree, agree_without, as_with_copies, executed, has_empty, tensors_in
 from .program import Raised
 
 
@@ -127,9 +127,11 @@ def dirty_inside(difference: Difference) -> bool:
 
 
 def no_samples(difference: Difference) -> bool:
-    """Whether a custom function runs over a batch of nothing."""
+    """Whether a custom function runs over a batch of nothing, or backwards over it."""
     phrases = "select(): index 0 out of range", "cannot reshape tensor of 0 elements"
-    return "vmap(" in statement(difference) and refused_by(difference, *phrases, by="reference")
+    generated = r"generate_vmap_rule = True(?s:.*)vmap\("
+    backwards = re.search(generated, text(difference)) is not None and has_empty(difference)
+    return ("vmap(" in statement(difference) or backwards) and refused_by(difference, *phrases, by="reference")
 
 
 def unneeded(difference: Difference) -> bool:

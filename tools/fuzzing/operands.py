@@ -226,7 +226,8 @@ CHANGE = re.compile(r"(?m)^\s*(?!\w+ = )[\w.\[\]]+(\.\w+_\(| [-+*/]?= )")
 def as_with_copies(difference: Difference) -> bool:
     """Whether rushlight's gradients, which PyTorch refuses for a changed tensor, are PyTorch's once it saves copies.
 
-    Hooks switch the check of versions off, and copies keep what was saved.
+    Hooks switch the check of versions off, and copies keep what was saved.  Where rushlight raises behind that tensor,
+    because of the program's own statements, PyTorch must then raise the same.
     """
     import torch
 
@@ -248,11 +249,14 @@ def as_with_copies(difference: Difference) -> bool:
     forms = [lambda tensor: tensor.detach().clone()]
     if any(".data" in text for text in until):  # a change of which is seen in backward
         forms.append(lambda tensor: tensor)
-    here = gradients(until[-1], run(until, subject))
+    ours = run(until, subject)
+    raised, here = ours.outcomes[-1], gradients(until[-1], ours)
     for form in forms:
         with torch.autograd.graph.saved_tensors_hooks(form, lambda tensor: tensor):
             taken = run(until, reference)
-        there = gradients(until[-1], taken) if taken.outcomes[-1] is None else None
+        if raised is not None and taken.outcomes[-1] == raised:
+            return True
+        there = gradients(until[-1], taken) if raised is taken.outcomes[-1] is None else None
         if there is not None and all(none_or_close(there.get(x), here.get(x)) for x in there.keys() | here.keys()):
             return True
     return False
