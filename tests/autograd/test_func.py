@@ -112,6 +112,15 @@ def test_derivatives_that_do_not_depend_on_what_requires_grad_require_none():
     assert func.hessian(lambda a: (a * a * a).sum())(x).requires_grad
 
 
+def test_the_hessian_of_a_norm_has_a_derivative():
+    gradients = []
+    for norm in (lambda a: a.norm(), lambda a: (a * a).sum() ** 0.5):
+        x = vector().requires_grad_()
+        (gradient,) = torch.autograd.grad((func.hessian(norm)(x) ** 2).sum(), x)
+        gradients.append(gradient)
+    assert gradients[0].any() and torch.allclose(*gradients)
+
+
 OF_DERIVATIVES = {
     "grad": lambda f, x: func.grad(f)(x),
     "grad of grad": lambda f, x: func.grad(lambda a: func.grad(f)(a).sum())(x),

@@ -213,12 +213,39 @@ def test_a_hook_of_several_tensors_is_declared_where_it_waits_for_the_one_that_b
     assert graphs("a multi-grad hook", found) is is_declared
 
 
-def test_hooks_around_a_change_are_those_of_one_tensor():
-    first, change = "v2.register_hook(f)", "v2.cumsum_(0)"
-    for second, is_declared in (("v2.register_hook(f)", True), ("v3.register_hook(f)", False),
-                                ("torch.autograd.graph.register_multi_grad_hook([v1, v2], f)", True)):  # fmt: skip
-        found = Difference("log", "value", [], [1], [first, change, second])
-        assert graphs("hooks registered after `unsqueeze_`", found) is is_declared
+SEVERAL = "torch.autograd.graph.register_multi_grad_hook([v2], lambda g: log.append('late'), mode='any')"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("first", "second", "is_declared"), [
+    ("v2.register_hook(lambda g: log.append('first'))", "v2.register_hook(lambda g: log.append('late'))", True),
+    ("v2.register_hook(lambda g: log.append('first'))", "v3.register_hook(lambda g: log.append('late'))", False),
+    ("v2.register_hook(lambda g: log.append('first'))", SEVERAL, True),
+    (SEVERAL.replace("late", "first"), SEVERAL, True),
+    ("v2.register_hook(lambda g: log.append(len(torch.__name__)))", SEVERAL, False),
+])  # fmt: skip
+def test_hooks_around_a_change_are_those_of_one_tensor_and_make_the_difference(first, second, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.ones(2, 1).requires_grad_()", "v2 = v1 * 1", first, "v2.unsqueeze_(0)", "v3 = v2 * 1", second,
+               "v2.sum().backward()"]  # fmt: skip
+    found = Difference("log", "value", [], [1], program)
+    assert graphs("hooks registered after `unsqueeze_`", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("twice", "is_declared"), [("jacfwd", True), ("jacrev", False)])
+def test_the_third_derivative_of_a_norm_is_declared_where_another_way_to_write_it_has_one(twice, is_declared):
+    pytest.importorskip("torch")
+    program = ["x = torch.tensor([1.0, 2.0]).requires_grad_()", f"t1 = torch.func.{twice}(torch.func.jacrev(lambda x: x.norm()))(x)",
+               "(t1 * t1).sum().backward()"]  # fmt: skip
+    saved = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
+    )
+    found = Difference("statement 2", "leniency", Raised("refusal", saved), "no error", program, step=2)
+    assert (
+        any(entry.applies(found) for entry in DECLARED if entry.row.startswith("a third derivative of `norm`"))
+        is is_declared
+    )
 
 
 def test_a_gradient_that_nobody_asks_for_is_declared_as_none_here_alone():

@@ -93,6 +93,15 @@ def linearized(difference: Difference) -> bool:
     return difference.what in ("requires_grad", "is_leaf")
 
 
+def third_of_norm(difference: Difference) -> bool:
+    """Whether PyTorch refuses to differentiate tangents of a norm's gradient, which it changed itself."""
+    return (
+        refused_by(difference, "modified by an inplace operation", by="reference")
+        and ".norm()" in text(difference)
+        and agree(difference, lambda line: line.replace(".norm()", ".square().sum().sqrt()"))
+    )
+
+
 def independent(difference: Difference) -> bool:
     """Whether a derivative that does not depend on what requires grad requires none here.
 
@@ -262,6 +271,7 @@ def special_without_derivative(difference: Difference) -> bool:
 DECLARED: tuple[Declared, ...] = (
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
+    Declared("a third derivative of `norm`", third_of_norm),
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
     Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),
     Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -84,12 +85,37 @@ def recorded_in_inference(difference: Difference) -> bool:
     return told and inside is not None and ".apply(" in text(difference)
 
 
+HOOKED = re.compile(r"register_multi_grad_hook\(\[([\w, ]+)\]|\b(\w+)\.register_(?!multi)\w*hook\(")
+
+
+def late_hooks(difference: Difference) -> list[str]:
+    """The statements that register a hook of a tensor that has hooks from before it, or memory that it lies on, was changed."""
+    import rushlight
+
+    names: dict[str, Any] = {"torch": rushlight}
+    first: list[tuple[Any, int]] = []  # tensors that have hooks, and how often they had been changed at the first
+    late = []
+    for line in difference.statements:
+        try:
+            exec(line, names)
+        except Exception:
+            continue
+        hooked = [name for pair in HOOKED.findall(line) for name in ", ".join(filter(None, pair)).split(", ")]
+        for x in filter(rushlight.is_tensor, map(names.get, hooked)):
+            since = next((version for other, version in first if other is x), None)
+            if since is None:
+                first.append((x, x._version))
+            elif since != x._version:
+                late.append(line)
+    return late
+
+
 def hooks_around_a_change(difference: Difference) -> bool:
-    """Whether a tensor got hooks before and after a change in place: of its shape, or of the memory that it is a view of."""
-    first = r"\b(\w+)\.register_hook\((?s:.*)"
-    change = r"(?:\.\w+_\(| [-+*/]= |\] = )(?s:.*)"
-    second = r"(?:\b\1\.register_\w*hook\(|register_multi_grad_hook\(\[[\w, ]*\b\1\b)"
-    return difference.where.startswith("log") and re.search(first + change + second, text(difference)) is not None
+    """Whether what hooks wrote differs by those that a tensor with hooks got after a change in place."""
+    if not difference.where.startswith("log"):
+        return False
+    late = late_hooks(difference)
+    return bool(late) and agree(difference, lambda line: "" if line in late else line)
 
 
 DOES_NOT_REQUIRE_GRAD = "does not require grad", "One of the differentiated Tensors does not require grad"

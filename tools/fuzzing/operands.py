@@ -190,10 +190,20 @@ def agree(difference: Difference, rewrite: Rewrite) -> bool:
     Not so where they do not differ as it is: nothing is known then of what makes the difference.
     """
     until = difference.statements[: None if difference.step is None else difference.step + 1]
-    if not any(other.where == difference.where for other in hold(until, *both(difference))):
+    if not any(same_place(other, difference) for other in hold(until, *both(difference))):
         return False
     found = hold([text for text in map(rewrite, until) if text], *both(difference))
-    return not any(other.where == difference.where or other.step is not None for other in found)
+    return not any(same_place(other, difference) or other.step is not None for other in found)
+
+
+def same_place(one: Difference, other: Difference) -> bool:
+    """Whether differences are of one thing: of a fact of a tensor, or of what would hide one; or both of what hooks wrote."""
+    if other.where.startswith("log"):
+        return one.where.startswith("log")
+    return one.where == other.where and (one.what in (other.what, *HIDING) or other.what in HIDING)
+
+
+HIDING = "dtype", "shape", "grad", "outcome", "leniency"  # facts that differ where others can then not be compared
 
 
 def both(difference: Difference) -> tuple[Any, Any]:
