@@ -266,3 +266,14 @@ def test_the_launcher_is_no_part_of_a_stack(tmp_path: Any) -> None:
     r = memory.load(tmp_path / "x.pickle")
     (block,) = np.flatnonzero(r.size == 280_000)
     assert os.path.basename(r.stacks[r.stack[block]][-1].filename) == "train.py"
+
+
+def test_a_snapshot_that_is_taken_meanwhile_does_not_find_itself() -> None:
+    memory.record_history()
+    try:
+        x = torch.ones(100)
+        found = memory.snapshot()["device_traces"]
+    finally:
+        memory.record_history(None)
+    del x
+    assert [event["size"] for trace in found for event in trace if event["size"] >= 16] == [400]

@@ -231,6 +231,15 @@ def paged(x: Packed) -> tuple[Any, Any, int]:
     return (kept.alive(), *kept.watching())
 
 
+def kind_of(x: Any) -> tuple[Any, Any] | None:
+    """The shape and dtype of a tensor, or of one that a budget may have sent away; None where its memory may change unseen,
+    and of what others made of it."""
+    array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
+    if array is not None:
+        return None if changes_unseen(array) else (array.shape, array.dtype)
+    return x.like if isinstance(x, Packed) and getattr(x.packed, "away", False) else None
+
+
 def as_saved(out: Any) -> bool:
     """Whether a result that its node keeps is as it was when it was saved."""
     if isinstance(out, Packed):
@@ -302,31 +311,25 @@ class Search:
                 return None
             self.room -= x.cost
             return x
-        array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
-        if not depth or array is None or array.nbytes < LARGE or changes_unseen(array):
-            return None
-        if isinstance(x, Tensor) and (x._view is not None or x._unusual):
+        kind = None if not depth or (isinstance(x, Tensor) and (x._view is not None or x._unusual)) else kind_of(x)
+        if kind is None or math.prod(kind[0]) * kind[1].itemsize < LARGE:
             return None
         room = self.room
         found = self.found(edge, None, depth - 1)
-        if found is None or found.gives or found.shape != array.shape:
+        if found is None or found.gives or found.shape != kind[0]:
             self.room = room
             return None
         if isinstance(x, Tensor):
             return Rebuilt(x, found), found
-        made = Rebuilt(None, found, follows=False)
-        made.stand_for(*paged(x))
+        made, (array, *version) = Rebuilt(None, found, follows=False), paged(x)
+        if array is not None:  # else nobody can change it
+            made.stand_for(array, *version)
         return made, found
 
     def of_product(self, node: Any, depth: int, cost: float) -> Found | None:
         """Of a product of two tensors of its shape, one of which at least is made by what was watched."""
-        if any(not isinstance(x, Tensor | Rebuilt | Packed) for x in node.saved):
-            return None
         for x in node.saved:
-            array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
-            if (isinstance(x, Packed) and array is None) or (isinstance(x, Tensor) and x._unusual):
-                return None
-            if array is not None and (array.shape != node.shape or array.dtype != node.dtype):
+            if x.__class__ is not Rebuilt and (getattr(x, "_unusual", False) or kind_of(x) != (node.shape, node.dtype)):
                 return None
         found = Found(node, [], -1, cost, [])
         if not self.inputs(found, depth) or not found.lets or not unchanged_since(found.stamp):

@@ -29,6 +29,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
 
+ASIDE = 1 << 15  # bytes (memory.cpp, kLarge)
 EVENT = np.dtype([("time", "i8"), ("block", "i8"), ("address", "i8"), ("size", "i8"), ("value", "i8"), ("stack", "i4"),
                   ("label", "i4"), ("thread", "u4"), ("action", "u1"), ("category", "u1"), ("unused", "u1", 2)])  # fmt: skip
 
@@ -181,7 +182,7 @@ def limit(most: int, make_room: Callable[[int], None] | None) -> Any:
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """What this thread allocates within is about the recording: it is no part of it, and not counted (from 32 KiB on)."""
+    """What this thread allocates within is about the recording: it is no part of it, and not counted (from `ASIDE` on)."""
     former = _library.aside(1) if _library is not None else 0
     try:
         yield
@@ -201,10 +202,10 @@ def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
         return lib.read(EVENT)
     sizes = (ctypes.c_int64 * 4)()
     lib.sizes(sizes)
-    events = np.zeros(0, EVENT)
+    events = np.zeros(least := ASIDE // EVENT.itemsize + 1, EVENT)  # of less, the recording would have an event
     # Again if other threads made more meanwhile.
     while not lib.events(events.ctypes.data, len(events), sizes):
-        events = np.zeros(sizes[0] + sizes[2] + 64, EVENT)
+        events = np.zeros(max(sizes[0] + sizes[2] + 64, least), EVENT)
     kept, dropped, alive, stacks = sizes
     return events[:kept], dropped, events[kept : kept + alive], [_stack(lib, i) for i in range(stacks)]
 

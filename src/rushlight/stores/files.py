@@ -94,6 +94,11 @@ class Piece:
         """Whether `get` would not wait for the disk."""
         return self.slot.array is not None or self.slot.ahead is not None
 
+    @property
+    def takes_memory(self) -> bool:
+        """Whether memory of its size is in use for it: it waits to be written, was read ahead, or is being read."""
+        return self.in_memory or (self.slot.reading and self.slot in self.spill.active)
+
     def arrays(self) -> list[Any]:
         """What is in memory of it."""
         return [a for a in (self.slot.array, self.slot.ahead) if a is not None]
@@ -222,6 +227,16 @@ class Spill:
                 self.turn.wait(0.1)
             self.waited += perf_counter() - start
             self._raise()
+
+    def forget_ahead(self) -> None:
+        """Drop what was read ahead, or was to be: its memory is needed. Waits for what is being read just now."""
+        with self.turn:
+            while self.reads:
+                self._forget(self.reads.popleft())
+            while self.workers and any(slot.reading for slot in self.active):
+                self.turn.wait(0.1)
+            while self.aheads:
+                self._forget(self.aheads.popleft())
 
     def check(self) -> None:
         """Raise StoreError if something could not be written since this was asked last."""

@@ -52,7 +52,7 @@ class Pager:
     It observes the operators of the thread that it serves, to know how results are computed again.
 
     moved_out, moved_in: bytes by kind, written and read; again: bytes that were computed again; seconds: spent on all that;
-    away: bytes of pages that live and are not in memory. Of saved tensors, saved_away: the same; needed: the most that had
+    away: bytes of pages that live and are not in memory; coming: of those that are being brought back. Of saved tensors, saved_away: the same; needed: the most that had
     to be away at once; ready: bytes that were written ahead of need and are in memory still.
     """
 
@@ -67,7 +67,7 @@ class Pager:
         self.moved_out, self.moved_in = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
         self.recipes = Recipes(OPERATORS)
         self.seconds, self.away, self.demand, self.least, self.asked, self.again = 0.0, 0, 0, 0, 0, 0
-        self.saved_away = self.needed = self.ready = 0
+        self.saved_away = self.needed = self.ready = self.coming = 0
         self.growing = True  # whether what is needed may grow: until backward begins
         self.error: Exception | None = None  # what moving failed with
         self.interrupt: BaseException | None = None  # what a signal's handler raised while memory was being made
@@ -137,7 +137,11 @@ class Pager:
     def bring(self, page: Any) -> None:
         """Read a page, or compute it again."""
         piece = page.piece
-        page.data = page.read() if piece is not None else page.computed()
+        self.coming += page.nbytes
+        try:
+            page.data = page.read() if piece is not None else page.computed()
+        finally:
+            self.coming -= page.nbytes
         if page.waiting:
             waiting, page.waiting = page.waiting, []
             arrive(page.data, waiting)
@@ -260,7 +264,9 @@ class Pager:
     def go_below(self, goal: int) -> None:
         """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
         self.asked += 1
-        self.demand = max(self.demand, self.limit + used() - goal + self.away)
+        demand = self.limit + used() - goal + self.away - self.coming
+        if demand > self.demand:
+            self.demand = max(self.demand, demand - self.twice())
         if self.asked == 1:
             self.scan()
         if not self.reach(goal):
@@ -270,6 +276,13 @@ class Pager:
                 self.least = max(self.least, least + least // 32)  # the next that asks wants more
         if self.saved_away > self.needed:
             self.needed, self.growing = self.saved_away, True
+
+    def twice(self) -> int:
+        """Bytes that count as away and as in use: of pages on their way to disk, or read ahead."""
+        if not self.spill.memory_now:
+            return 0
+        pages = (reference() for kind in KINDS for reference in list(self.pages[kind].values()))
+        return sum(page.nbytes for page in pages if page is not None and page.moving)
 
     def begin(self, *call: Any) -> Any:
         """An operator is called."""
@@ -285,7 +298,8 @@ class Pager:
     def reach(self, goal: int) -> bool:
         """Send idle pages away until no more than `goal` bytes are in use, and some less; whether that came about.
 
-        First those that need not be written: they are on disk, on their way there, or quick to compute again.
+        First those that need not be written: they are on disk, on their way there, or quick to compute again.  What was
+        read ahead goes last: it is used next.
         """
         least = goal - self.slack
         self.free(least, True)
@@ -295,6 +309,8 @@ class Pager:
         if used() > goal:
             self.free(least, False)
             self.spill.flush()
+        if used() > goal and self.spill.ahead:
+            self.spill.forget_ahead()
         return used() <= goal
 
     def free(self, goal: int, written: bool) -> None:

@@ -91,6 +91,11 @@ class Page:
         base = array.base  # of an array that was read back in another order of axes; views of it refer to that
         return base is None or getrefcount(base) <= 3
 
+    @property
+    def moving(self) -> bool:
+        """Whether this is away, and its memory there all the same: not written yet, or read ahead."""
+        return self.data is None and self.piece is not None and self.piece.takes_memory
+
     def __del__(self) -> None:
         pager = getattr(self, "pager", None)
         if pager is not None:
@@ -256,6 +261,11 @@ class Kept:
     def watching(self) -> tuple[Any, int]:
         """The storage, if that lives, and the version that was saved."""
         return self.page.seen(), self.page.version
+
+    @property
+    def away(self) -> bool:
+        """Whether it is not in memory, so that nobody else has it, and as it was saved."""
+        return self.page.data is None and self.page.later == self.page.version and self.page.seen() is None
 
     def tensor(self) -> Any:
         """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
