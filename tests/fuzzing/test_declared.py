@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tools.fuzzing.comparing import Difference
+from tools.fuzzing.comparing import Difference, hold
 from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
-from tools.fuzzing.program import Raised
+from tools.fuzzing.operands import agree
+from tools.fuzzing.program import Raised, Side
 
 
 def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
@@ -292,3 +293,27 @@ def test_a_backward_over_no_samples_is_declared_as_the_call_is(shape, is_declare
     program = [f"v1 = torch.ones({shape})", function, "v2 = torch.func.vmap(F.apply)(v1)", "v2.sum().backward()"]
     found = Difference("statement 3", "leniency", refusal, "no error", program, step=3)
     assert graphs("`vmap` of a custom function with `generate_vmap_rule` over no samples", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("then", "is_declared"), [("", True), ("(v1 * len(torch.__name__)).sum().backward()", False)])
+def test_gradients_of_a_refused_backward_are_declared_where_the_sides_agree_without_it(then, is_declared):
+    pytest.importorskip("torch")
+    further_on_one_side = "[v1.sum().backward() for _ in torch.__name__[5:]] + [v1.backward()]"
+    program = ["v1 = torch.ones(2).requires_grad_()", further_on_one_side, then]
+    found = Difference("v1.grad", "grad", None, np.ones(2), list(filter(None, program)), refusals=[("", "")])
+    entries = [entry for entry in DECLARED if entry.row == "gradients that a refused backward leaves"]
+    assert any(entry.applies(found) for entry in entries) is is_declared
+
+
+def test_programs_are_run_again_on_the_sides_that_differed():
+    torch = pytest.importorskip("torch")
+    import rushlight
+
+    sides = Side("torch", torch, "def f():\n    return 1.0"), Side("rushlight", rushlight, "def f():\n    return 2.0")
+    (found,) = hold(["v1 = f()", "v2 = 3.0"], *sides)
+    assert (
+        found.where == "v1"
+        and not agree(found, lambda line: line)
+        and agree(found, lambda line: line.replace("f()", "1.0"))
+    )

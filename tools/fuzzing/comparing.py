@@ -49,7 +49,7 @@ class Difference:
     tolerance: float = 0.0  # of the numbers that were compared
     made: list[Plain] = field(default_factory=list)  # what the reference has and the subject refused to make
     refusals: list[tuple[str, str]] = field(default_factory=list)  # of statements that both refuse, in their words
-    prelude: str = ""  # what the program stands on
+    sides: tuple[Side, Side] | None = None  # on which the program ran: the reference and the subject
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def against(statements: list[str], reference: Execution, subject: Side) -> list[
     found = list(differences(reference, other, [step for step, text in enumerate(statements) if "\n" in text]))
     refusals = [(a.message, b.message) for a, b in zip(reference.outcomes, other.outcomes) if a and b]
     for difference in found:
-        difference.statements, difference.refusals, difference.prelude = statements, refusals, subject.prelude
+        difference.statements, difference.refusals, difference.sides = statements, refusals, (reference.side, subject)
     return (
         found
         if subject.exact or subject is reference.side

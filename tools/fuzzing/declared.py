@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree, agree_without, apart, as_with_copies, executed, otherwise
+from .operands import agree, agree_without, apart, as_with_copies, both_refuse, executed, otherwise
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -163,15 +163,15 @@ def copied_from_itself(difference: Difference) -> bool:
 
 
 def half_run(difference: Difference) -> bool:
-    """Whether a backward that both refuse had come to this gradient on one side alone, or a thread to what it left behind."""
-    if re.search(
-        r"together\(|with_default\(", text(difference)
-    ):  # PyTorch numbers the nodes of each thread anew: branches of two have no order
-        return bool(difference.refusals) and difference.step is None and difference.what in ("grad", "value")
-    if difference.what != "grad" or (difference.reference is None) == (difference.subject is None):
+    """Whether gradients, or what threads left of them, differ by how far statements came that both refuse."""
+    if difference.step is not None or not difference.refusals:
         return False
-    _, refused = executed(difference)
-    return any(re.search(r"backward\(", line) for line in refused)
+    threads = re.search(r"together\(|with_default\(", text(difference))  # each numbers its nodes anew in PyTorch
+    one_sided = difference.what == "grad" and (difference.reference is None) != (difference.subject is None)
+    if not (one_sided or (threads and difference.what in ("grad", "value"))):
+        return False
+    refused = [line for line in both_refuse(difference) if re.search(r"backward\(|together\(|with_default\(", line)]
+    return bool(refused) and agree(difference, lambda line: "" if line in refused else line)
 
 
 def several_at_one_place(difference: Difference) -> bool:

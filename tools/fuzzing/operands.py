@@ -11,6 +11,7 @@ import numpy as np
 
 from .comparing import Difference, close, hold
 from .observing import array
+from .program import Side, run
 
 Array = np.ndarray[Any, Any]
 NUMERIC = "biufc"
@@ -206,23 +207,25 @@ def same_place(one: Difference, other: Difference) -> bool:
 HIDING = "dtype", "shape", "grad", "outcome", "leniency"  # facts that differ where others can then not be compared
 
 
-def both(difference: Difference) -> tuple[Any, Any]:
+def both(difference: Difference) -> tuple[Side, Side]:
     """PyTorch and rushlight, to run programs like the one of a difference."""
     import torch
 
     import rushlight
 
-    from .program import Side
-
-    return Side("torch", torch, difference.prelude), Side("rushlight", rushlight, difference.prelude)
+    return difference.sides or (Side("torch", torch), Side("rushlight", rushlight))
 
 
 def taken(difference: Difference, rewrite: Rewrite) -> bool:
     """Whether PyTorch takes the statement at which the sides differ with the statements rewritten."""
-    from .program import run
-
     until = difference.statements[: (difference.step or 0) + 1]
     return run(list(map(rewrite, until)), both(difference)[0]).outcomes[-1] is None
+
+
+def both_refuse(difference: Difference) -> list[str]:
+    """The statements that neither PyTorch nor rushlight takes."""
+    outcomes = (run(difference.statements, side).outcomes for side in both(difference))
+    return [text for text, *refusals in zip(difference.statements, *outcomes) if all(refusals)]
 
 
 def agree_without(difference: Difference, pattern: str) -> bool:
@@ -240,8 +243,6 @@ def as_with_copies(difference: Difference) -> bool:
     because of the program's own statements, PyTorch must then raise the same.
     """
     import torch
-
-    from .program import run
 
     reference, subject = both(difference)
     until = difference.statements[: (difference.step or 0) + 1]
