@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
+
+from rushlight.distributed import witness
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 START = "import torch, torch.distributed as dist, sys\ndist.init_process_group('gloo')\nr, n = dist.get_rank(), dist.get_world_size()\n"
 
 
-def run(folder: Path, script: str, *options: str, count: int = 2, **variables: str) -> subprocess.CompletedProcess[str]:
+def variables() -> dict[str, str]:
+    """The environment without what a group is told by."""
+    # What is printed line by line without a buffer arrives in pieces that mix.
+    without = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "PYTHONUNBUFFERED")
+    return {k: v for k, v in os.environ.items() if k not in without}
+
+
+def run(folder: Path, script: str, *options: str, count: int = 2, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a script as one of `count` processes each."""
     path = folder / "script.py"
     path.write_text(textwrap.dedent(script))
-    # What is printed line by line without a buffer arrives in pieces that mix.
-    without = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "PYTHONUNBUFFERED")
-    given = {k: v for k, v in os.environ.items() if k not in without}
     start = [sys.executable, "-m", "rushlight", "run", *(["-n", str(count)] if count > 1 else []), str(path), *options]
-    return subprocess.run(start, env={**given, **variables}, capture_output=True, text=True, timeout=240, cwd=folder)
+    return subprocess.run(start, env={**variables(), **more}, capture_output=True, text=True, timeout=240, cwd=folder)
 
 
-def lines(folder: Path, script: str, *options: str, count: int = 2, **variables: str) -> list[str]:
+def lines(folder: Path, script: str, *options: str, count: int = 2, **more: str) -> list[str]:
     """What the processes print, sorted."""
-    done = run(folder, script, *options, count=count, **variables)
+    done = run(folder, script, *options, count=count, **more)
     assert done.returncode == 0, done.stderr
     return sorted(done.stdout.splitlines())
 
@@ -150,16 +158,75 @@ def test_losses_of_several_processes_are_those_of_one(tmp_path, mode):
         assert [float(v) for v in found.split()] == pytest.approx([float(v) for v in one.stdout.split()], rel=1e-5)
 
 
-@pytest.mark.parametrize("how, status", [("raise RuntimeError('a bad batch')", 1), ("sys.exit(7)", 7)])
-def test_a_process_that_fails_ends_all(tmp_path, how, status):
-    done = run(tmp_path, START + f"if r == 1: {how}\ndist.barrier()\nprint('never')\n")
-    assert done.returncode == status and "never" not in done.stdout
-    assert status == 7 or ("rank 1 failed" in done.stderr and "a bad batch" in done.stderr)
+def test_a_process_that_fails_ends_all(tmp_path):
+    """Also before there is a group, when the others wait for it to make one."""
+    done = run(
+        tmp_path,
+        "import os\nif os.environ['RANK'] == '1': raise RuntimeError('a bad file')\n" + START + "print('never')\n",
+    )
+    assert done.returncode == 1 and "never" not in done.stdout
+    assert "rank 1 failed" in done.stderr and "a bad file" in done.stderr and "rank 0" not in done.stderr
+    done = run(tmp_path, START + "if r == 1: sys.exit(7)\ndist.barrier()\nprint('never')\n")
+    assert done.returncode == 7 and "never" not in done.stdout and "rank 1 ended with status 7" in done.stderr
 
 
 def test_a_process_that_is_killed_ends_all_and_is_named(tmp_path):
     done = run(tmp_path, START + "import os, signal\nif r == 1: os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()\n")
-    assert done.returncode and "rank 1 was killed" in done.stderr
+    assert done.returncode == 137 and "rank 1 was killed by signal 9" in done.stderr and "rank 0" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "program, status, killed",
+    [("os.kill(os.getpid(), 9)", 137, True), ("sys.exit(137)", 137, False), ("os._exit(3)", 3, False)],
+)
+def test_how_a_process_ended_is_written_down_before_the_launcher_hears_of_it(tmp_path, program, status, killed):
+    """The witness holds what the launcher listens to until then: the order of what is written is the order of the ends."""
+    ends, (read, held) = tmp_path / "ends", os.pipe()
+    ends.mkdir()
+    words = [sys.executable, "-I", "-S", witness.__file__, sys.executable, "-c", f"import os, sys\n{program}"]
+    running = subprocess.Popen(words, env={witness.FOLDER: str(ends), "PMI_RANK": "2"}, pass_fds=[held])
+    os.close(held)
+    assert os.read(read, 1) == b""  # closed by all
+    os.close(read)
+    end = witness.first(str(ends))
+    assert end is not None and end[1:] == ("2", status, killed, False) and running.wait() == status
+    witness.write("3", 1)
+    (ends / "0").write_text("0 0 137 1")  # of a process that was ended while it wrote
+    assert witness.first(str(ends)) == end
+
+
+def runs(process: int) -> bool:
+    """Whether a process of this number is there, and not only its number until somebody asks for its end."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_with_what_started_them(tmp_path, number):
+    """After SIGTERM, which goes on to them, as they do; none runs on."""
+    path = tmp_path / "script.py"
+    path.write_text(START + """\
+import os, signal, time
+def saved(*_): print("saved", r, flush=True); sys.exit(0)
+signal.signal(signal.SIGTERM, saved)
+dist.barrier(); print(os.getpid(), flush=True); time.sleep(60)
+""")  # fmt: skip
+    start = [sys.executable, "-m", "rushlight", "run", "-n", "2", str(path)]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, text=True, env=variables()) as running:
+        assert running.stdout is not None
+        numbers = [int(running.stdout.readline()) for _ in range(2)]
+        running.send_signal(number)
+        said = running.stdout.read().splitlines()  # until no process is left that may print
+    assert sorted(said) == (["saved 0", "saved 1"] if number == signal.SIGTERM else [])
+    assert running.returncode == (0 if number == signal.SIGTERM else -9)
+    end = time.monotonic() + 10
+    while any(runs(process) for process in numbers):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_collectives_that_do_not_match_are_told(tmp_path):

@@ -7,11 +7,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rushlight.distributed import mpi
+from rushlight.distributed import mpi, witness
 
-FORWARD = (
-    0.5  # seconds in which MPI's launcher passes on what was printed: at the end it throws away what it has not read
-)
 _watched: list[Any] = []
 
 
@@ -25,16 +22,20 @@ def watch(rank: int) -> None:
 
 def ended(rank: int, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Report an error with the process that it happened in, and end all processes with status 1 (130 after Ctrl-C)."""
+    status = 130 if issubclass(kind, KeyboardInterrupt) else 1
+    witness.write(str(rank), status, told=True)
     print(f"rank {rank} failed; the other processes of its group are ended.", file=sys.stderr)
     _watched[0](kind, error, trace)
-    end(130 if issubclass(kind, KeyboardInterrupt) else 1)
+    end(status)
 
 
 def end(status: int) -> None:
     """End all processes of the group with a status, if there is one of several; what they printed is shown first."""
     if not _watched:
         return
+    world = mpi.library().COMM_WORLD
+    witness.write(str(world.rank), status)
     sys.stdout.flush()
     sys.stderr.flush()
-    time.sleep(FORWARD)
-    mpi.library().COMM_WORLD.Abort(status)
+    time.sleep(witness.FORWARD)
+    world.Abort(status)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+import threading
+import time
+from collections.abc import Iterator, Sequence
 
-from rushlight.distributed import mpi
+from rushlight.distributed import faults, mpi, witness
 
 __all__ = ["command", "environment", "start"]
 
@@ -63,52 +63,56 @@ def start(count: int, program: Sequence[str], hosts: str | None = None, label: b
 INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
+PATIENCE = (
+    5  # seconds in which MPI's launcher ends the other processes, which it cannot where the way to their machine is cut
+)
+
+
 def once(count: int, program: Sequence[str], hosts: str | None, label: bool, given: dict[str, str]) -> int:
     """Start a program `count` times and wait.  given: the environment"""
     with tempfile.TemporaryDirectory() as folder:
-        given[ROLL] = folder
-        with subprocess.Popen(command(count, program, hosts, label), env=given, stdout=subprocess.PIPE) as running:
-            status, last = passed_on(running)
-        lost = killed(last, folder)
-    if status and lost:
-        print(f"{lost} was killed; the other processes of its group were ended.", file=sys.stderr)
-    return 128 - status if status < 0 else status
+        given[witness.FOLDER] = folder
+        posix = os.name == "posix"
+        words = command(count, watched(program) if posix else program, hosts, label)
+        # What starts it may be killed: mpiexec is then too, and its processes end with it.
+        with subprocess.Popen(words, env=given, preexec_fn=witness.follow_parent if posix else None) as running:
+            with handed_on(running):
+                status = ended(running, folder)
+        end = witness.first(folder)
+    if end is not None and not end.told and end.status != INTERRUPTED:
+        print(witness.tell(end, "the other processes of its group were ended."), file=sys.stderr)
+    return end.status if status and end is not None else 128 - status if status < 0 else status
 
 
-ROLL = "RUSHLIGHT_ROLL"  # the variable that names a folder in which each process leaves its rank, under its process's number
-GONE = re.compile(rb"PID (\d+) RUNNING AT (\S+)")  # what MPICH's launcher says of a process that a signal ended
+def watched(program: Sequence[str]) -> list[str]:
+    """A program with a witness of how it ends."""
+    return [sys.executable, "-I", "-S", witness.__file__, *program]
 
 
-def passed_on(running: subprocess.Popen[bytes]) -> tuple[int, bytes]:
-    """Print what processes print, as it comes; the exit status, and the last of it."""
-    last = b""
-    assert isinstance(running.stdout, io.BufferedReader)
+@contextlib.contextmanager
+def handed_on(running: subprocess.Popen[bytes]) -> Iterator[None]:
+    """SIGTERM goes on to a launcher, and from it to the processes, which may have something to save."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may say so
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: running.send_signal(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def ended(running: subprocess.Popen[bytes], folder: str) -> int:
+    """The exit status of a launcher, when it has ended; it is killed where that takes too long after the end of a process."""
     while True:
         try:
-            while some := running.stdout.read1():
-                sys.stdout.buffer.write(some)
-                sys.stdout.buffer.flush()
-                last = (last + some)[-4096:]
-            return running.wait(), last
+            return running.wait(1)
         except KeyboardInterrupt:  # which the processes get too: they end, and then the launcher
             continue
-
-
-def killed(last: bytes, folder: str) -> str | None:
-    """The process that a signal ended, as the launcher says: its rank where it ran on this machine."""
-    found = GONE.search(last)
-    if found is None:
-        return None
-    number, host = found[1].decode(), found[2].decode()
-    path = Path(folder, number)
-    return f"rank {path.read_text()}" if path.exists() else f"process {number} on {host}"
-
-
-def enroll(rank: int) -> None:
-    """Leave this process's rank where the launcher looks for it."""
-    if ROLL in os.environ:
-        with contextlib.suppress(OSError):  # on another machine the folder is not there
-            Path(os.environ[ROLL], str(os.getpid())).write_text(str(rank))
+        except subprocess.TimeoutExpired:
+            end = witness.first(folder)
+            if end is not None and time.time() - end.when / 1e9 > PATIENCE:
+                running.kill()
 
 
 def environment() -> None:
@@ -122,4 +126,5 @@ def environment() -> None:
             "LOCAL_WORLD_SIZE": os.environ.get("MPI_LOCALNRANKS", world.size)}  # fmt: skip
     for name, value in said.items():
         os.environ.setdefault(name, str(value))
-    enroll(world.rank)
+    if world.size > 1:  # one that fails would wait for the others at its end, which wait for it
+        faults.watch(world.rank)
