@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from tools.fuzzing.comparing import Difference, hold
@@ -61,18 +63,26 @@ def test_gradients_that_were_broadcast_are_special_where_one_of_their_copies_is(
     assert not declared("t2[1]", [[1.0], [0.5]], [[0.5], [0.5]], *inputs, tangent)
 
 
-@pytest.mark.parametrize(
-    "saved",
-    ["modified by an inplace operation", "a view and its base or another view of its base has been modified inplace"],
-)
-def test_a_log_differs_where_hooks_ran_before_one_raised_and_a_saved_tensor_was_refused(saved):
-    found = Difference("log", "value", [], [1], ["log = []", "y.backward(inputs=[y])"])
-    entries = [entry for entry in GRAPHS if entry.row.startswith("saved tensors that were changed")]
-    assert not any(entry.applies(found) for entry in entries)
-    found.refusals = [(f"RuntimeError: ... {saved}", "ZeroDivisionError: division by zero")]
-    assert any(entry.applies(found) for entry in entries)
-    found.refusals = [(f"RuntimeError: ... {saved}",) * 2]
-    assert not any(entry.applies(found) for entry in entries)
+SAVED = "modified by an inplace operation", "a view and its base or another view of its base has been modified inplace"
+UNPACKED = "RuntimeError: Output of saved tensor unpack_hook for 'x', which sin saved, has shape [0]"
+FURTHER = "[log.append(1) for _ in torch.__name__[5:]] + [1 / 0]"  # both raise here, and one has written more
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("row", "there", "here"), [
+    *(("saved tensors that were changed", f"RuntimeError: ... {saved}", "ZeroDivisionError") for saved in SAVED),
+    ("an unpack hook that gives", "RuntimeError: the size of tensor a", UNPACKED),
+])  # fmt: skip
+def test_a_log_differs_where_hooks_ran_before_one_raised_and_a_saved_tensor_was_refused(row, there, here):
+    pytest.importorskip("torch")
+    found = Difference("log", "value", [], [1, 1, 1, 1], ["log = []", FURTHER])
+    assert not graphs(row, found)
+    found.refusals = [(there, here)]
+    assert graphs(row, found)
+    found.statements = [*found.statements, "log.append(torch.__name__)"]  # which is another difference
+    assert not graphs(row, found)
+    found.refusals, found.statements = [(there, there)], found.statements[:2]
+    assert not graphs(row, found)
 
 
 def test_the_tangent_of_a_power_loses_its_imaginary_part_alone():
@@ -148,15 +158,21 @@ def test_a_checkpoint_that_runs_more_often_is_declared_where_a_graph_of_zeros_ru
     assert graphs("gradient of what is linear", found) is is_declared
 
 
-def test_what_a_hook_unpacks_in_another_shape_is_declared_where_this_is_what_is_refused():
-    saved = "RuntimeError: Output of saved tensor unpack_hook for 'x', which sin saved, has shape [0]"
-    row, program = "an unpack hook that gives", ["log = []", "y.backward()"]
-    found = Difference("log", "value", ["run", "run"], ["run"], program)
-    assert not graphs(row, found)
-    found.refusals = [("RuntimeError: the size of tensor a", saved)]
-    assert graphs(row, found)
-    found.refusals = [(saved, saved)]
-    assert not graphs(row, found)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kept", "is_declared"), [("", True), ("torch.kept = v1 if 'rush' in torch.__name__ else 0", False)]
+)
+def test_what_outlives_its_names_is_declared_where_a_gradient_holds_it(kept, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(2).requires_grad_()", "(v1 * v1).sum().backward(create_graph=True)", kept]
+    try:
+        assert (
+            graphs("the cycle that", Difference("v1", "alive", "freed", "alive", list(filter(None, program))))
+            is is_declared
+        )
+    finally:
+        for library in map(sys.modules.get, ("torch", "rushlight")):
+            vars(library).pop("kept", None)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -10,7 +10,7 @@ from .comparing import Difference
 from .declared_graphs import GRAPHS
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree, agree_without, apart, as_with_copies, both_refuse, executed, otherwise
+from .operands import agree, agree_without, agree_without_refused, apart, as_with_copies, executed, otherwise
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -170,8 +170,7 @@ def half_run(difference: Difference) -> bool:
     one_sided = difference.what == "grad" and (difference.reference is None) != (difference.subject is None)
     if not (one_sided or (threads and difference.what in ("grad", "value"))):
         return False
-    refused = [line for line in both_refuse(difference) if re.search(r"backward\(|together\(|with_default\(", line)]
-    return bool(refused) and agree(difference, lambda line: "" if line in refused else line)
+    return agree_without_refused(difference, r"backward\(|together\(|with_default\(")
 
 
 def several_at_one_place(difference: Difference) -> bool:

@@ -7,17 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from .comparing import Difference
+from .comparing import Difference, hold
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
-from .operands import CHANGE, agree, agree_without, as_with_copies, executed, has_empty, tensors_in
+from .operands import (
+    CHANGE,
+    agree,
+    agree_without,
+    agree_without_refused,
+    as_with_copies,
+    both,
+    executed,
+    has_empty,
+    tensors_in,
+)
 from .program import Raised
+
+WITHOUT_GRADIENTS = """\
+for _x in list(globals().values()):
+    if hasattr(_x, "zero_grad"):
+        _x.zero_grad()
+    if isinstance(_x, torch.Tensor):
+        _x.grad = None"""
 
 
 def cycle(difference: Difference) -> bool:
-    """Whether a tensor hangs in the cycle that backward(create_graph=True) warns of."""
-    return difference.what == "alive" and re.search(r"backward\(.*create_graph=True", text(difference)) is not None
+    """Whether a tensor hangs in the cycle that backward(create_graph=True) warns of: through a `.grad`, and freed without."""
+    if difference.what != "alive" or re.search(r"backward\(.*create_graph=True", text(difference)) is None:
+        return False
+    found = hold([*difference.statements, WITHOUT_GRADIENTS], *both(difference))
+    return not any(other.what == "alive" or other.step is not None for other in found)
 
 
 def changed_by_itself(difference: Difference) -> bool:
@@ -171,7 +191,7 @@ def refused_before_hooks(difference: Difference) -> bool:
     """Whether hooks ran here before one of them raised, and PyTorch refuses for a saved tensor that nobody asks for."""
     saved = "modified by an inplace operation", "its base or another view of its base has been modified"
     told = any(word in there and word not in here for there, here in difference.refusals for word in saved)
-    return told and difference.where.startswith("log")
+    return told and difference.where.startswith("log") and agree_without_refused(difference)
 
 
 UNPACKED = "Output of saved tensor unpack_hook for"
@@ -179,8 +199,10 @@ UNPACKED = "Output of saved tensor unpack_hook for"
 
 def unpacked_otherwise(difference: Difference) -> bool:
     """Whether what a hook unpacked, of another shape or dtype, is refused here before PyTorch goes on with it."""
+    if refused_by(difference, UNPACKED):
+        return True
     earlier = any(UNPACKED in here and UNPACKED not in there for there, here in difference.refusals)
-    return refused_by(difference, UNPACKED) or (earlier and difference.where.startswith("log"))
+    return earlier and difference.where.startswith("log") and agree_without_refused(difference)
 
 
 def run_for_zeros(difference: Difference) -> bool:

@@ -222,15 +222,18 @@ def taken(difference: Difference, rewrite: Rewrite) -> bool:
     return run(list(map(rewrite, until)), both(difference)[0]).outcomes[-1] is None
 
 
-def both_refuse(difference: Difference) -> list[str]:
-    """The statements that neither PyTorch nor rushlight takes."""
-    outcomes = (run(difference.statements, side).outcomes for side in both(difference))
-    return [text for text, *refusals in zip(difference.statements, *outcomes) if all(refusals)]
-
-
 def agree_without(difference: Difference, pattern: str) -> bool:
     """Whether PyTorch and rushlight come to the same there when the statements in which the pattern is found are left out."""
     return agree(difference, lambda text: "" if re.search(pattern, text) else text)
+
+
+def agree_without_refused(difference: Difference, pattern: str = "") -> bool:
+    """Whether PyTorch and rushlight come to the same there without those of these statements that neither takes."""
+    outcomes = (run(difference.statements, side).outcomes for side in both(difference))
+    refused = [
+        text for text, *raised in zip(difference.statements, *outcomes) if all(raised) and re.search(pattern, text)
+    ]
+    return bool(refused) and agree(difference, lambda text: "" if text in refused else text)
 
 
 CHANGE = re.compile(r"(?m)^\s*(?!\w+ = )[\w.\[\]]+(\.\w+_\(| [-+*/]?= )")
