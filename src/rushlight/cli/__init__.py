@@ -20,7 +20,7 @@ COMMANDS = {
     "demo": "train a vision transformer on real digits in three ways and measure its memory",
     "run": "run an unmodified PyTorch script on rushlight",
     "install-as-torch": "count as PyTorch in this virtual environment, for pip and for `import torch`",
-    "memory": "show where memory goes: a report on a recording or a script, advice in bytes",
+    "memory": "show where memory goes: a report on a recording or a script, live or after it; advice in bytes",
     "estimate": "say what training a model will need, before it runs",
     "doctor": "say what this machine offers, what is in use, and what it measured",
     "info": "print the versions in use, for a bug report",
@@ -57,9 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     module = importlib.import_module(f"rushlight.cli.{known.command.replace('-', '_')}")
-    if known.command in ("run", "memory"):  # what a script prints fails or not as it does under Python
-        return int(module.main(arguments[1:]) or 0)
-    return _printing(module.main, arguments[1:])
+    try:
+        if known.command in ("run", "memory"):  # what a script prints fails or not as it does under Python
+            return int(module.main(arguments[1:]) or 0)
+        return _printing(module.main, arguments[1:])
+    except KeyboardInterrupt:
+        lost = "; no report was written" if known.command == "memory" else ""
+        print(f"rushlight: interrupted{lost}", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def _printing(command: Callable[[list[str]], int | None], arguments: list[str]) -> int:
@@ -71,9 +76,6 @@ def _printing(command: Callable[[list[str]], int | None], arguments: list[str]) 
         sys.stdout.flush()
     except BrokenPipeError:
         return closed_pipe()
-    except KeyboardInterrupt:
-        print("rushlight: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
     return status
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.cli import closed_pipe, run
-from rushlight.cli.record import recorded, unwritable, written
+from rushlight.cli.interrupts import noted
+from rushlight.cli.record import leaving, recorded, stopped, unwritable, written
 
 __all__ = ["main"]
 
@@ -21,6 +23,8 @@ EPILOG = """examples:
   rushlight memory report snapshot.pickle -o vit.html
   rushlight memory report plain.pickle --compare fused.pickle
   rushlight memory report --text snapshot.pickle     on the terminal instead
+  rushlight memory watch train.py                    where it goes while the script runs; at the end the report
+  rushlight memory watch --attach 4711               of a process that called memory.allow_watch()
   rushlight memory frontier train.py                 bytes against seconds a step, in several ways of training
   rushlight memory show snapshot.pickle              the same as report --text
   rushlight memory convert torch.pickle ours.pickle  write a snapshot anew, for PyTorch's viewer too
@@ -35,10 +39,8 @@ def main(argv: Sequence[str]) -> int:
     """Do what `argv` asks for and return the exit status."""
     parser = _parser()
     words = list(argv)
-    if words[:1] == ["frontier"]:
-        from rushlight.cli import frontier
-
-        return frontier.main(words[1:])
+    if words[:1] in (["frontier"], ["watch"]):
+        return int(importlib.import_module(f"rushlight.cli.{words[0]}").main(words[1:]))
     if words[:1] == ["report"]:
         options, job = _of_report(words[1:], parser)
     else:
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _show))
+    _command(commands, "watch", "show what a script, or a process that allows it, has in memory while it runs", _show)
     _command(commands, "frontier", "show what ways of training cost a script, in bytes and in seconds a step", _show)
     show = _command(commands, "show", "print a report on a snapshot", _show)
     show.add_argument("file", metavar="FILE", help="the snapshot")
@@ -110,6 +113,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-entries", metavar="N", type=int, default=1 << 20, help="events that are kept (default: 2**20)"
     )
+    parser.add_argument("--feed", type=int, help=argparse.SUPPRESS)  # the descriptor that `watch` reads samples from
+    parser.add_argument("--every", type=float, default=0.5, help=argparse.SUPPRESS)
     _common(parser)
     run.add_options(parser)
 
@@ -130,16 +135,35 @@ def _report(options: argparse.Namespace, job: run.Job) -> int:
         return 2
     target = job.target or ""
     other = load(options.compare) if options.compare else None
-    if job.mode == "snapshot":
-        recording, status = load(target, options.device), 0
-    else:
-        recording, status = _record(options, job)
     names = "a command" if job.mode == "-c" else os.path.basename(target), os.path.basename(options.compare or "")
-    if options.text:
-        return _print(recording, other, names, options.width) or status
-    path = written(lambda path: report(recording, path, other, *names), options.output)
-    print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)
-    return status
+
+    def told(recording: Any) -> None:
+        if options.text:
+            return _print(recording, other, names, options.width)
+        path = written(lambda path: report(recording, path, other, *names), options.output)
+        print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)
+
+    if job.mode == "snapshot":
+        told(load(target, options.device))
+        return 0
+    return _of_script(options, job, told)
+
+
+def _of_script(options: argparse.Namespace, job: run.Job, told: Callable[[Any], None]) -> int:
+    """Run a script, have `told` report what it did, whatever ended it, and return its exit status."""
+    from rushlight import memory
+
+    def finish(status: int) -> int:
+        with noted("the report is being written") as signals:
+            recording = stopped(status)
+            if options.save:
+                written(lambda path: memory.save(recording, path), options.save)
+            told(recording)
+        return 128 + signals[0] if signals else status
+
+    with leaving(finish):
+        status = recorded(options, job)
+    return finish(status)
 
 
 def _refusal(options: argparse.Namespace, job: run.Job) -> str | None:
@@ -157,22 +181,11 @@ def _is_script(path: str) -> bool:
     return path.endswith((".py", ".pyz")) or os.path.isdir(path)
 
 
-def _record(options: argparse.Namespace, job: run.Job) -> tuple[Any, int]:
-    """What a script did, recorded, and its exit status."""
-    from rushlight import memory
-
-    recording, status = recorded(options, job)
-    if options.save:
-        written(lambda path: memory.save(recording, path), options.save)
-    return recording, status
-
-
-def _print(recording: Any, other: Any, names: tuple[str, str], width: int | None) -> int:
+def _print(recording: Any, other: Any, names: tuple[str, str], width: int | None) -> None:
     from rushlight.memory.reports.terminal import shown_in, text_report
 
     encoding = sys.stdout.encoding or "ascii"
     print(shown_in(text_report(recording, width, None, other, *names), encoding), end="", flush=True)
-    return 0
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -180,7 +193,8 @@ def _show(options: argparse.Namespace) -> int:
 
     other = load(options.compare) if options.compare else None
     names = os.path.basename(options.file), os.path.basename(options.compare or "")
-    return _print(load(options.file, options.device), other, names, options.width)
+    _print(load(options.file, options.device), other, names, options.width)
+    return 0
 
 
 def _convert(options: argparse.Namespace) -> int:

@@ -8,58 +8,91 @@ import os
 import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.cli import run
+from rushlight.cli.interrupts import handled
 
-__all__ = ["recorded", "unwritable", "written"]
+__all__ = ["leaving", "recorded", "stopped", "unwritable", "written"]
 
 
 class Terminated(SystemExit):
-    """SIGTERM came: raised in the script, so that it ends as `sys.exit` ends it."""
+    """SIGTERM came, or the terminal went: raised in the script, so that it ends as `sys.exit` ends it."""
 
 
-def recorded(options: argparse.Namespace, job: run.Job) -> tuple[Any, int]:
-    """What a script did, recorded, and its exit status: 128 and the signal's number where Ctrl-C or SIGTERM ended it."""
+def recorded(options: argparse.Namespace, job: run.Job) -> int:
+    """Run a script under the recorder; its exit status: 128 and the signal's number where Ctrl-C or SIGTERM ended it."""
     from rushlight import memory
 
     memory.record_history(max_entries=options.max_entries)
-    status = 0
     try:
-        with _terminable():
-            status = run.execute(options, job)
+        with handled(terminate, signal.SIGTERM, signal.SIGHUP, unless_set=True), feeding(options):
+            return run.execute(options, job)
     except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        if status and not isinstance(stop.code, int):
+        if stop.code and not isinstance(stop.code, int):
             print(stop.code, file=sys.stderr)
-    finally:
-        if memory.is_recording():
-            memory.record_history(enabled=None)
-    if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except KeyboardInterrupt:  # between two lines of this program
+        return 128 + signal.SIGINT
+
+
+def stopped(status: int) -> Any:
+    """What was recorded of a script that ended so."""
+    from rushlight import memory
+
+    if memory.is_recording():
+        memory.record_history(enabled=None)
+    if status in ENDED_BY:
         print(
             "rushlight memory report: the script was interrupted; what it did until then is reported", file=sys.stderr
         )
-    return memory.recording(), status
+    return memory.recording()
+
+
+ENDED_BY = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+
+
+def terminate(number: int, frame: Any) -> None:
+    """End the script as `sys.exit` does."""
+    raise Terminated(128 + number)
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Within, SIGTERM raises an exception instead of ending the process at once; a script may set its own handler."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise Terminated(128 + number)
-
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield  # nobody's choice but theirs
+def feeding(options: argparse.Namespace) -> Iterator[None]:
+    """Within, samples go to who watches, if somebody does: through the descriptor that `--feed` names."""
+    if options.feed is None:
+        yield
         return
-    signal.signal(signal.SIGTERM, stop)
+    from rushlight.memory.recordings import recorder
+    from rushlight.memory.watching.feed import Feed
+
+    assert recorder._active is not None
+    feed = Feed(recorder._active, os.fdopen(options.feed, "wb"), options.every)
+    feed.start()
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGTERM) is stop:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        feed.stop()
+
+
+@contextlib.contextmanager
+def leaving(finish: Callable[[int], int]) -> Iterator[None]:
+    """Within, `os._exit` in this process finishes first: it would lose what was recorded."""
+    leave, process = os._exit, os.getpid()
+
+    def ended(status: int) -> Any:
+        os._exit = leave
+        if os.getpid() == process:
+            status = finish(status)
+            sys.stdout.flush()
+        leave(status)
+
+    os._exit = ended
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def unwritable(path: str | None) -> str | None:

@@ -56,6 +56,10 @@ def main(argv: Sequence[str]) -> int:
         return 2
     if options.processes is not None and not mpi.launched():
         return _started(options, argv)
+    if options.watchable:
+        from rushlight.memory import allow_watch
+
+        allow_watch()
     return execute(options, job)
 
 
@@ -146,6 +150,9 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="after a failure start all processes again, at most N times; "
         "TORCHELASTIC_RESTART_COUNT counts. The script goes on from its last checkpoint",
+    )
+    parser.add_argument(
+        "--watchable", action="store_true", help="let `rushlight memory watch --attach PID` watch this process"
     )
     parser.add_argument("--label", action="store_true", help="put the rank in front of each line that a process prints")
     return parser

@@ -25,7 +25,7 @@ _p, _i, _n, _o = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.py_object
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "handler": (_i,), "python": (_p,), "totals": (_p,), "reset_peak": (), "exact": (_i,), "limit": (_n, _p),
     "record": (_n, _i), "aside": (_i,), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
-    "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
+    "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "alive": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
 
@@ -53,7 +53,7 @@ class Library:
             function = library[f"rl_memory_{name}"]
             function.argtypes, function.restype = (
                 kinds,
-                _i if name in ("label", "events", "stack_size", "aside") else None,
+                _i if name in ("label", "events", "alive", "stack_size", "aside") else None,
             )
             setattr(self, name, function)
         self.handler.restype = _p
@@ -208,6 +208,25 @@ def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
         events = np.zeros(max(sizes[0] + sizes[2] + 64, least), EVENT)
     kept, dropped, alive, stacks = sizes
     return events[:kept], dropped, events[kept : kept + alive], [_stack(lib, i) for i in range(stacks)]
+
+
+def alive() -> Any:
+    """Blocks alive, as `read` tells them, without the events: soon done, while a recording goes on.  (B)"""
+    lib = library()
+    if isinstance(lib, TracedLibrary):
+        return lib.alive_now(EVENT)
+    sizes = (ctypes.c_int64 * 4)()
+    lib.sizes(sizes)
+    blocks = np.zeros(0, EVENT)
+    while not lib.alive(blocks.ctypes.data, len(blocks), sizes):
+        blocks = np.zeros(sizes[2] + 600, EVENT)  # which is large enough for `aside`
+    return blocks[: sizes[2]]
+
+
+def stack(number: int) -> list[tuple[Any, int]]:
+    """A stack of the recording that goes on: code objects and positions in them, innermost first."""
+    lib = library()
+    return lib.stack_of(number) if isinstance(lib, TracedLibrary) else _stack(lib, number)
 
 
 def _stack(lib: Library, number: int) -> list[tuple[Any, int]]:

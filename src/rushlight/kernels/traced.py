@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import itertools
 import sys
 import threading
 import tracemalloc
@@ -329,8 +330,16 @@ class TracedLibrary:
         """A birth for every block alive."""
         return [
             [0, b.number, address, b.size, 0, b.stack, b.label, 0, ALLOC, b.category]
-            for address, b in self.alive.items()
+            for address, b in list(self.alive.items())  # at once: other threads go on
         ]
+
+    def alive_now(self, dtype: Any) -> Any:
+        """As `allocator.alive`, from any thread: what died since the last event may be among it."""
+        return np.array([(*e, 0) for e in self.living()], dtype)
+
+    def stack_of(self, number: int) -> list[Any]:
+        """The stack of a number."""
+        return list(next(itertools.islice(self.stacks, number, None)))
 
     def read(self, dtype: Any) -> tuple[Any, int, Any, list[Any]]:
         """As `allocator.read`."""

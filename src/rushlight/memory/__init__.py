@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         to_snapshot,
     )
     from rushlight.memory.snapshots.validation import validate
+    from rushlight.memory.watching.attach import allow_watch
 
 __all__ = [
     "Advice",
@@ -51,6 +52,7 @@ __all__ = [
     "Point",
     "SnapshotError",
     "advise",
+    "allow_watch",
     "from_snapshot",
     "frontier",
     "load",
@@ -97,6 +99,7 @@ _LATER = {
     "Point": "planning.frontier",
     "SnapshotError": "snapshots.snapshots",
     "advise": "advice.advisor",
+    "allow_watch": "watching.attach",
     "from_snapshot": "snapshots.snapshots",
     "frontier": "planning.frontier",
     "load": "snapshots.snapshots",

@@ -642,6 +642,12 @@ RL_EXPORT void rl_memory_sizes(int64_t *out) {
     out[3] = int64_t(r.order.size());
 }
 
+void copy_alive(Recorder &r, Event *out) {
+    if (!is(kRecording)) std::copy(r.left.begin(), r.left.end(), out);
+    else
+        for (auto &[block, b] : r.alive) *out++ = alive_event(block, b);
+}
+
 // The events kept, oldest first, then a birth for every block alive (or that was, when the recording stopped), and the sizes of `rl_memory_sizes`; whether there
 // was room for them (in `room` events: other threads go on meanwhile).
 RL_EXPORT int rl_memory_events(Event *out, int64_t room, int64_t *sizes) {
@@ -651,9 +657,17 @@ RL_EXPORT int rl_memory_events(Event *out, int64_t room, int64_t *sizes) {
     if (sizes[0] + sizes[2] > room) return 0;
     uint64_t kept = sizes[0];
     for (uint64_t i = r.written - kept; i < r.written; ++i) *out++ = r.ring[i % r.room];
-    if (!is(kRecording)) std::copy(r.left.begin(), r.left.end(), out);
-    else
-        for (auto &[block, b] : r.alive) *out++ = alive_event(block, b);
+    copy_alive(r, out);
+    return 1;
+}
+
+// The blocks of `rl_memory_events` without the events: what costs the same however long a recording is.
+RL_EXPORT int rl_memory_alive(Event *out, int64_t room, int64_t *sizes) {
+    Recorder &r = *recorder;
+    std::lock_guard<std::mutex> hold(r.lock);
+    rl_memory_sizes(sizes);
+    if (sizes[2] > room) return 0;
+    copy_alive(r, out);
     return 1;
 }
 

@@ -55,6 +55,7 @@ class Recorder:
         self.marks: list[str] = []
         self.local = threading.local()
         self.phase = NONE
+        self.steps = 0  # of optimizers
         self.names: dict[int, str] = {}
         self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
         self.handles: list[Any] = []
@@ -212,6 +213,7 @@ class Recorder:
             for block in holders.of_optimizer(optimizer):
                 self.library.category(block.array, OPTIMIZER_STATE, 1 << PARAMETER)
             self.homes.update(holders.homes_of_state(optimizer, self.homes))
+        self.steps += 1
         self.enter_phase(FORWARD if modes.run is None else BACKWARD)
 
     # The result ---------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def is_ours(filename: str) -> bool:
 
 
 PACKAGE = __file__.rsplit("memory", 1)[0]
-LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "run.py", "record.py"))
+LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "memory.py", "run.py", "record.py"))
 
 
 def line_of(code: Any, position: int) -> int:
