@@ -9,7 +9,9 @@ def main() -> int:
     try:
         from rushlight.cli import main as run
 
-        return run()
+        status = run()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: there is nothing to interrupt but Python's own end
+        return status
     except KeyboardInterrupt:
         print("rushlight: interrupted while it started; nothing was run", file=sys.stderr)
         return 128 + signal.SIGINT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -165,6 +166,89 @@ def test_two_recordings(browser: Browser, tmp_path: Path) -> None:
     browser.js("document.querySelectorAll('#datasets button')[1].click()")
     assert exposed(browser, "chart.data.peak") == two.peak()[0]
     assert not browser.faults()
+
+
+@needs_browser
+def test_steps_of_two_recordings_stand_below_one_another(browser: Browser, tmp_path: Path) -> None:
+    slow = synthetic.training(steps=4)
+    slow.time = slow.time[0] + 3 * (slow.time - slow.time[0])
+    browser.open(written(tmp_path, slow, compare=synthetic.training(steps=4, fused=True)))
+    assert exposed(browser, "chart.axis") == "steps"
+    begins = exposed(browser, "recordings.map(data => data.begun.map(time => data.stepAt(time)))")
+    assert begins[0] == begins[1] and np.allclose(begins[0], [0, 0.2, 1.2, 2.2, 3.2])
+    times = exposed(browser, "recordings[0].begun.map(time => recordings[0].timeOf(recordings[0].stepAt(time)) - time)")
+    assert np.allclose(times, 0)
+    moments = exposed(browser, "recordings.map(data => chart.moment(2.2, data) + 1)")
+    assert all(exposed(browser, f"recordings[{i}].phase({at})") == 1 for i, at in enumerate(moments))
+    browser.key("t")
+    assert exposed(browser, "chart.axis") == "time"
+    assert exposed(browser, "Math.max(...chart.ghost.most)") == exposed(browser, "recordings[1].peak")
+    assert not browser.faults()
+
+
+@needs_browser
+def test_without_steps_there_is_no_axis_of_them(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.irregular(2000)))
+    assert browser.js("document.querySelector('[data-axis=steps]')") is None
+    browser.key("t")
+    browser.key("t")
+    assert exposed(browser, "chart.axis") == "time"
+
+
+@needs_browser
+def test_call_stacks_are_as_wide_as_their_bytes(browser: Browser, tmp_path: Path) -> None:
+    recording = synthetic.training()
+    browser.open(written(tmp_path, recording))
+    found = browser.js("""[...document.querySelectorAll('#icicle button')].map(node =>
+      [node.style.top, parseFloat(node.style.width), node.innerText.split('\\n')[0]])""")
+    alive = replay.alive_at(recording, recording.peak()[1])
+    widths = {text.partition(" ")[0]: width for top, width, text in found}
+    assert found[0][:2] == ["0px", 100]
+    of_line = {
+        line: sum(int(recording.size[b]) for b in alive if recording.stack[b] >= 0
+                  and any(f"train.py:{frame.line}" == line for frame in recording.stacks[recording.stack[b]]))
+        for line in ("train.py:47", "train.py:90")
+    }  # fmt: skip
+    for line, total in of_line.items():
+        assert widths[line] == pytest.approx(100 * total / recording.peak()[0], abs=0.01)
+    browser.js(
+        "[...document.querySelectorAll('#icicle button')].find(b => b.innerText.startsWith('train.py:47')).click()"
+    )
+    opened = browser.js("[...document.querySelectorAll('#icicle button')].map(b => parseFloat(b.style.width))")
+    assert opened == [100, 100, 100]
+    browser.js(
+        "(box => { box.value = 'py:90'; box.dispatchEvent(new Event('input')); })(document.querySelector('#search'))"
+    )
+    assert browser.js("document.querySelectorAll('#icicle .hit').length") == 1
+    assert not browser.faults()
+
+
+@needs_browser
+def test_rows_are_chosen_by_keys_too(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, synthetic.training()))
+    browser.js("document.querySelector('#by-operator tr.pick').focus()")
+    browser.key("Enter")
+    assert exposed(browser, "chart.selected.label") == "Adam.step"
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "width", [1440, pytest.param(390, marks=pytest.mark.slow), pytest.param(900, marks=pytest.mark.slow)]
+)
+def test_nothing_is_in_the_way_of_screen_readers(tmp_path: Path, width: int) -> None:
+    axe = importlib.util.find_spec("axe_core_python")
+    if axe is None or axe.origin is None:
+        pytest.skip("axe-core-python is not installed")
+    path = written(tmp_path, synthetic.training(steps=5, leak=30_000_000), compare=synthetic.training(fused=True))
+    with Browser(width, 900, dark=width == 900) as browser:
+        browser.open(path)
+        browser.js(Path(axe.origin).with_name("axe.min.js").read_text(encoding="utf-8") + ";1")
+        found = browser.js(
+            "axe.run().then(told => told.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 200))]))"
+        )
+        assert found == []
+        browser.call("Emulation.setDeviceMetricsOverride", width=60, height=900, deviceScaleFactor=1, mobile=False)
+        assert not browser.faults()  # a page that is folded draws nothing
 
 
 @needs_browser

@@ -62,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return int(module.main(arguments[1:]) or 0)
         return _printing(module.main, arguments[1:])
     except KeyboardInterrupt:
-        lost = "; no report was written" if known.command == "memory" else ""
-        print(f"rushlight: interrupted{lost}", file=sys.stderr)
+        print("rushlight: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
 
 

@@ -20,7 +20,7 @@ from rushlight.version import __version__
 
 __all__ = ["report"]
 
-SCRIPTS = ("format.js", "data.js", "chart.js", "tables.js", "main.js")
+SCRIPTS = ("format.js", "data.js", "chart.js", "tables.js", "icicle.js", "main.js")
 COLORS = {
     "parameter": "#0072b2", "optimizer_state": "#009e73", "input": "#56b4e9", "gradient": "#d55e00", "activation": "#e69f00",
     "autograd_detail": "#b8a90f", "temporary": "#cc79a7", "unknown": "#8c959e",
@@ -219,7 +219,7 @@ def card(item: Any) -> str:
         f'<i style="width:{100 * n / max(item.after, 1):.2f}%;background:{COLORS[name]}"></i>'
         for name in COLORS if (n := item.categories.get(name, 0)) > 0
     )  # fmt: skip
-    code = f"<pre>{html.escape(item.code)}</pre>" if item.code else ""
+    code = f'<pre tabindex="0">{html.escape(item.code)}</pre>' if item.code else ""  # by keys, what is too wide can be moved
     width = 100 * item.after / max(item.before, 1)
     sizes = (item.saves, item.each_step, item.before, item.after, *item.categories.values())
     label = f"{size(item.after)} instead of {size(item.before)}"
@@ -243,7 +243,7 @@ def comparison(a: Recording, name: str, b: Recording | None, other: str) -> str:
         set(one.modules) | set(two.modules), key=lambda m: -abs(one.modules.get(m, 0) - two.modules.get(m, 0))
     )
     changed = [m for m in changed if one.modules.get(m, 0) != two.modules.get(m, 0)][:12]
-    head = f"<thead><tr><th></th><th class=n>{html.escape(name)}</th><th class=n>{html.escape(other)}</th><th class=n>difference</th></tr></thead>"
+    head = f"<thead><tr><th class=unseen>of the peak</th><th class=n>{html.escape(name)}</th><th class=n>{html.escape(other)}</th><th class=n>difference</th></tr></thead>"
     total = compared("<b>peak</b>", one.total, two.total)
     by_category = total + "".join(
         compared(swatch(c), one.categories.get(c, 0), two.categories.get(c, 0)) for c in categories

@@ -29,14 +29,18 @@ class Chart {
     this.reset();
   }
 
-  // Positions: microseconds or events, from the beginning -------------------------------------------------
-  length(data = this.data) { return this.axis === "time" ? Math.max(data.duration, 1) : data.n + 1; }
+  // Positions: microseconds, events or steps, from the beginning -------------------------------------------
+  length(data = this.data) {
+    return this.axis === "time" ? Math.max(data.duration, 1) : this.axis === "steps" ? data.begun.length - 1 + SETUP : data.n + 1;
+  }
+  place(time, data = this.data) { return this.axis === "steps" ? data.stepAt(time) : time; }
   position(moment, data = this.data) {
     if (this.axis === "events") return moment + 1;
-    return moment < 0 ? 0 : moment >= data.n ? data.duration : data.time[moment];
+    return this.place(moment < 0 ? 0 : moment >= data.n ? data.duration : data.time[moment], data);
   }
   moment(position, data = this.data) {  // the last event at or before a position
     if (this.axis === "events") return Math.max(-1, Math.min(data.n - 1, Math.floor(position) - 1));
+    if (this.axis === "steps") position = data.timeOf(position);
     let low = 0, high = data.n;
     while (low < high) {
       const middle = low + high >> 1;
@@ -52,7 +56,7 @@ class Chart {
   reset() { this.from = 0; this.to = this.furthest(); }
   furthest() { return Math.max(this.length(), this.other ? this.length(this.other) : 0); }
   view(from, to) {
-    const whole = this.furthest(), least = this.axis === "events" ? 4 : Math.min(whole, 2);
+    const whole = this.furthest(), least = { events: 4, steps: 0.001, time: Math.min(whole, 2) }[this.axis];
     const width = Math.min(whole, Math.max(least, to - from));
     this.from = Math.max(0, Math.min(whole - width, from));
     this.to = this.from + width;
@@ -87,8 +91,9 @@ class Chart {
   draw() {
     const [g, width, height, ratio] = this.fit(this.canvas);
     Object.assign(this, { width, height, ratio, inner: width - LEFT - RIGHT });
-    this.columns = this.sample(this.data, Math.floor(this.inner * ratio));
-    this.ghost = this.other && this.sample(this.other, Math.floor(this.inner));
+    if (this.inner < 1) return;  // a page that is being folded
+    this.columns = this.sample(this.data, Math.ceil(this.inner * ratio));
+    this.ghost = this.other && this.sample(this.other, Math.ceil(this.inner));
     this.top = this.ceiling() * 1.06 || 1;
     this.drawPhases(g);
     this.drawGrid(g);
@@ -112,7 +117,7 @@ class Chart {
     g.textAlign = "left";
     let edge = -Infinity;
     for (const [event, text, time] of this.data.meta.marks) {
-      const x = this.x(this.axis === "time" ? time : this.position(event)), y = this.height - BOTTOM;
+      const x = this.x(this.axis === "events" ? this.position(event) : this.place(time)), y = this.height - BOTTOM;
       if (x < LEFT - 1 || x > this.width - RIGHT || x < edge + 8) continue;
       const wide = g.measureText(text).width;
       g.fillStyle = "rgb(0 0 0 / 55%)";
@@ -179,11 +184,19 @@ class Chart {
     }
     g.textBaseline = "top";
     const y = this.height - BOTTOM + 6;
-    for (const value of steps(this.from, this.to, this.inner / 110)) {
-      const x = this.x(value), text = this.axis === "time" ? tick(value, this.to - this.from) : count(Math.round(value));
+    const shift = this.axis === "steps" ? SETUP : 0;
+    for (const value of steps(this.from - shift, this.to - shift, this.inner / 110).map(round => round + shift)) {
+      const x = this.x(value), text = this.label(value);
       g.textAlign = x < LEFT + 24 ? "left" : x > this.width - RIGHT - 24 ? "right" : "center";
       g.fillText(text, x, y);
     }
+  }
+
+  label(value) {
+    if (this.axis === "time") return tick(value, this.to - this.from);
+    if (this.axis === "events") return count(Math.round(value));
+    const step = Math.round((value - SETUP) * 1e6) / 1e6;
+    return Number.isInteger(step) && step >= 0 ? "step " + count(step) : "";
   }
 
   drawPhases(g) {
@@ -192,7 +205,7 @@ class Chart {
     g.textAlign = "center";
     let edge = -1, shown = "";
     for (const [from, to, phase, start, stop] of this.data.phases) {
-      const ends = this.axis === "time" ? [start, stop] : [this.position(from), this.position(to)];
+      const ends = this.axis === "events" ? [this.position(from), this.position(to)] : [this.place(start), this.place(stop)];
       const a = Math.max(LEFT, this.x(ends[0])), b = Math.min(this.width - RIGHT, this.x(ends[1]));
       if (b <= LEFT || a >= this.width - RIGHT || b - a < 0.3 && a - edge < 1 && shown === phase) continue;
       const name = PHASES[phase];
@@ -343,7 +356,7 @@ class Chart {
   }
 
   drawMap() {
-    const [g, width, height] = this.fit(this.map), inner = width - LEFT - RIGHT, whole = this.furthest();
+    const [g, width, height] = this.fit(this.map), inner = Math.max(width - LEFT - RIGHT, 1), whole = this.furthest();
     if (!this.mapped || this.mapped.key !== [this.axis, this.data.n, inner].join()) {
       const view = [this.from, this.to];
       [this.from, this.to] = [0, whole];

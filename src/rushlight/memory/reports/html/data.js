@@ -1,7 +1,7 @@
 // The recording: columns unpacked, replayed once, and answered from.
 // A moment is the number of an event: the state after it; -1 is the beginning.
 "use strict";
-const ALLOC = 0, FREE = 1, BUCKET = 32;
+const ALLOC = 0, FREE = 1, BUCKET = 32, FORWARD = 1, BACKWARD = 2, SETUP = 0.2;
 
 async function unpack(text) {
   const raw = atob(text.trim()), bytes = new Uint8Array(raw.length);
@@ -33,6 +33,8 @@ class Data {
     this.place(dt);
     this.replay(code, ref, first);
     this.phases = this.spans(meta.phases);
+    const last = Math.max(...this.phases.filter(span => span[2] === BACKWARD).map(span => span[3]));  // what comes after it is no step
+    this.begun = [0, ...this.phases.map(span => span[2] === FORWARD ? span[3] : Infinity).filter(time => time < (last > 0 ? last : Infinity))];
   }
 
   place(dt) {  // microseconds since the first event
@@ -98,6 +100,22 @@ class Data {
       if (phase && (stop > at || until > time)) found.push([at, stop, phase, Math.max(time, 0), until]);
     });
     return found;
+  }
+
+  // Steps begin where a forward pass does, the first at SETUP, after what builds the model: so those of two recordings align.
+  stepAt(time) {
+    let low = 0, high = this.begun.length;
+    while (high - low > 1) {
+      const middle = low + high >> 1;
+      if (this.begun[middle] <= time) low = middle; else high = middle;
+    }
+    const length = (this.begun[low + 1] ?? this.duration) - this.begun[low];
+    const part = length > 0 ? Math.min((time - this.begun[low]) / length, 1) : 0;
+    return low ? low - 1 + SETUP + part : SETUP * part;
+  }
+  timeOf(step) {
+    const at = step < SETUP ? step / SETUP : step - SETUP + 1, whole = Math.max(0, Math.min(Math.floor(at), this.begun.length - 1));
+    return this.begun[whole] + (at - whole) * ((this.begun[whole + 1] ?? this.duration) - this.begun[whole]);
   }
 
   size(b) { return this.makerSize[this.maker[b]]; }

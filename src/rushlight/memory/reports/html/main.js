@@ -35,7 +35,7 @@ function legend() {
 function choosePart(label, test) {
   const same = !label || chart.selected && chart.selected.label === label;
   chart.select(same ? null : label, test);
-  if (same) $("#search").value = "";
+  if (same) findInIcicle($("#search").value = "");
   legend();
 }
 
@@ -47,6 +47,7 @@ function search(event) {
       ...stack.map(([file, line, name]) => `${data.meta.files[file]}:${line} ${name}`)].join("\n").toLowerCase();
   };
   chart.select(wanted || null, m => text(m).includes(wanted));
+  findInIcicle(wanted);
   legend();
 }
 
@@ -164,8 +165,10 @@ const KEYS = {
   ArrowRight: () => chart.pan(0.15), ArrowUp: () => chart.zoom(0.6), ArrowDown: () => chart.zoom(1 / 0.6),
   Escape: () => { if (chart.selected) choosePart(null); else pin(chart.data.peakAt); },
   0: () => { chart.reset(); chart.draw(); }, Home: () => { chart.reset(); chart.draw(); }, p: toPeak,
-  "[": () => pin(chart.pinned - 1), "]": () => pin(chart.pinned + 1), t: () => axis(chart.axis === "time" ? "events" : "time"),
+  "[": () => pin(chart.pinned - 1), "]": () => pin(chart.pinned + 1), t: () => axis(axes()[(axes().indexOf(chart.axis) + 1) % axes().length]),
 };
+
+const axes = () => [...document.querySelectorAll("[data-axis]")].map(button => button.dataset.axis);
 
 function axis(name) {
   chart.setAxis(name);
@@ -188,6 +191,7 @@ function mapPointers() {
 function choose(number) {
   current = number;
   chart.mapped = null;
+  opened = [];
   chart.use(recordings[number], recordings.length > 1 ? recordings[1 - number] : null);
   document.querySelectorAll("#datasets button").forEach((b, i) => b.setAttribute("aria-pressed", String(i === number)));
   chart.draw();
@@ -246,6 +250,8 @@ async function begin() {
   }
   $("#wait").remove();
   chart = new Chart(recordings[0], recordings[1]);
+  if (recordings.some(data => data.begun.length < 3)) $("[data-axis=steps]").remove();
+  else if (recordings.length > 1) axis("steps");  // by time the faster of two would run ahead
   datasets();
   listen();
   chart.draw();

@@ -24,9 +24,8 @@ function stackBar(data, state, whole) {
 }
 
 function row(data, item, total, whole, name, label, test) {
-  const pick = label ? { class: "pick", title: "draw what it holds over the timeline", onclick: event => {
-    if (!event.target.closest("button")) choosePart(label, test);
-  } } : {};
+  const choose = event => { if (!event.target.closest("button") && (event.key || "Enter") === "Enter") choosePart(label, test); };
+  const pick = label ? { class: "pick", title: "draw what it holds over the timeline", tabindex: 0, onclick: choose, onkeydown: choose } : {};
   return make("tr", pick, make("td", { class: "name" }, name), make("td", { class: "n" }, bytes(item.total)),
     make("td", { class: "n pct" }, share(item.total, total)), make("td", { class: "bars" }, stackBar(data, item.state, whole)));
 }
@@ -34,7 +33,7 @@ function row(data, item, total, whole, name, label, test) {
 function fill(selector, rows, limit, total, first) {
   const table = $(selector);
   table.replaceChildren(make("thead", {}, make("tr", {}, make("th", {}, first), make("th", { class: "n" }, "bytes"),
-    make("th", { class: "n" }, "share"), make("th", {}, ""))));
+    make("th", { class: "n" }, "share"), make("th", { class: "unseen" }, "by category"))));
   const body = make("tbody", {});
   body.append(...rows.slice(0, limit));
   if (rows.length > limit) {
@@ -164,5 +163,6 @@ function showMoment(data, moment) {
   byModule(data, alive, moment, total);
   byLine(data, alive, moment, total);
   byOperator(data, alive, moment, total);
+  icicle(data, alive, total);
   largest(data, alive, moment);
 }
