@@ -219,7 +219,8 @@ def card(item: Any) -> str:
         f'<i style="width:{100 * n / max(item.after, 1):.2f}%;background:{COLORS[name]}"></i>'
         for name in COLORS if (n := item.categories.get(name, 0)) > 0
     )  # fmt: skip
-    code = f'<pre tabindex="0">{html.escape(item.code)}</pre>' if item.code else ""  # by keys, what is too wide can be moved
+    # What is too wide can be moved by keys where it can have the focus.
+    code = f'<pre tabindex="0">{html.escape(item.code)}</pre>' if item.code else ""
     width = 100 * item.after / max(item.before, 1)
     sizes = (item.saves, item.each_step, item.before, item.after, *item.categories.values())
     label = f"{size(item.after)} instead of {size(item.before)}"
