@@ -36,6 +36,9 @@ class _Special:
 
 special = _Special()
 
+# What the modes of a thread are to an operator: usual, without a graph, or in inference mode; 0 for all others.
+RECORDED, UNRECORDED, INFERENCE = 1, 2, 3
+
 DEFAULTS: dict[str, Any] = {
     "grad": True,  # record a graph
     "grad_asked": False,  # gradients were switched on inside of inference mode, where nothing is recorded all the same
@@ -75,9 +78,11 @@ class _Modes(threading.local):
     mutation: Any
     autocast: Any
     transform: Any
+    odd: int  # how many differ from their default
+    way: int  # RECORDED, UNRECORDED, INFERENCE or 0
 
     def __init__(self) -> None:
-        self.__dict__.update(DEFAULTS)
+        self.__dict__.update(DEFAULTS, odd=0, way=RECORDED)
 
 
 modes = _Modes()
@@ -93,7 +98,11 @@ def set_mode(name: str, value: Any) -> Any:
         if name == "observers":
             with special.lock:
                 special.observing += change
-    modes.__dict__[name] = value
+    values = modes.__dict__
+    values[name] = value
+    odd = values["odd"] = values["odd"] + change
+    unrecorded = not values["grad"] and odd - values["inference"] + values["forward_grad"] == 2
+    values["way"] = RECORDED if not odd else 0 if not unrecorded else INFERENCE if values["inference"] else UNRECORDED
     return former
 
 

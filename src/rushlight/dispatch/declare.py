@@ -34,7 +34,8 @@ class Op:
     into: Any = None  # (first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     bits: Any = None  # of a view: (bits of the input) -> those of the result; by default they stay
     turns = 0  # the bits that it turns over, of memory that stays as it is
-    unwatched: Any = None  # its public function without the look at modes: made by `observed`
+    unwatched: Any = None  # its public function without the look at modes, and that without recording: made by `quick`
+    unrecorded: Any = None
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
     numbers = False  # whether two Python numbers will do, and give a tensor
     exact = False  # whether Python's numbers beside 16-bit tensors stay in float32

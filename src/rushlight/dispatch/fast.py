@@ -22,6 +22,7 @@ from rushlight.dispatch.call import (
     shape_of,
     write_out,
 )
+from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
 from rushlight.engine.saved import Constant, SavedOutput
@@ -47,8 +48,9 @@ def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any
     if out is not None and not statics and computed_into(op, inputs, out):
         return out
     try:
-        result = apply(op, inputs, statics)
-        return result if out is None else write_out(op.name, out, result)
+        if out is None:
+            return applied(op, inputs, statics)
+        return write_out(op.name, out, apply(op, inputs, statics))
     except Unnoticed as error:
         public, given = sys._getframe(1).f_globals.get("public"), {} if out is None else {"out": out}
         return retried(public, error, *inputs, *given_statics(op, statics), **given)
@@ -168,7 +170,7 @@ def of_operator(name: str, op: Op, inputs: tuple[Any, ...], out: Tensor | None) 
     if not isinstance(inputs[0], Tensor):
         raise TypeError(f"the operator of Tensor does not apply to a {type(inputs[0]).__name__!r} object")
     if isinstance(inputs[1], OPERANDS):
-        return apply(op, inputs, ())
+        return applied(op, inputs, ())
     return left_to(name, *inputs)
 
 

@@ -44,8 +44,8 @@ def first(*args: Any, **kwargs: Any) -> Any:
 def written(op: Op, source: Callable[..., Any], **names: object) -> Callable[..., Any]:
     """A function of the code that `source(op, scope)` gives as text, `def call(...)`, when it is first called.
 
-    Its globals have `twins`, other function objects that are to have the same code, and `again`, which makes another
-    such function with globals of its own.
+    Its globals have `twins`, other function objects that are to have the same code, `again`, which makes another such
+    function with globals of its own, and `source`, which also gives the text of one that does not record.
     """
     scope = {
         **NAMES,
@@ -53,6 +53,7 @@ def written(op: Op, source: Callable[..., Any], **names: object) -> Callable[...
         "op": op,
         "twins": [],
         "again": partial(written, op, source, **names),
+        "source": source,
         **names,
     }  # the name is what filters of warnings go by
 
@@ -64,6 +65,7 @@ def written(op: Op, source: Callable[..., Any], **names: object) -> Callable[...
             each.__kwdefaults__, each.__code__ = found["call"].__kwdefaults__, found["call"].__code__
 
     call = scope["call"] = FunctionType(first.__code__, scope, op.name)
+    scope["first"] = first.__code__
     scope["write"] = write
     return call
 
@@ -153,6 +155,7 @@ t._edge = node
 return t
 """
 
+PLAIN = "t._edge = None\nreturn t"  # that nothing records
 EDGES = {1: "(input if ex is LEAF else ex,)", 2: "(None, other if ey is LEAF else ey)"}
 BOTH = "(input if ex is LEAF else ex, other if ey is LEAF else ey)"
 
@@ -167,7 +170,7 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
     count = len(op.tensors)
     mask &= op.target_mask
     if not mask or op.promote == "compare":
-        return "t._edge = None\nreturn t"
+        return PLAIN
     plan = scope[f"plan{mask}"] = Plan(op, mask, count, real=True)
     keeps = bool(plan.save_outs or plan.needs_shapes)
     if op.slim_class is None:
@@ -190,25 +193,30 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
     )  # fmt: skip
 
 
-def unary_source(op: Op, scope: dict[str, Any]) -> str:
+def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on one tensor."""
     plain = "if ex is None:\n    t._edge = None\n    return t\n"
-    return UNARY.format(recorded=indented(plain + node_source(op, scope, 1), 4))
+    return UNARY.format(recorded=indented(plain + node_source(op, scope, 1) if recorded else PLAIN, 4))
 
 
-def binary_source(op: Op, scope: dict[str, Any]) -> str:
+def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on two tensors, or a tensor and a number."""
-    lines = ["if ex is not None:", "    if ey is not None:", f"        {indented(node_source(op, scope, 3), 8)}"]
-    if not op.strict:
-        lines += ["    if y is other:", f"        {indented(node_source(op, scope, 1, True), 8)}"]
-    lines += [f"    {indented(node_source(op, scope, 1), 4)}"]
-    lines += ["if ey is not None:", f"    {indented(node_source(op, scope, 2), 4)}", "t._edge = None", "return t"]
     numbers = "False" if op.strict else "other.__class__ is float or other.__class__ is int"
     result = "run(x, y)"
     if op.large is not None:
         scope["large"], scope["LARGE"] = op.large, LARGE
         result = "run(x, y) if x.nbytes < LARGE else large(x, y)"
-    return BINARY.format(numbers=numbers, result=result, recorded=indented("\n".join(lines), 4))
+    lines = binary_lines(op, scope) if recorded else PLAIN
+    return BINARY.format(numbers=numbers, result=result, recorded=indented(lines, 4))
+
+
+def binary_lines(op: Op, scope: dict[str, Any]) -> str:
+    """The lines that record a result of two tensors, or a tensor and a number."""
+    lines = ["if ex is not None:", "    if ey is not None:", f"        {indented(node_source(op, scope, 3), 8)}"]
+    if not op.strict:
+        lines += ["    if y is other:", f"        {indented(node_source(op, scope, 1, True), 8)}"]
+    lines += [f"    {indented(node_source(op, scope, 1), 4)}"]
+    return "\n".join([*lines, "if ey is not None:", f"    {indented(node_source(op, scope, 2), 4)}", PLAIN])
 
 
 def unary(op: Op) -> Callable[..., Any]:
@@ -287,7 +295,7 @@ except ValueError:
 """
 
 
-def fixed_source(op: Op, scope: dict[str, Any]) -> str:
+def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an operator on a fixed number of tensors, with statics and one output."""
     n, count = len(op.tensors), len(op.names)
     names = [f"a{i}" for i in range(count)]
@@ -309,7 +317,7 @@ def fixed_source(op: Op, scope: dict[str, Any]) -> str:
     source += TAIL.format(result=indented(result, 4))
     if op.view:
         source += f"    if a0.__class__ is not ndarray:\n        note_view(op, t, a0, {statics})\n"
-    if op.formulas:
+    if op.formulas and recorded:
         edges = "".join(f"e{i}, " if op.target_mask >> i & 1 else "None, " for i in range(n))
         aux = "aux" if op.aux else "None"
         tracked = "mask and not t._inference" if op.view else "mask"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.makers import maker
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import RECORDED, modes, special
 from rushlight.dispatch import call
 from rushlight.dispatch.call import apply
+from rushlight.dispatch.quick import made, way_of
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
@@ -30,13 +31,14 @@ def at_once(x: object) -> bool:
 
 def made_view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Tensor:
     """The tensor on `array`, which is what the view operator `op` makes of `of` with `statics`, with its history."""
-    grad = True
+    grad, kind = True, ""
     if special.count:
         if special.observing:
             return call.observed.view(op, of, array, statics)  # type: ignore[no-any-return]
-        if modes.levels or modes.inference or modes.anomaly is not None:
+        if modes.levels or modes.anomaly is not None:
             return apply(op, (of,), statics)  # type: ignore[no-any-return]
         grad = modes.grad
+        kind = "" if grad else unrecorded()
     if of._unusual:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
     storage = of._storage
@@ -49,16 +51,21 @@ def made_view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Ten
     parent = info.parent = of._view
     if parent is None:
         info.base, info.array, edge = of, of._held, of._edge
-        info.kind = "" if grad else "no_grad"
+        info.kind = kind
     else:
         info.base, info.array = parent.base, parent.array
         if grad:
             info.kind, edge = parent.kind, edge_of(of)
         else:
-            info.kind, edge = "no_grad", None
+            info.kind, edge = kind, None
     if edge is not None and grad and array.dtype.kind not in "biu":
         link(t, op, of, edge, statics)
     return t
+
+
+def unrecorded() -> str:
+    """The kind of a view that is made where nothing is recorded."""
+    return "inference" if modes.inference else "no_grad"
 
 
 def link(t: Tensor, op: Op, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
@@ -77,12 +84,12 @@ def made_views(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) 
     """As `made_view`, of an operator with several results: a tuple of views with one node."""
     grad = True
     if special.count:
-        if modes.levels or special.observing or modes.inference or modes.anomaly is not None:
+        if modes.levels or special.observing or modes.anomaly is not None:
             return tuple(apply(op, (of,), statics))
         grad = modes.grad
     if of._unusual:
         return tuple(apply(op, (of,), statics))
-    storage, parent, kind = of._storage, of._view, "multi" if grad else "no_grad"
+    storage, parent, kind = of._storage, of._view, "multi" if grad else unrecorded()
     if storage is None:
         storage = of._storage = Storage(of._held)
     base, array, version = (of, of._held, storage.version) if parent is None else \
@@ -117,10 +124,12 @@ def several(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> 
 
 
 def joined(op: Op, tensors: Sequence[Any], array: Array, statics: tuple[Any, ...]) -> Tensor:
-    """The tensor on `array`, which is what `op`, that saves nothing, makes of a list of tensors in the usual modes."""
+    """The tensor on `array`, which is what `op`, that saves nothing, makes of a list of tensors, recorded or not."""
     t = bare()
     t._array = array
     t._edge = t._storage = t._view = None
+    if special.count and not modes.grad:
+        return made(t)
     if array.dtype.kind in "biu":
         return t
     edges, mask, bit = [], 0, 1
@@ -143,11 +152,14 @@ def joined(op: Op, tensors: Sequence[Any], array: Array, statics: tuple[Any, ...
 
 def made_copy(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Tensor:
     """As `made_view`, where the operator had to copy."""
-    if special.count or of._unusual:
+    way = way_of((of,)) if special.count else RECORDED
+    if not way or special.observing or of._unusual:
         return apply(op, (of,), statics)  # type: ignore[no-any-return]
     t = bare()
     t._array = array
     t._edge = t._storage = t._view = None
+    if way is not RECORDED:
+        return made(t)
     edge = of._edge if of._view is None else edge_of(of)
     if edge is not None and array.dtype.kind not in "biu":
         link(t, op, of, edge, statics)

@@ -12,7 +12,7 @@ from rushlight.basics import events
 from rushlight.basics.events import INPLACE, OPERATOR
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, fast_views
-from rushlight.dispatch.fast_source import first
+from rushlight.dispatch.quick import Usual, usual
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-class _Usual:
-    """What `state.special` is to a function that is not to look at modes."""
-
-    count = 0
-
-
 made_view: Any = FunctionType(
-    fast_views.made_view.__code__, {**vars(fast_views), "special": _Usual}, "made_view"
+    fast_views.made_view.__code__, {**vars(fast_views), "special": Usual}, "made_view"
 )  # as it is in the usual modes
 
 
@@ -46,7 +40,7 @@ def operator(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         if special.count != special.observing:
             result = call.apply(op, inputs, statics, False)
         else:
-            result = (op.unwatched or unwatched(op))(*inputs, *statics)
+            result = (op.unwatched or usual(op))(*inputs, *statics)
         return result
     finally:
         watchers[0].note(OPERATOR, op, inputs, statics, start, clock(), result)
@@ -56,33 +50,7 @@ def run(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     """What `op` does when nobody observes: its fast path if observers are all that is unusual."""
     if special.count != special.observing:
         return call.apply(op, inputs, statics, False)
-    return (op.unwatched or unwatched(op))(*inputs, *statics)
-
-
-def unwatched(op: Op) -> Any:
-    """The public function of `op` as it runs in the usual modes: it neither looks at them nor tells observers.
-
-    It is kept as `op.unwatched`.
-    """
-    public: Any = op.call
-    count = len(op.tensors)
-
-    def general(*values: object) -> Any:
-        return call.apply(op, values[:count], values[count:], False)
-
-    def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = ()) -> Any:
-        return call.apply(op, inputs, statics, False)
-
-    twin: Any = general
-    scope = getattr(public, "__globals__", {})
-    own = scope.get("call") is public
-    if own and "write" in scope:
-        if public.__code__ is first.__code__:
-            scope["write"]()
-        twin = FunctionType(public.__code__, {**scope, "special": _Usual, "slow": slow}, op.name)
-        twin.__kwdefaults__ = public.__kwdefaults__
-    op.unwatched = twin
-    return twin
+    return (op.unwatched or usual(op))(*inputs, *statics)
 
 
 def inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:

@@ -14,7 +14,7 @@ DEEP = 20  # how many runs one thread holds, with what a user's backward and a c
 
 def in_thread(work: Callable[[], Any]) -> None:
     """Call `work` in a new thread, in the modes of this one, which waits for it; an error in it is raised here."""
-    given = {name: value for name, value in modes.__dict__.items() if value != DEFAULTS[name]}
+    given = {name: modes.__dict__[name] for name in DEFAULTS if modes.__dict__[name] != DEFAULTS[name]}
     context, errors = contextvars.copy_context(), []
 
     def body() -> None:

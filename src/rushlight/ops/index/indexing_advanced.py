@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller
-from rushlight.basics.state import special
-from rushlight.dispatch import call, families, shapes
+from rushlight.basics.state import modes, special
+from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
+from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
 from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
@@ -277,7 +278,8 @@ def basic_part(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
 def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Any:
     """`self[whole]` where tensors, lists or masks are among the parts of the index."""
     parts = parts_of(whole)
-    if len(parts) == 1 and not special.count and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
+    usual = not special.count or (not special.observing and way_of((self, *parts)))
+    if len(parts) == 1 and usual and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
         index = parts[0]._array
         if index.ndim and index.dtype != np.uint8 and index.dtype.kind in "biu" and self._array.ndim:
             return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
@@ -290,8 +292,10 @@ ONE = (0,)
 
 
 def made(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Array) -> Tensor:
-    """The tensor on `array`, which is what `op` makes of the inputs `flat` in the usual modes, with its history."""
+    """The tensor on `array`, which is what `op` makes of the inputs `flat`, with its history if there is any."""
     t = wrap(array)
+    if special.count and not modes.grad:
+        return quick.made(t)
     if op.formulas and not flat[0]._inference:
         call.record(op, flat, statics, (t,), ())
     return t

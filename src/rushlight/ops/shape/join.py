@@ -13,6 +13,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.fast_views import joined
 from rushlight.dispatch.formats import channels_last, channels_last_3d, has_format
 from rushlight.dispatch.outs import moving
+from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.ops.shape.views import raw
@@ -95,9 +96,9 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
 
 
 def plain_arrays(tensors: Any) -> Any:
-    """The arrays of a list of tensors of one dtype, in the usual modes; None otherwise."""
+    """The arrays of a list of tensors of one dtype, where nothing but recording is unusual; None otherwise."""
     if (
-        (special.count and special.count != special.observing)
+        (special.count and special.count != special.observing and (special.observing or not way_of(tensors)))
         or (tensors.__class__ is not list and tensors.__class__ is not tuple)
         or not tensors
     ):

@@ -1,0 +1,96 @@
+"""Operators where recording alone is unusual: the quick way gives what the general one gives."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tools.calls import CALLS
+from tools.replaying import notes
+from tools.replaying.cases import Case, called
+
+import rushlight as torch
+from rushlight.basics.state import INFERENCE, RECORDED, UNRECORDED, modes, special
+from rushlight.dispatch import quick
+
+DTYPES = ("float32", "float64", "int64", "bfloat16")
+
+
+@contextmanager
+def another_thread_without_gradients() -> Iterator[None]:
+    begun, ended = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with torch.no_grad():
+            begun.set()
+            ended.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    begun.wait()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+WAYS: dict[int, Callable[[], Any]] = {
+    RECORDED: another_thread_without_gradients, UNRECORDED: torch.no_grad, INFERENCE: torch.inference_mode,
+}  # fmt: skip
+
+
+def told(case: Case, way: int, general: bool) -> list[Any]:
+    """What a call gives; general: by the general path alone."""
+    torch.manual_seed(0)
+    given = [t.requires_grad_() if t.is_floating_point() else t for t in case.tensors()]
+    with WAYS[way]():
+        assert special.count and modes.way == way
+        modes.way = 0 if general else way
+        try:
+            results = case.run(*given)
+        except Exception as raised:
+            return notes.error(raised)
+        finally:
+            modes.way = way
+        values = [notes.digest(notes.values(t)) for t in results if isinstance(t, torch.Tensor)]
+        return [
+            values,
+            [notes.tensor(t) for t in results],
+            notes.graph([t for t in results if isinstance(t, torch.Tensor)]),
+        ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", WAYS)
+def test_each_call_gives_what_it_gives_in_general(way: int, dtype: str) -> None:
+    for call in CALLS:
+        case = called(call, dtype)
+        assert told(case, way, False) == told(case, way, True), case.name
+
+
+def test_the_quick_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.ones(3), torch.ones(3)
+    monkeypatch.setattr(quick, "apply", None)
+    for way in WAYS.values():
+        with way():
+            assert (x + y).exp().sum().item() == pytest.approx(3 * 2.718281828**2)
+            assert x[1:].shape == (2,) and torch.cat([x, y]).shape == (6,)
+
+
+def test_what_matters_to_operators_takes_the_general_path() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        assert modes.way == UNRECORDED
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert modes.way == 0 and (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+        with torch.enable_grad():
+            assert modes.way == RECORDED and (x * 2).requires_grad
+        assert not (x * 2).requires_grad
+    with torch.inference_mode(), torch.enable_grad():
+        assert not (x * 2).requires_grad and (x * 2).is_inference()
+    assert modes.way == RECORDED and modes.odd == 0
