@@ -552,3 +552,26 @@ def test_an_input_that_was_changed_without_a_gradient_is_saved_with_its_own() ->
     (g,) = torch.autograd.grad(Marked.apply(x)[1], x, create_graph=True)
     g.backward()
     assert g == 15 and x.grad == 3
+
+
+@pytest.mark.parametrize("saves_first", [True, False])
+def test_a_saved_view_that_lost_its_history_is_refused_before_backward_computes_with_it(saves_first: bool) -> None:
+    class Viewed(Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+            ctx.mark_dirty(x)
+            ctx.mark_non_differentiable(x)
+            ctx.save_for_backward(*((x, y) if saves_first else (y, x)))
+            return x.mul_(2), x[...]
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+            computed.append(ctx.saved_tensors)
+            return grads[1], grads[1]
+
+    computed: list[Any] = []
+    _, view = Viewed.apply(torch.ones(2), torch.ones(2, requires_grad=True))
+    _, again = Viewed.apply(view, torch.ones(2))
+    with pytest.raises(RuntimeError, match="Output 1 of Viewed is a view and its base or another view"):
+        again.sum().backward()
+    assert not computed

@@ -333,3 +333,50 @@ def test_programs_are_run_again_on_the_sides_that_differed():
         and not agree(found, lambda line: line)
         and agree(found, lambda line: line.replace("f()", "1.0"))
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("change", "is_declared"), [("v2[:] = v1", True), ("v2.view(torch.int64).copy_(v1)", False),
+                                                     ("v3[:] = v1", False)])  # fmt: skip
+def test_integers_are_declared_to_require_grad_where_they_do_in_pytorch(change, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(()).requires_grad_()", "v2 = torch.zeros(2, dtype=torch.int64)", "v3 = torch.ones(2)"]
+    found = Difference("v3", "requires_grad", True, False, [*program, change])
+    entries = [entry for entry in OPERATORS if entry.row.startswith("comparisons and fills in place of integers")]
+    assert any(entry.applies(found) for entry in entries) is is_declared
+
+
+CUSTOM = """class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads({zeros})
+        return x * 1
+    @staticmethod
+    def backward(ctx, *grads):
+        {first}
+        return None, grads[0]"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("first", "is_declared"), [
+    ("log.append(grads)", True), ("log.append(torch.__name__)", False),
+])  # fmt: skip
+def test_a_backward_to_which_no_gradient_came_is_declared_where_it_makes_all_of_the_difference(first, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.ones(2).requires_grad_()", CUSTOM.format(zeros=False, first=first),
+               "v2 = F.apply(v1, v1)", "F.apply(v2, torch.ones(2)).sum().backward()"]  # fmt: skip
+    found = Difference("log", "value", [[1.0], [None]], [[1.0]], program)
+    assert graphs("a tensor hook where a gradient is None", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("first", "is_declared"), [("log.append(1)", True), ("1 / (torch.__name__ != 'torch')", False)]
+)
+def test_what_is_freed_and_not_reached_is_declared_where_nothing_else_differs_once_it_is_kept(first, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.ones(2).requires_grad_()", CUSTOM.format(zeros=True, first=first),
+               "v2 = v1 * v1", "v2.sum().backward()", "F.apply(v2, v1).sum().backward()"]  # fmt: skip
+    refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
+    found = Difference("statement 5", "leniency", refusal, "no error", program, step=5)
+    assert graphs("a second backward, where no gradient arrives", found) is is_declared

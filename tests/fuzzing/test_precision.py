@@ -62,3 +62,10 @@ def test_bits_of_numbers_are_compared_as_numbers():
     assert reinterpreted(seen, bits, close)
     assert not reinterpreted(seen, bits, other)
     assert not reinterpreted(["y = x.long()"], bits, close)
+
+
+def test_what_becomes_float32_unsaid_is_compared_as_float32():
+    flag, fine = "x = torch.tensor([True])", "y = x.sin().double().cos()"
+    assert not left(flag, fine, factor=1 + 1e-7)
+    assert left(flag, fine, factor=1 + 1e-5)
+    assert left("x = torch.tensor([0.75], dtype=torch.float64)", fine, factor=1 + 1e-7)

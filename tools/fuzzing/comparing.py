@@ -226,7 +226,7 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
             }
             sides, tolerance = list(map(np.asarray, (difference.reference, difference.subject))), difference.tolerance
             right, moved, back, slightly, far = (judges[name].get(difference.where) for name in judges)
-            if right is not None and as_good(right, *sides, max(tolerance, rounding(statements))):
+            if right is not None and as_good(right, *sides, max(tolerance, rounding(statements, right, sides[0]))):
                 continue
             if any(other is not None and noise(other, *sides, tolerance) for other in (moved, back)):
                 continue

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from .comparing import Difference
-from .declared_graphs import GRAPHS
+from .declared_graphs import GRAPHS, kept
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
 from .operands import agree, agree_without, agree_without_refused, apart, as_with_copies, executed, otherwise
@@ -215,14 +215,6 @@ def made_of_the_new_shape(difference: Difference) -> bool:
     )
 
 
-def kept(line: str) -> str:
-    """A statement whose backward passes free nothing."""
-    line = re.sub(r"retain_graph=False", "retain_graph=True", line)
-    if "retain_graph" in line or "\n" in line:
-        return line
-    return re.sub(r"(\.backward\(|autograd\.grad\()(.*)\)$", r"\1\2, retain_graph=True)", line).replace("(, ", "(")
-
-
 def freed_by_zeros(difference: Difference) -> bool:
     """Whether a backward through a second derivative that is a graph of zeros in PyTorch has freed the first graph there."""
     return (
@@ -305,14 +297,6 @@ DECLARED: tuple[Declared, ...] = (
         lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,
     ),
     Declared("the operand of three dimensions of `a @ b`", product_of_the_old),
-    Declared(
-        "comparisons and fills in place of integers",
-        lambda d: (
-            d.what in ("requires_grad", "is_leaf")
-            and d.reference is (d.what == "requires_grad")
-            and "view(torch.int64)" in text(d)
-        ),
-    ),
     Declared("a saved tensor that is changed by `.data`", changed_unseen),
     Declared("the shape of what was viewed, changed in place afterwards", made_of_the_new_shape),
     Declared("gradient of what is linear in pieces", freed_by_zeros),

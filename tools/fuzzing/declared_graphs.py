@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
 from .comparing import Difference, hold
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
@@ -86,16 +84,22 @@ def fewer_unpacked(difference: Difference) -> bool:
     return [x for x in there if x != "unpack"] == [x for x in here if x != "unpack"]
 
 
+BACKWARD = re.compile(r"def backward\(ctx, (.*)\):\n( +)")
+
+
+def not_called_for_none(line: str) -> str:
+    """A statement whose custom functions return at once from a backward to which no gradient came."""
+    return BACKWARD.sub(
+        lambda found: (
+            f"{found[0]}if all(g is None for g in [{found[1]}]):\n{found[2]}    return (None,) * 9\n{found[2]}"
+        ),
+        line,
+    )
+
+
 def without_gradients(difference: Difference) -> bool:
     """Whether PyTorch calls the backward of a custom function for which no gradient arrived, and which wants no zeros."""
-    if "set_materialize_grads(False)" not in text(difference):
-        return False
-    there, here = difference.reference, difference.subject
-    if difference.where == "log" and isinstance(there, list) and isinstance(here, list):
-        came = [x for x in there if not (isinstance(x, list) and all(g is None for g in x))]
-        return len(came) < len(there) and [np.shape(x) for x in came] == [np.shape(x) for x in here]
-    raised = "(got int)", "'NoneType' object has no attribute 'sum'"  # by what is made of no gradients at all
-    return refused_by(difference, *raised, by="reference")
+    return "set_materialize_grads(False)" in text(difference) and agree(difference, not_called_for_none)
 
 
 def recorded_in_inference(difference: Difference) -> bool:
@@ -136,6 +140,23 @@ def hooks_around_a_change(difference: Difference) -> bool:
         return False
     late = late_hooks(difference)
     return bool(late) and agree(difference, lambda line: "" if line in late else line)
+
+
+def kept(line: str) -> str:
+    """A statement whose backward passes free nothing."""
+    line = re.sub(r"retain_graph=False", "retain_graph=True", line)
+    passes = r"(?m)^(?!.*retain_graph)(.*(?:\.backward\(|autograd\.grad\().*)\)$"
+    return re.sub(passes, r"\1, retain_graph=True)", line).replace("(, ", "(")
+
+
+def freed_and_not_reached(difference: Difference) -> bool:
+    """Whether PyTorch refuses to run what was freed although no gradient arrives there, perhaps before hooks run."""
+    freed = "backward through the graph a second time"
+    told = refused_by(difference, freed, by="reference") or (
+        difference.where.startswith("log")
+        and any(freed in there and freed not in here for there, here in difference.refusals)
+    )
+    return told and re.search(r"return .*\bNone\b", text(difference)) is not None and agree(difference, kept)
 
 
 DOES_NOT_REQUIRE_GRAD = "does not require grad", "One of the differentiated Tensors does not require grad"
@@ -324,13 +345,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("saved tensors that were changed and that the gradients asked for do not need", fewer_unpacked),
     Declared("saved tensors that were changed and that the gradients asked for do not need", refused_before_hooks),
     Declared("a custom function in inference mode", recorded_in_inference),
-    Declared(
-        "a second backward, where no gradient arrives at what the first one freed",
-        lambda d: (
-            refused_by(d, "backward through the graph a second time", by="reference")
-            and re.search(r"return .*\bNone\b", text(d)) is not None
-        ),
-    ),
+    Declared("a second backward, where no gradient arrives at what the first one freed", freed_and_not_reached),
     Declared(
         "views that were not recorded, of what requires grad",
         lambda d: refused_by(d, "backward through the graph a second time") and "mark_non_differentiable" in text(d),

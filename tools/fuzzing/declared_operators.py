@@ -26,6 +26,7 @@ from .operands import (
     refuses,
     some,
     tensors_in,
+    there,
 )
 from .precision import arrays_in
 
@@ -277,13 +278,17 @@ def laid_out(difference: Difference) -> bool:
 
 
 def integers_that_require_grad(difference: Difference) -> bool:
-    """Whether integers require grad in PyTorch, having been compared or filled in place with what does."""
-    changed = re.search(r"\.(eq|ne|lt|le|gt|ge|fill|zero)_\(", text(difference)) is not None
+    """Whether integers require grad in PyTorch, having been compared or filled in place with what does, or copied into."""
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and bool(difference.subject) is (
         difference.what == "is_leaf"
     )
     refused = refused_by(difference, "Tensors does not require grad")
-    return changed and (told or refused or refused_by(difference, "Autograd not support dtype", by="reference"))
+    unsupported = refused_by(difference, "Autograd not support dtype", by="reference")
+    return (told or refused or unsupported) and any(
+        value.requires_grad and not (value.is_floating_point() or value.is_complex())
+        for value in there(difference).values()
+        if type(value).__name__ == "Tensor"
+    )
 
 
 def cast_first(difference: Difference) -> bool:

@@ -153,6 +153,13 @@ def executed(difference: Difference) -> tuple[dict[str, Any], list[str]]:
     return names, refused
 
 
+def there(difference: Difference) -> dict[str, Any]:
+    """The names that the program leaves in PyTorch."""
+    from .program import run
+
+    return run(difference.statements, both(difference)[0]).names
+
+
 Rewrite = Callable[[str], str]
 
 

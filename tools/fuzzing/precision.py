@@ -143,9 +143,15 @@ def noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> b
         return bool(np.nanmax(apart) <= TIMES * np.nanmax(growth) + tolerance * largest)
 
 
-def rounding(statements: list[str]) -> float:
-    """The relative rounding of what the program may compute in float32 and give back in float64; 0 where it does not."""
-    return 1e-6 if re.search(r"\.float\(\)|float32|complex64", "\n".join(statements)) else 0.0
+def rounding(statements: list[str], right: Array, reference: Array) -> float:
+    """The relative rounding of what the program may compute in float32 and give back in float64; 0 where it does not.
+
+    It does where it says so, and where the reference has other numbers once float64 is the default dtype (right): booleans
+    and integers become numbers of that dtype.
+    """
+    told = re.search(r"\.float\(\)|float32|complex64", "\n".join(statements)) is not None
+    alike = right.shape == reference.shape and np.allclose(reference, right, rtol=1e-12, atol=0, equal_nan=True)
+    return 1e-6 if told or not alike else 0.0
 
 
 def widened(text: str) -> str:

@@ -98,7 +98,7 @@ class FunctionCtx:
         return tuple(self._unpack(entry) for entry in self._saved)
 
     def _unpack(self, entry: Any) -> Any:
-        """A saved tensor, its version checked."""
+        """A saved tensor, its version checked.  RuntimeError where it was changed, or is a view whose history was lost."""
         if entry is None:
             return None
         kept, edge, version = entry
@@ -111,7 +111,11 @@ class FunctionCtx:
         if found != version:
             array = kept.array if isinstance(kept, SavedOutput) else kept._array
             stale(self._node or self, "a saved tensor", array.shape, found, version, storage)
-        return kept.tensor(edge) if isinstance(kept, SavedOutput) else kept
+        if isinstance(kept, SavedOutput):
+            return kept.tensor(edge)
+        if kept._view is not None:  # a view that has no history any more is refused before backward computes with it
+            edge_of(kept)
+        return kept
 
     def _save(self, node: FunctionNode, outputs: list[Any]) -> None:
         """Turn what the user saved into what the context keeps."""
