@@ -61,6 +61,7 @@ def test_no_warning_of_numpy_reaches_the_script(tmp_path: Path) -> None:
         zero = torch.zeros(1)
         print(1 / zero, torch.log(zero), torch.nn.functional.normalize(zero, p=0.5, dim=0))
         print(torch.distributions.Normal(zero, zero, validate_args=False).log_prob(zero))
+        (zero.requires_grad_() / 0).backward()
     """
     assert run(tmp_path, script, "-W", "error::RuntimeWarning").startswith("tensor([inf]) tensor([-inf])")
 

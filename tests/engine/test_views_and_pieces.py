@@ -284,3 +284,16 @@ def test_the_gradient_of_gaps_between_the_elements_of_a_base_is_zero() -> None:
         base.sum().backward(retain_graph=True)
         del others
         assert factor.grad.tolist() == [0.0, 0.0, 2.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "use", [lambda v: v * 3, lambda v: 3 * v + torch.ones(2), torch.nn.Softplus(), lambda v: (v * v) * v]
+)
+def test_gradients_come_to_a_view_that_was_changed_beside_its_graph_as_far_as_it_and_no_further(use: Any) -> None:
+    leaf = torch.tensor([[1.0, 2.0]]).view(2).requires_grad_()
+    view = leaf.view_as(leaf)
+    leaf.detach().mul_(2)
+    expected = view.detach().clone().requires_grad_()
+    use(expected).sum().backward()
+    found, nothing = torch.autograd.grad(use(view).sum(), [view, leaf], allow_unused=True)
+    assert found.tolist() == expected.grad.tolist() and nothing is None

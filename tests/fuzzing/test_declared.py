@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -380,3 +381,25 @@ def test_what_is_freed_and_not_reached_is_declared_where_nothing_else_differs_on
     refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
     found = Difference("statement 5", "leniency", refusal, "no error", program, step=5)
     assert graphs("a second backward, where no gradient arrives", found) is is_declared
+
+
+def test_what_is_a_view_in_pytorch_alone_is_declared_where_it_is_detached_in_place():
+    refusal = Raised("refusal", "RuntimeError: Can't detach views in-place. Use detach() instead.")
+    block = "with torch.inference_mode():\n    v2 = v1.clone()"
+    row = [entry for entry in DECLARED if entry.row.startswith("`detach_()` of the result of a layer")]
+    for made, is_declared in ((f"{block}\nv3 = torch.stack([v2])", True), ("v3 = torch.stack([v2])", False),
+                              (f"{block}\nv3 = v2[:]", False), (f"{block}\nv4 = torch.stack([v2])", False)):  # fmt: skip
+        found = Difference("statement 1", "leniency", refusal, "no error", [made, "v3.detach_()"], step=1)
+        assert any(entry.applies(found) for entry in row) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_gradient_that_a_refused_pass_left_is_declared_for_grad_as_for_backward():
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v2 * 2", "v2.retain_grad()", "v3.mul_(v3)",
+               "g4 = torch.autograd.grad(v3.sum(), [v2, torch.ones(2, requires_grad=True)])"]  # fmt: skip
+    found = Difference("v2.grad", "grad", None, np.ones(2), program, refusals=[("modified", "not been used")])
+    row = [entry for entry in DECLARED if entry.row == "gradients that a refused backward leaves"]
+    assert any(entry.applies(found) for entry in row)
+    other = replace(found, statements=[*program, "(v2 * len(torch.__name__)).sum().backward()"])
+    assert not any(entry.applies(other) for entry in row)

@@ -495,3 +495,12 @@ def test_a_grid_point_on_the_border_itself_has_no_slope(padding, z, slope):
     point = torch.tensor([0.0, 0.0, z], dtype=torch.float64).reshape(1, 1, 1, 1, 3).requires_grad_()
     F.grid_sample(volume, point, padding_mode=padding, align_corners=False).sum().backward()
     assert point.grad[..., 2].item() == pytest.approx(slope)
+
+
+@pytest.mark.parametrize(("slope", "at_zero"), [(1.0, 0.0), (np.inf, np.nan), (np.nan, np.nan)])
+@pytest.mark.parametrize("create", [False, True])
+def test_a_norm_at_zero_hides_no_gradient_that_is_no_number(slope, at_zero, create):
+    x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float64).requires_grad_()
+    norm = torch.linalg.vector_norm(x, dim=1)
+    (found,) = torch.autograd.grad(norm, x, torch.tensor([slope, 5.0], dtype=torch.float64), create_graph=create)
+    np.testing.assert_array_equal(found.detach().numpy(), [[at_zero, at_zero], [3.0, 4.0]])

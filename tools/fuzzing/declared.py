@@ -55,12 +55,13 @@ def node_name(difference: Difference) -> bool:
 
 
 def detached_result(difference: Difference) -> bool:
-    """Whether the result of a layer or product, a view of something inside in PyTorch alone, is detached in place."""
+    """Whether the result of a layer, product or stack, a view of something inside in PyTorch alone, is detached in place."""
     target = re.search(r"(\w+)\.detach_\(", statement(difference))
     if target is None or not refused_by(difference, "Can't detach views in-place", by="reference"):
         return False
     product = re.search(rf"(?m)^\s*{target[1]} = (\w+ @ |\w+\.(mv|matmul)\()", text(difference)) is not None
-    return product or "torch.nn.Linear(" in text(difference)
+    stack = re.search(rf"inference_mode(?s:.*)\b{target[1]} = torch\.stack\(", text(difference)) is not None
+    return product or stack or "torch.nn.Linear(" in text(difference)
 
 
 def view_name(difference: Difference) -> bool:
@@ -170,7 +171,7 @@ def half_run(difference: Difference) -> bool:
     one_sided = difference.what == "grad" and (difference.reference is None) != (difference.subject is None)
     if not (one_sided or (threads and difference.what in ("grad", "value"))):
         return False
-    return agree_without_refused(difference, r"backward\(|together\(|with_default\(")
+    return agree_without_refused(difference, r"backward\(|autograd\.grad\(|together\(|with_default\(")
 
 
 def several_at_one_place(difference: Difference) -> bool:

@@ -326,6 +326,7 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     absent |= {name for i, name in enumerate(plan.op.tensors) if i not in plan.save_inputs}
     absent |= set() if plan.save_aux else set(plan.op.aux)
     op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array, "spare": spare}
+    scope["__name__"] = __name__  # what filters of warnings go by
     fetched: set[str] = set()
     results = ["None"] * len(op.tensors)
     for f, formula in enumerate(op.formulas):

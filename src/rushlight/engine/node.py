@@ -245,7 +245,7 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
 class Severed(Node):
     """The history of a view that requires grad although no operator of it was recorded: gradients go nowhere.
 
-    It was made in no_grad mode, or its base was detached and then changed.
+    It was made in no_grad mode.
     """
 
     __slots__ = ()
@@ -261,9 +261,15 @@ class Severed(Node):
     run_tensors = run
 
 
+class Lost(Severed):
+    """The history of a view whose base has none, after a change: gradients come as far as the view, and can be asked for."""
+
+    __slots__ = ()
+
+
 def as_function(edge: Node | Tensor | None) -> tuple[Any, int]:
     """An edge as PyTorch shows it: (node, output number), (None, 0) where no gradient flows."""
-    if edge is None or edge.__class__ is Severed:
+    if edge is None or isinstance(edge, Severed):
         return None, 0
     if isinstance(edge, Tensor):
         return accumulator(edge), 0

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import Setting
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Severed, next_seq
+from rushlight.engine.node import Lost, Severed, next_seq
 from rushlight.storage import bytes_before, reshape, storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
 
@@ -132,7 +132,7 @@ def refresh(view: Tensor) -> None:
         raise RuntimeError(refusal(view, "its base or another view of its base has been"))
     info.version = version
     if base is None:
-        view._edge = Severed(view._held)
+        view._edge = Lost(view._held)
         return
     with Setting("grad", True), Setting("saved_hooks", ()):
         view._edge = replay(chain_of(view), info.base)._edge
@@ -172,7 +172,7 @@ REFUSED = {
 def refusal(view: Tensor, changed: str) -> str:
     """Why a view may not be changed, or not be used after a change."""
     kind, edge = view._view.kind, view._edge
-    first = edge is None or edge is LEAF or edge.__class__ is Severed
+    first = edge is None or edge is LEAF or isinstance(edge, Severed)
     name = "" if first else f"Output {edge.nr} of {edge.node.name().removesuffix('0').removesuffix('Backward')}"
     if kind in ("no_grad", "inference") or first:
         what = "A view was created" if first else f"{name} is a view of a view which was created"

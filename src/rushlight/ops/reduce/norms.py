@@ -68,7 +68,8 @@ def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int,
     """As `norm_grad`, for first order, where less memory does."""
     if p == 2 and 0 not in input.shape:
         g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
-        return input * keep(g / out, out != 0)
+        # Where the norm is 0, what 0 times the gradient is: NaN if that is infinite or NaN, as in `norm_grad`.
+        return input * np.where(out != 0, g / out, g * 0)
     return norm_grad(g, input, out, p, dim, keepdim)
 
 
