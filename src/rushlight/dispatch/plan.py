@@ -325,8 +325,10 @@ def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
     absent = {name for k, name in enumerate(plan.op.out_names) if k not in plan.save_outs}
     absent |= {name for i, name in enumerate(plan.op.tensors) if i not in plan.save_inputs}
     absent |= set() if plan.save_aux else set(plan.op.aux)
-    op, scope = plan.op, {"freed": freed, "input_array": input_array, "output_array": output_array, "spare": spare}
-    scope["__name__"] = __name__  # what filters of warnings go by
+    op = plan.op
+    # The name is what filters of warnings go by.
+    scope: dict[str, Any] = {"__name__": __name__, "freed": freed, "spare": spare}
+    scope.update(input_array=input_array, output_array=output_array)
     fetched: set[str] = set()
     results = ["None"] * len(op.tensors)
     for f, formula in enumerate(op.formulas):
