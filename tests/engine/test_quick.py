@@ -94,3 +94,14 @@ def test_what_matters_to_operators_takes_the_general_path() -> None:
     with torch.inference_mode(), torch.enable_grad():
         assert not (x * 2).requires_grad and (x * 2).is_inference()
     assert modes.way == RECORDED and modes.odd == 0
+
+
+@pytest.mark.parametrize("way", [UNRECORDED, INFERENCE])
+def test_a_view_whose_history_must_not_be_used_is_an_operand_like_any_where_nothing_is_recorded(way: int) -> None:
+    x = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        v = x.view(2)
+    x.mul_(2)
+    with WAYS[way]():
+        assert (v * 3).tolist() == (3 * v).tolist() == [6, 6] and (-v).tolist() == [-2, -2]
+        assert torch.where(v > 0, v, v).sum().item() == 4

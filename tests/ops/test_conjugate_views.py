@@ -391,3 +391,11 @@ def test_unsafe_pieces_of_what_is_seen_through_a_bit_are_copies(split, view):
     assert not any(piece.is_conj() or piece.is_neg() for piece in pieces)
     pieces[0].zero_()
     assert view(x)[:2].tolist() == want
+
+
+@pytest.mark.parametrize("view", [lambda x: x.conj().imag, lambda x: x.conj(), lambda x: x.mT.conj()])
+def test_the_diagonal_of_what_is_seen_through_a_bit_is_filled_where_it_lies(view):
+    x = torch.tensor([[1 + 2j, 3 - 1j, 2j], [4 + 4j, 5 - 3j, 6 + 1j]])
+    want = view(x.clone()).resolve_conj().resolve_neg().clone().fill_diagonal_(7)
+    view(x).fill_diagonal_(7)
+    assert view(x).tolist() == want.tolist()

@@ -134,7 +134,7 @@ def fill_diagonal_(input: Tensor, fill_value: Tensor | complex, wrap: bool = Fal
         raise RuntimeError("fill_diagonal_: dimensions must be larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("fill_diagonal_: all dimensions of input must be of equal length")
-    steps, size = strides_of(input._array), min(shape)
+    steps, size = strides_of(input._held), min(shape)
     diagonal, start = sum(steps), input.storage_offset()
     named.as_strided(input, (size,), (diagonal,), start).fill_(fill_value)
     if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
