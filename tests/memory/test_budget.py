@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +35,21 @@ def model_of(kind: str) -> Any:
         return nn.Sequential(*layer), torch.randn(4, 128, 256)
     blocks = [nn.Sequential(nn.Linear(512, 512), nn.GELU(), nn.LayerNorm(512)) for _ in range(6)]
     return nn.Sequential(*blocks), torch.randn(512, 512)
+
+
+def steps_of(kind: str) -> tuple[Callable[[], None], int]:
+    """A step of training without an optimizer, and the bytes at its peak."""
+    gc.collect()  # what budgets before left on disk counts among what there would be without
+    model, x = model_of(kind)
+
+    def step() -> None:
+        model(x).pow(2).mean().backward()
+        model.zero_grad()
+
+    step()
+    memory.reset_peak()
+    step()
+    return step, memory.peak()
 
 
 def train(kind: str, limit: int | None, make: Any) -> tuple[list[float], dict[str, Any], Any, int]:
@@ -264,17 +280,7 @@ def test_exceptions_pass() -> None:
 
 
 def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_without() -> None:
-    gc.collect()  # what budgets before left on disk counts among what there would be without
-    model, x = model_of("linear")
-
-    def step() -> None:
-        model(x).pow(2).mean().backward()
-        model.zero_grad()
-
-    step()
-    memory.reset_peak()
-    step()
-    peak = memory.peak()
+    step, peak = steps_of("linear")
     with memory.budget("10 GB") as b:
         step()
     assert abs(b.report().peak - peak) < 300_000 and b.report().without == b.report().peak
@@ -287,17 +293,7 @@ def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_withou
 def test_a_disk_that_is_slow_changes_neither_what_is_saved_nor_what_is_predicted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gc.collect()
-    model, x = model_of("linear")
-
-    def step() -> None:
-        model(x).pow(2).mean().backward()
-        model.zero_grad()
-
-    step()
-    memory.reset_peak()
-    step()
-    peak, write = memory.peak(), os.pwrite
+    (step, peak), write = steps_of("linear"), os.pwrite
     for seconds in (0, 0.001, 0.01):
         monkeypatch.setattr(os, "pwrite", lambda *args, seconds=seconds: (time.sleep(seconds), write(*args))[1])
         for _ in range(3):
@@ -330,18 +326,8 @@ def test_what_was_read_ahead_goes_where_its_memory_is_needed() -> None:
 
 def test_what_need_not_leave_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilt.switch, "on", False)  # else little may leave
-    gc.collect()
-    model, x = model_of("linear")
-
-    def step() -> None:
-        model(x).pow(2).mean().backward()
-        model.zero_grad()
-
-    step()
-    memory.reset_peak()
-    step()
-    over = 4_000_000
-    with memory.budget(memory.peak() - over) as b:
+    (step, peak), over = steps_of("linear"), 4_000_000
+    with memory.budget(peak - over) as b:
         b.pager.spill.seconds_per_byte = lambda guess: 0.0  # so that nothing is computed again
         written = [0]
         for _ in range(3):

@@ -21,9 +21,8 @@ def handled(handler: Callable[[int, Any], Any], *signals: int, unless_set: bool 
         yield  # only the main thread may choose
         return
     before = {number: signal.getsignal(number) for number in signals}
-    kept = (
-        [signal.SIG_IGN] if not unless_set else set(before.values()) - {signal.SIG_DFL}
-    )  # under nohup nothing hangs up
+    # Under nohup nothing hangs up.
+    kept = set(before.values()) - {signal.SIG_DFL} if unless_set else {signal.SIG_IGN}
     chosen = [number for number, was in before.items() if was not in kept]
     try:
         for number in chosen:

@@ -35,38 +35,40 @@ def usual(op: Op) -> Any:
     It is kept as `op.unwatched`.
     """
     public: Any = op.call
-    count, scope = len(op.tensors), scope_of(op)
-    twin: Any
+    scope = scope_of(op)
     if scope is None:
-
-        def twin(*values: object) -> Any:
-            return apply(op, values[:count], values[count:], False)
+        op.unwatched = general(op)
     else:
         if public.__code__ is scope["first"]:
             scope["write"]()
-        twin = FunctionType(public.__code__, {**scope, "special": Usual, "slow": unnoticed}, op.name)
-        twin.__kwdefaults__ = public.__kwdefaults__
-    op.unwatched = twin
-    return twin
+        op.unwatched = FunctionType(public.__code__, {**scope, "special": Usual, "slow": unnoticed}, op.name)
+        op.unwatched.__kwdefaults__ = public.__kwdefaults__
+    return op.unwatched
 
 
 def unrecorded(op: Op) -> Any:
-    """The public function of `op` as it runs where nothing is recorded; that of `usual` where it has none of its own.
+    """The public function of `op` as it runs where nothing is recorded; the general path of views, which note their mode.
 
     It is kept as `op.unrecorded`.
     """
-    scope, found = scope_of(op), {}
+    scope, found = scope_of(op), dict[str, Any]()
     if scope is None or op.view:
-
-        def general(*values: object, count: int = len(op.tensors)) -> Any:
-            return apply(op, values[:count], values[count:], False)
-
-        found["call"] = general
+        op.unrecorded = general(op)
     else:
         own = {**scope, "special": Usual, "slow": unnoticed, "edge_of": no_edge}
         exec(compile(scope["source"](op, own, recorded=False), f"<{op.name}>", "exec"), own, found)
-    op.unrecorded = found["call"]
+        op.unrecorded = found["call"]
     return op.unrecorded
+
+
+def general(op: Op) -> Any:
+    """The general path of `op` as a function of all its arguments in order."""
+    count = len(op.tensors)
+
+    def call(*values: object) -> Any:
+        return apply(op, values[:count], values[count:], False)
+
+    return call
 
 
 def no_edge(tensor: Tensor) -> None:

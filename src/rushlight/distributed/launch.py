@@ -63,9 +63,8 @@ def start(count: int, program: Sequence[str], hosts: str | None = None, label: b
 INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
-PATIENCE = (
-    5  # seconds in which MPI's launcher ends the other processes, which it cannot where the way to their machine is cut
-)
+# Seconds in which MPI's launcher ends the other processes, which it cannot where the way to their machine is cut.
+PATIENCE = 5
 
 
 def once(count: int, program: Sequence[str], hosts: str | None, label: bool, given: dict[str, str]) -> int:

@@ -21,9 +21,8 @@ __all__ = ["End", "FOLDER", "first", "main", "tell", "write"]
 
 FOLDER = "RUSHLIGHT_ENDS"  # the variable that names the folder of the launching machine where ends are written down
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")  # where launchers say which process it is
-FORWARD = (
-    0.5  # seconds in which MPI's launcher passes on what was printed: at the end it throws away what it has not read
-)
+# Seconds in which MPI's launcher passes on what was printed: at the end it throws away what it has not read.
+FORWARD = 0.5
 PARENT_DEATH = 1  # the number of prctl's operation PR_SET_PDEATHSIG
 
 

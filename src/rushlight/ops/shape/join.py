@@ -98,9 +98,9 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
 def plain_arrays(tensors: Any) -> Any:
     """The arrays of a list of tensors of one dtype, where nothing but recording is unusual; None otherwise."""
     if (
-        (special.count and special.count != special.observing and (special.observing or not way_of(tensors)))
-        or (tensors.__class__ is not list and tensors.__class__ is not tuple)
+        (tensors.__class__ is not list and tensors.__class__ is not tuple)
         or not tensors
+        or (special.count and special.count != special.observing and (special.observing or not way_of(tensors)))
     ):
         return None
     arrays, dtype = [], None
