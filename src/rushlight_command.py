@@ -1,12 +1,15 @@
 """The program `rushlight`: it stands beside the package, so that Ctrl-C while that loads is a line and no traceback."""
 
-import signal
 import sys
+
+INTERRUPTED = 130
 
 
 def main() -> int:
     """Run the command line; its exit status."""
     try:
+        import signal  # here: what is imported above could be interrupted where nobody catches it
+
         from rushlight.cli import main as run
 
         status = run()
@@ -14,4 +17,4 @@ def main() -> int:
         return status
     except KeyboardInterrupt:
         print("rushlight: interrupted while it started; nothing was run", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return INTERRUPTED

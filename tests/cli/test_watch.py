@@ -190,7 +190,7 @@ def test_os_exit_leaves_a_report(tmp_path: Path) -> None:
 def test_ctrl_c_at_any_moment_leaves_a_report_or_a_line(tmp_path: Path, command: str) -> None:
     def run(wait: float | None = None) -> tuple[int, str]:
         """Exit status and standard error, of Ctrl-C after so many seconds."""
-        with started(tmp_path, "memory", command, "train.py", "8") as process:
+        with started(tmp_path, "memory", command, "train.py", "40") as process:
             if wait is not None:
                 time.sleep(wait)
                 process.send_signal(signal.SIGINT)
