@@ -200,13 +200,7 @@ def read() -> tuple[Any, int, Any, list[list[tuple[Any, int]]]]:
     lib = library()
     if isinstance(lib, TracedLibrary):
         return lib.read(EVENT)
-    sizes = (ctypes.c_int64 * 4)()
-    lib.sizes(sizes)
-    events = np.zeros(least := ASIDE // EVENT.itemsize + 1, EVENT)  # of less, the recording would have an event
-    # Again if other threads made more meanwhile.
-    while not lib.events(events.ctypes.data, len(events), sizes):
-        events = np.zeros(max(sizes[0] + sizes[2] + 64, least), EVENT)
-    kept, dropped, alive, stacks = sizes
+    events, (kept, dropped, alive, stacks) = _filled(lib, lib.events, lambda sizes: sizes[0] + sizes[2])
     return events[:kept], dropped, events[kept : kept + alive], [_stack(lib, i) for i in range(stacks)]
 
 
@@ -215,12 +209,19 @@ def alive() -> Any:
     lib = library()
     if isinstance(lib, TracedLibrary):
         return lib.alive_now(EVENT)
+    blocks, sizes = _filled(lib, lib.alive, lambda sizes: sizes[2])
+    return blocks[: sizes[2]]
+
+
+def _filled(lib: Library, fill: Callable[..., int], count: Callable[[Any], int]) -> tuple[Any, Any]:
+    """What `fill` writes into an array for at least as many events as `count` says of the sizes, and the sizes."""
     sizes = (ctypes.c_int64 * 4)()
     lib.sizes(sizes)
-    blocks = np.zeros(0, EVENT)
-    while not lib.alive(blocks.ctypes.data, len(blocks), sizes):
-        blocks = np.zeros(sizes[2] + 600, EVENT)  # which is large enough for `aside`
-    return blocks[: sizes[2]]
+    while True:  # again if other threads made more meanwhile
+        # Of less than `ASIDE` bytes the recording would have an event.
+        events = np.zeros(max(count(sizes) + 64, ASIDE // EVENT.itemsize + 1), EVENT)
+        if fill(events.ctypes.data, len(events), sizes):
+            return events, sizes
 
 
 def stack(number: int) -> list[tuple[Any, int]]:
