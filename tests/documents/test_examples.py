@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import re
 import runpy
@@ -45,6 +46,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
 
     def run(name: str) -> str:
         monkeypatch.setattr(sys, "argv", [name, SAYS[name][0]])
+        gc.collect()  # what others left would be freed meanwhile, and taken off what the example needs
         runpy.run_path(str(FOLDER / name), run_name="__main__")
         return capfd.readouterr().out
 
