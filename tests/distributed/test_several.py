@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from benchmarks import kills
 
 from rushlight.distributed import witness
 
@@ -211,7 +213,7 @@ def test_processes_end_with_what_started_them(tmp_path, number):
     path = tmp_path / "script.py"
     path.write_text(START + """\
 import os, signal, time
-def saved(*_): print("saved", r, flush=True); sys.exit(0)
+def saved(*_): os.write(1, f"saved {r}\\n".encode()); sys.exit(0)  # the signal may come within print
 signal.signal(signal.SIGTERM, saved)
 dist.barrier(); print(os.getpid(), flush=True); time.sleep(60)
 """)  # fmt: skip
@@ -227,6 +229,17 @@ dist.barrier(); print(os.getpid(), flush=True); time.sleep(60)
     while any(runs(process) for process in numbers):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="reads /proc")
+def test_kills_at_random_moments_end_all_and_leave_a_whole_checkpoint(tmp_path):
+    """Some from before a process has told MPI that it is there, some from while it trains; each run goes on from the last."""
+    chance, found = random.Random(1), []
+    for wait in (0.5, 8, 8, 8, 8):
+        found.append(kills.killed(tmp_path, 4, wait, chance))
+    assert not [run for run in found if run.wrong]
+    assert found[-1].steps > 0 and [run.steps for run in found] == sorted(run.steps for run in found)
 
 
 def test_collectives_that_do_not_match_are_told(tmp_path):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any
 
 from rushlight.distributed import mpi, witness
 
+ANSWER = 2  # seconds in which the launcher ends a process that has asked it to end all
 _watched: list[Any] = []
 
 
@@ -38,4 +41,13 @@ def end(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     time.sleep(witness.FORWARD)
+    answered_soon()
     world.Abort(status)
+
+
+def answered_soon() -> None:
+    """End this process in a while: MPI asks the launcher to end all, and waits for its word, which a cut cable keeps away."""
+    if hasattr(signal, "SIGALRM"):
+        if threading.current_thread() is threading.main_thread():  # which alone may say so
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(ANSWER)

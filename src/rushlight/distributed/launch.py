@@ -46,6 +46,8 @@ def start(count: int, program: Sequence[str], hosts: str | None = None, label: b
     given = dict(os.environ)
     if hosts is None:
         given.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // count, 1)))
+    elif given.get("HYDRA_LAUNCHER") == "ssh" or not ("HYDRA_LAUNCHER" in given or MANAGERS & given.keys()):
+        given.setdefault("HYDRA_LAUNCHER_EXTRA_ARGS", ALIVE)
     given["TORCHELASTIC_MAX_RESTARTS"] = str(restarts)
     for turn in range(restarts + 1):
         given["TORCHELASTIC_RESTART_COUNT"] = str(turn)
@@ -60,11 +62,15 @@ def start(count: int, program: Sequence[str], hosts: str | None = None, label: b
     return status
 
 
+# Variables of who else starts processes on other machines than ssh.
+MANAGERS = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"}
+ALIVE = "-o ServerAliveInterval=2 -o ServerAliveCountMax=3"  # ssh ends when the other machine is gone: it would wait for hours
 INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
-# Seconds in which MPI's launcher ends the other processes, which it cannot where the way to their machine is cut.
-PATIENCE = 5
+# Seconds in which MPI's launcher ends the other processes.  It cannot where the way to their machine is cut, and does not where one
+# was killed before it had told the launcher that it is there.
+PATIENCE = 3
 
 
 def once(count: int, program: Sequence[str], hosts: str | None, label: bool, given: dict[str, str]) -> int:
