@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.registry import known_as
@@ -73,7 +74,7 @@ def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = Fa
         if g is None:
             made.append(implicit(out, shape, dtype))
         elif not isinstance(g, Tensor):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+            raise TypeError(f"gradients can be either Tensors or None, but got {kind_of(g)}")
         else:
             check_gradient(g, shape, dtype, i)
             made.append(g)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.rebuilt import may_rebuild, rebuilt, watch
@@ -56,7 +57,7 @@ def arrays_of(op: Op, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
             arrays.append(x)
         else:
             raise unfit(x)(
-                f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {type(x).__name__}"
+                f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {kind_of(x)}"
             )
     if tensors:  # NumPy's own Python numbers beside tensors are Python numbers
         arrays = [x.item() if isinstance(x, (np.float64, np.complex128)) else x for x in arrays]
@@ -64,8 +65,7 @@ def arrays_of(op: Op, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
         for i, x in enumerate(arrays):
             if isinstance(x, NUMBERS) and not isinstance(x, np.generic):
                 raise TypeError(
-                    f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not "
-                    f"{type(x).__name__}"
+                    f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {kind_of(x)}"
                 )
     return arrays, tensors
 
@@ -96,7 +96,7 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
         if op.sequence is not None and not arrays:
             raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors")
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
-                        f"{type(flat[0]).__name__}")  # fmt: skip
+                        f"{kind_of(flat[0])}")  # fmt: skip
     outs, aux = compute(op, arrays, statics)
     if not tensors:
         return outs[0] if op.out_count == 1 else outs
@@ -295,7 +295,7 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         return observed.inplace(op, inputs, statics)  # type: ignore[no-any-return]
     target = inputs[0]
     if not isinstance(target, Tensor):
-        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")
+        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(target)}")
     flat = flatten(op, inputs)
     if special.meta is not None and special.meta.owns(flat):
         return special.meta.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
@@ -440,7 +440,7 @@ def write_out(name: str, out: Tensor, result: Any) -> Any:
         made = [write_out(name, o, r) for o, r in zip(out, result, strict=True)]
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
-        raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {kind_of(out)}")
     if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):

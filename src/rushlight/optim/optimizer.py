@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from rushlight.basics.caller import warn
 from rushlight.basics.events import MARK, observed
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
 from rushlight.kernels.reference.optim import BLOCK
@@ -391,7 +392,7 @@ def _order(group: dict[str, Any]) -> None:
 
 def _check_param(param: Tensor, differentiable: bool | None) -> None:
     if not isinstance(param, Tensor):
-        raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+        raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {kind_of(param)}")
     if param._bits:
         raise ValueError("can't optimize a tensor with a conjugate or negative bit: its memory holds other numbers than it "
                          "shows; use resolve_conj() or resolve_neg() on it")  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.overrides.protocol import plain, plainly
 from rushlight.overrides.public import Public, described, unfit
 from rushlight.tensor import Tensor
@@ -51,9 +52,17 @@ class Composed(Public):
     def given(self, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call the operator, the arguments being those of the signature: what is as by default was hardly given."""
         try:
-            return self.noticed(*self.explicit(values, named))
+            return super().noticed(*self.explicit(values, named))
         except AttributeError as error:
             self.misfit(error, values, named)
+            raise
+
+    def noticed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """As `Public.noticed`, naming an operand that is no tensor."""
+        try:
+            return super().noticed(args, kwargs)
+        except AttributeError as error:
+            self.misfit(error, args, kwargs)
             raise
 
     def meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -69,10 +78,14 @@ class Composed(Public):
         shape = getattr(self, "shape", None) or Signature(self.inner)  # there is none before the first look
         names = shape.positional or [f"element {i}" for i in range(len(values))]
         for i, (name, x) in enumerate([*zip(names, values, strict=False), *named.items()]):
-            if x is error.obj and not isinstance(x, Tensor) and (x is not None or i < shape.required):
+            if (
+                (x is error.obj or is_theirs(type(x)))
+                and not isinstance(x, Tensor)
+                and (x is not None or i < shape.required)
+            ):
                 raise unfit(x)(
                     f"{self.name.removeprefix('torch.')}(): argument '{name}' (position {i + 1}) must be Tensor, not "
-                    f"{type(x).__name__}"
+                    f"{kind_of(x)}"
                 ) from None
 
     def explicit(self, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
+from rushlight.basics.foreign import check_ours, is_theirs
 from rushlight.basics.size import Size
 from rushlight.tensor import Tensor, layout
 
@@ -40,6 +41,7 @@ here = _Here()
 
 def _disabled_torch_function_impl(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The ``__torch_function__`` of a class that overrides nothing: functions run, and results stay what they are."""
+    check_ours(func)
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
 
@@ -54,11 +56,13 @@ def switched_off(cls: Any) -> Any:
 
 
 def overrides(kind: Any) -> bool:
-    """Whether a class is one to be asked: neither Tensor itself nor one that is switched off."""
+    """Whether a class is one to be asked: neither Tensor itself nor one that is switched off, nor PyTorch's own."""
     if kind in INERT:
         return False
     method = getattr(kind, "__torch_function__", None)
-    return method is not None and getattr(method, "__func__", method) is not _disabled_torch_function_impl
+    if method is None or getattr(method, "__func__", method) is _disabled_torch_function_impl:
+        return False
+    return not is_theirs(kind)
 
 
 def plainly(*values: object) -> bool:
@@ -184,8 +188,10 @@ def __torch_function__(
 ) -> Any:
     """Run `func`, and give tensors among its results as objects of this class.
 
-    NotImplemented if an argument is of a class that this one is no subclass of: that one is to answer.
+    NotImplemented if an argument is of a class that this one is no subclass of: that one is to answer.  Raises TypeError
+    where `func` is one of PyTorch, which is in the same process.
     """
+    check_ours(func)
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.overrides.protocol import ALL, asked, here, overrides, overriding, plain
 from rushlight.tensor import Tensor
 
@@ -200,6 +201,8 @@ def met(*args: object) -> bool:
 
 def left_to(name: str, tensor: Tensor, other: Tensor | complex) -> Any:
     """What Tensor's operator `name` gives for an operand that it does not know: NotImplemented, unless that overrides it."""
+    if is_theirs(other.__class__):
+        raise TypeError(f"{name}(): argument 'other' must be Tensor or Number, not {kind_of(other)}")
     if state["armed"] or not overriding((other,)):
         return NotImplemented
     arm()

@@ -6,6 +6,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.handles import RemovableHandle
 from rushlight.engine.modes import no_grad
 from rushlight.nn.base.convert import Convertible
@@ -257,7 +258,7 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
     if not is_tensor:
         errors.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
-            f"but received {type(value)}"
+            f"but received {type(value)}{f': {kind_of(value)}' if is_theirs(type(value)) else ''}"
         )
         return
     if not is_lazy(parameter):

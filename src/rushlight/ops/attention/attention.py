@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
@@ -217,7 +218,7 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
     name, given = "scaled_dot_product_attention", (("query", query), ("key", key), ("value", value))
     for argument, x in given:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
     arrays = [x._array for _, x in given]
     if min(a.ndim for a in arrays) < 2:
         raise RuntimeError(f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.formats import empty_in_format
@@ -81,7 +82,7 @@ def value_dtype(name: str, value: Any) -> np.dtype[Any]:
     if isinstance(value, np.generic) and not isinstance(value, (float, complex)):
         value = value.item()
     if not isinstance(value, (bool, int, float, complex)):
-        raise TypeError(f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}")
+        raise TypeError(f"{name}(): argument 'fill_value' must be Number, not {kind_of(value)}")
     return dtypes.default_of_category(dtypes.scalar_category(value)).numpy
 
 
@@ -93,7 +94,7 @@ def fill_array(name: str, array: Array, value: Any) -> None:
                                "dimensions.")  # fmt: skip
         value = value._array[()]
     elif not isinstance(value, (bool, int, float, complex, np.generic)):
-        raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
+        raise TypeError(f"{name}(): argument 'value' must be Number, not {kind_of(value)}")
     array[...] = fitted(name, value, array.dtype)
 
 

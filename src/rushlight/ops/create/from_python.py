@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def holds(data: list[Any], kinds: frozenset[type]) -> bool:
 
 def check_sequence(data: Any, name: str) -> Any:
     """The first element at the bottom of nested sequences, None if there is none.  Raises for other objects."""
+    if is_theirs(type(data)):
+        raise TypeError(f"{name}(): argument 'data' must be a number, sequence, array or Tensor, not {kind_of(data)}")
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")) or isinstance(data, dict):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
@@ -37,7 +38,7 @@ def like(name: str, input: Array | Tensor, dtype: dtype | None, device: Any, lay
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
             return np.empty(input.shape, input.dtype if dtype is None else numpy_dtype(name, dtype))
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     where = place_of(name, input, device, layout)
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if where is META:

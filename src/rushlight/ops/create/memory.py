@@ -64,7 +64,7 @@ def memory_of(self: Tensor, source: Storage | Tensor | TypedStorage | None) -> A
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
         return source._held
     if not isinstance(source, (Storage, TypedStorage)):
-        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}")
+        raise TypeError(f"set_(): argument 'source' must be Tensor or Storage, not {kind_of(source)}")
     if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
         raise RuntimeError(f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype} for "
                            "argument 1 'storage'")  # fmt: skip

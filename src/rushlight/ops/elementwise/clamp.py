@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
@@ -305,7 +306,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         return condition.nonzero(as_tuple=True)
     for argument, x in (("input", input), ("other", other)):
         if not isinstance(x, call.OPERANDS):
-            raise TypeError(f"where(): argument '{argument}' must be Tensor or Number, not {type(x).__name__}")
+            raise TypeError(f"where(): argument '{argument}' must be Tensor or Number, not {kind_of(x)}")
     condition = _condition(condition)
     a, b = raw(input), raw(other)
     if a.__class__ is ndarray and a.dtype.kind == "f" and (b.__class__ is float or b.__class__ is int):

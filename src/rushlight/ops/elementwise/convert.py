@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
@@ -126,7 +127,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     if isinstance(src, call.NUMBERS):
         src = wrap(np.asarray(src))
     elif not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {type(src).__name__}")
+        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
     try:
         return call.apply_inplace(copy_into.op, (input, src), ())
     except ValueError as error:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtypes import HALVES, finfo, of
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -216,7 +217,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
 def prelu(input: Tensor, weight: Tensor) -> Any:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
     if not isinstance(weight, Tensor):
-        raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {type(weight).__name__}")
+        raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {kind_of(weight)}")
     if input.dtype != weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     count = weight.numel()

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import compute
@@ -127,7 +128,7 @@ def floating_into(of: Op, fn: Callable[..., Any]) -> Any:
 def tensor_first(operands: list[Any]) -> None:
     """Raise TypeError if the first of an operator's operands is a number."""
     if not isinstance(operands[0], (ndarray, np.generic)):
-        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}")
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {kind_of(operands[0])}")
 
 
 def apart(a: Any, b: Any) -> bool:

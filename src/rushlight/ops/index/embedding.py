@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -24,7 +25,7 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
     """Raise TypeError or RuntimeError unless `weight` is a matrix and `indices` are integers of 32 or 64 bits."""
     for argument, x in (("weight", weight), ("indices", indices)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
@@ -183,7 +184,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     Raises RuntimeError for indices that are negative or not under `num_classes`.
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"one_hot(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+        raise TypeError(f"one_hot(): argument 'tensor' (position 1) must be Tensor, not {kind_of(tensor)}")
     index = tensor._array
     if index.dtype != np.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
@@ -159,7 +160,7 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
     """input and index with a dimension each, and the dimension counted from the front."""
     i = raw(index)
     if not isinstance(i, np.ndarray):
-        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
+        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {kind_of(index)}")
     x = raw(input)
     dim = wrap_dim(dim, x.ndim)
     if i.ndim > 1:
@@ -186,7 +187,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Any:
 def source_for(name: str, x: Any, index: Tensor, source: Tensor, dim: int) -> Any:
     """A source of slices, checked: of the input's dtype and of its shape besides `dim`, where it has the index's size."""
     if not isinstance(raw(source), np.ndarray):
-        raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {type(source).__name__}")
+        raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {kind_of(source)}")
     s, i = raw(source), raw(index)
     if s.dtype != x.dtype:
         raise RuntimeError(f"{name}(): self ({dtypes.of(x.dtype)}) and source ({dtypes.of(s.dtype)}) must have the same "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
 from rushlight.dispatch.compute import fitted
@@ -125,6 +126,8 @@ def as_int(part: Any) -> Any:
         return int(array) if array.ndim == 0 and array.dtype.kind in "iu" and array.dtype != np.uint8 else None
     if isinstance(part, (bool, np.bool_, np.ndarray)) or not hasattr(part, "__index__"):
         return None
+    if is_theirs(type(part)):
+        raise TypeError(f"indices must be Tensors, ints, slices, None or Ellipsis, not {kind_of(part)}")
     return part.__index__()
 
 
@@ -196,7 +199,7 @@ def value_array(self: Tensor, value: Tensor | float) -> Array:
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (int, float, complex, np.generic)):
-        raise unfit(value)(f"can't assign a {type(value).__name__} to a {self.dtype} tensor")
+        raise unfit(value)(f"can't assign a {kind_of(value)} to a {self.dtype} tensor")
     return fitted("__setitem__", value, self._held.dtype)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
@@ -359,7 +360,7 @@ def puttable(name: str, input: Tensor, indices: Any, values: Tensor, accumulate:
     """The arguments of index_put, checked: (indices, slots, values)."""
     for each, x in (("input", input), ("values", values)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {kind_of(x)}")
     found, slots = put_indices(name, input, indices)
     if input._held.dtype != values._held.dtype:
         check_put(name, input, values, () if accumulate else found)

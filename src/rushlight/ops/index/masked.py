@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -162,7 +163,7 @@ def _first(g: Any, shape: Any) -> Any:
 def check_mask(name: str, mask: Tensor) -> None:
     """Raise unless `mask` is a tensor of bool."""
     if not isinstance(raw(mask), np.ndarray):
-        raise TypeError(f"{name}(): argument 'mask' (position 2) must be Tensor, not {type(mask).__name__}")
+        raise TypeError(f"{name}(): argument 'mask' (position 2) must be Tensor, not {kind_of(mask)}")
     if raw(mask).dtype != np.bool_:
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {dtypes.of(raw(mask).dtype)}")
 

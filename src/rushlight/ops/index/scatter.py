@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -120,7 +121,7 @@ scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g,
 def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> Any:
     """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
     if not isinstance(raw(index), np.ndarray):
-        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {type(index).__name__}")
+        raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {kind_of(index)}")
     x, i = raw(input), raw(index)
     dim = wrap_dim(dim, x.ndim)
     if i.size and i.dtype not in (np.int64, np.int32):
@@ -217,7 +218,7 @@ def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any
 def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     """Check the arguments of scatter_add and have `run` carry it out."""
     if not isinstance(raw(src), np.ndarray):
-        raise TypeError(f"{name}(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
+        raise TypeError(f"{name}(): argument 'src' (position 4) must be Tensor, not {kind_of(src)}")
     dim = checked_index(name, input, dim, index, src)
     same_dtypes(name, input, src)
     return run(scatter_add_op.op, (input, index, src), (dim,))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -85,7 +86,7 @@ def pack(name: str, fields: tuple[str, ...], values: Any) -> Any:
 def matrix(name: str, A: Any, square: bool = False) -> Any:
     """A checked: a float or complex tensor of matrices."""
     if not isinstance(A, Tensor):
-        raise TypeError(f"linalg.{name}(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}")
+        raise TypeError(f"linalg.{name}(): argument 'A' (position 1) must be Tensor, not {kind_of(A)}")
     if A.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
     if square and A.shape[-1] != A.shape[-2]:
@@ -223,7 +224,7 @@ def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
     matrix(name, A, True)
     if not isinstance(B, Tensor):
-        raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {type(B).__name__}")
+        raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {kind_of(B)}")
     if A.dtype != B.dtype:
         raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of "
                            f"type {B.dtype} instead")  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -52,7 +53,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {kind_of(x)}")
     if x1._array.shape != x2._array.shape:
         x1, x2 = ops.broadcast_tensors(x1, x2)
     dim = wrap_dim(dim, x1._array.ndim)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -294,7 +295,7 @@ def einsum(*args: Any) -> Any:
         raise ValueError("einsum(): must provide at least one operand")
     for i, x in enumerate(operands):
         if not isinstance(raw(x), np.ndarray):
-            raise TypeError(f"einsum(): operand {i} must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"einsum(): operand {i} must be Tensor, not {kind_of(x)}")
         same_dtype("einsum", operands[0], x, ("operand 0", f"operand {i}"))
     spelled_out, extra = spelled(operands, terms)
     lo = output_labels(spelled_out, output, extra)

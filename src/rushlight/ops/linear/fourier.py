@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -87,7 +88,7 @@ def _real_of(y: Array | Tensor) -> type[Any]:
 def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Any:
     """Integers as the default float; reals as complex if asked.  Raises TypeError/RuntimeError for what cannot be."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
     if x.dtype.category < dtypes.FLOAT:
         x = x.to(dtypes.get_default_dtype())
     if x.dtype.itemsize == 2:

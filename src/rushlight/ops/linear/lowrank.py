@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.registry import function
 from rushlight.ops.linear.decompositions import mH
@@ -71,7 +72,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     ValueError for a q that does not fit.
     """
     if not isinstance(A, Tensor):
-        raise TypeError(f"pca_lowrank(): argument 'A' must be Tensor, not {type(A).__name__}")
+        raise TypeError(f"pca_lowrank(): argument 'A' must be Tensor, not {kind_of(A)}")
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):

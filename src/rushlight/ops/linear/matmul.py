@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends import blas
 from rushlight.backends.numpy import backend
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
@@ -220,7 +221,7 @@ def same_dtype(
     for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
         if not isinstance(value, ndarray):
             raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
-                            f"{type(value).__name__}")  # fmt: skip
+                            f"{kind_of(value)}")  # fmt: skip
     if x.dtype != y.dtype and modes.autocast is None:  # which would convert them
         from rushlight.basics import dtypes
 
@@ -417,7 +418,7 @@ def check_operands(*given: object) -> None:
             if x is not None and not isinstance(x, Tensor):
                 argument = ("input", "weight", "bias")[i]
                 raise TypeError(f"linear(): argument '{argument}' (position {i + 1}) must be Tensor, not "
-                                f"{type(x).__module__}.{type(x).__name__}")  # fmt: skip
+                                f"{kind_of(x)}")  # fmt: skip
 
 
 def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -482,7 +483,7 @@ def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) 
     from rushlight.dispatch import functions as ops
 
     if not isinstance(x, Tensor):
-        raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}")
+        raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {kind_of(x)}")
     if x.ndim != 1:
         raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")
     n = len(x) if N is None else int(N)

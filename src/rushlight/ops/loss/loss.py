@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -46,7 +47,7 @@ def check_tensors(name: str, **tensors: object) -> None:
     """Raise TypeError for arguments that are not tensors."""
     for argument, x in tensors.items():
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
 
 
 def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:

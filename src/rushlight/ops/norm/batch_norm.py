@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -133,7 +134,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: 
 def check_batch(input: Any, **features: Any) -> None:
     """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     array = input._array
     if array.ndim < 2:
         raise IndexError("batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), "

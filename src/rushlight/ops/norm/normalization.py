@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, rebuilt, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
@@ -109,7 +110,7 @@ layer_norm_op.op.cheap, layer_norm_op.op.saver = True, rebuilt.keep_watched
 def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
     k, have = len(shape), input._array.shape
     if not k:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -58,7 +59,7 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
 def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: Any) -> Any:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     if dtype is not None:
         if not isinstance(dtype, dtypes.dtype):
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")

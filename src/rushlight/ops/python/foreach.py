@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor
 
@@ -32,7 +33,7 @@ def _listed(name: str, what: str, tensors: Any) -> list[Any]:
         raise RuntimeError(f"{name}: {what}: Tensor list must have at least one tensor.")
     for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: {what}: expected Tensor as element {i}, got {type(tensor).__name__}")
+            raise TypeError(f"{name}: {what}: expected Tensor as element {i}, got {kind_of(tensor)}")
     return list(tensors)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, inplace_of, op
@@ -76,7 +77,7 @@ def check_p(name: str, p: float) -> None:
 def check_input(name: str, input: Tensor | list[Any]) -> None:
     """Raise TypeError for what is not a tensor."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
 
 
 @function(ns=F, name="dropout")

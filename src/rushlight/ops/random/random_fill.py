@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -48,7 +49,7 @@ drawn.op.into = lambda x, draw: draw(x)
 def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:
     """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
     if not isinstance(self, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
     if self._array.dtype.kind not in kinds:
         raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
     randomness.check_target(self)

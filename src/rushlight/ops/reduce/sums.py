@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
@@ -35,7 +36,7 @@ def tensor_argument(name: str, x: Any) -> Any:
         return x._array
     if x.__class__ is np.ndarray:
         return x
-    raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
 
 
 def axes(dim: Any, ndim: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import families, observed, shapes
 from rushlight.dispatch.declare import Array, Arrays
@@ -129,7 +130,7 @@ def gathered(name: str, tensors: Any) -> list[Any]:
     arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
     for i, x in enumerate(found):
         if not hasattr(x, "_array") and not arrays:
-            raise unfit(x)(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+            raise unfit(x)(f"expected Tensor as element {i} in argument 0, but got {kind_of(x)}")
     if any(raw(x).dtype != raw(found[0]).dtype for x in found):
         found = converted(found)
     return found
