@@ -228,6 +228,29 @@ def test_traceback_shows_the_script_only(run) -> None:
     assert not [line for line in lines if "rushlight" in line]
 
 
+def test_traceback_leaves_the_library_out_and_can_show_it(run, monkeypatch) -> None:
+    script = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return x @ x
+
+        try:
+            Net()(torch.ones(2, 3))
+        except RuntimeError as error:
+            raise ValueError("of the script's own") from error
+    """
+    told = run(script=script, status=1).stderr
+    files = [line for line in told.splitlines() if line.strip().startswith("File")]
+    assert [line.strip().split(",")[:2] for line in files] == [['File "train.py"', f" line {n}"] for n in (9, 6, 11)]
+    assert "frames inside rushlight left out: RUSHLIGHT_TRACEBACK=full" in told.splitlines()[0]
+    assert told.splitlines()[-1] == "ValueError: of the script's own"
+    monkeypatch.setenv("RUSHLIGHT_TRACEBACK", "full")
+    whole = run(script=script, status=1).stderr
+    assert "nn/base/hooks.py" in whole and "left out" not in whole and "cli/run.py" not in whole
+
+
 def test_syntax_errors_and_exit_statuses(run) -> None:
     assert "SyntaxError" in run(script="def :", status=1).stderr
     run(script="import sys; sys.exit(7)", status=7)
@@ -272,6 +295,12 @@ def test_a_memory_budget(tmp_path: Path) -> None:
     tight = subprocess.run([*command, "900kB", str(script)], capture_output=True, text=True)
     assert tight.returncode == 1 and "are too few: at least" in tight.stderr
     assert not [line for line in tight.stderr.splitlines() if "File" in line and "budget.py" in line]
+    assert "inside rushlight left out" in tight.stderr and "/dispatch/" not in tight.stderr
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise ValueError('of its own')")
+    least = subprocess.run([*command, "min", str(broken)], capture_output=True, text=True)
+    assert least.returncode == 1 and "Traceback" not in least.stderr
+    assert least.stderr.splitlines()[-1].endswith("broken.py be tried: ValueError: of its own")
     wrong = subprocess.run([*command, "lots", str(script)], capture_output=True, text=True)
     assert wrong.returncode == 2 and "expected bytes" in wrong.stderr
     for words, message in (

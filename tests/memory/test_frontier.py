@@ -17,9 +17,11 @@ import rushlight as torch
 from rushlight import memory, stores
 from rushlight.dispatch import rebuilt
 from rushlight.memory.estimates.rehearsals import Setup, blocks
-from rushlight.memory.planning import costs, machine, paging, pictures, trials, ways
+from rushlight.memory.planning import costs, machine, paging, pictures, scripts, trials, ways
 from rushlight.memory.planning.frontier import Frontier, Point, best
 from rushlight.memory.planning.machine import Machine
+from rushlight.memory.planning.trials import TrialFailed
+from rushlight.memory.planning.ways import Way
 from rushlight.models.language import GPT
 
 nn, F = torch.nn, torch.nn.functional
@@ -254,6 +256,24 @@ def test_the_curve_of_a_script(tmp_path: Path) -> None:
     for words in (("--slowdown", "1.5x"), ("--memory-budget", "min")):
         chosen = command(tmp_path, "run", *words, "SCRIPT", "3")
         assert chosen.stdout == plain.stdout and "times the plain" in chosen.stderr
+
+
+def test_a_budget_that_is_too_small_says_what_is_tried_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[int]()
+
+    def measured(start: object, way: Way, count: int, told: object) -> Point:
+        tried.append(way.limit)
+        if way.limit < 430:
+            failure = TrialFailed("too few")
+            failure.least = {350: 420, 420: 430}[way.limit]
+            raise failure
+        return Point(way.name, way.code, way.limit, 1.0)
+
+    monkeypatch.setattr(scripts, "measured", measured)
+    failed: dict[str, str] = {}
+    found = scripts.bounded(lambda: None, 2, str, 1000, True, failed)
+    assert tried == [750, 500, 350, 420, 430] and [point.peak for point in found] == [750, 500, 430]
+    assert set(failed) == {"budget of 350 B", "budget of 420 B"}
 
 
 @pytest.mark.slow

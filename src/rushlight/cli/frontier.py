@@ -78,4 +78,4 @@ def search(options: argparse.Namespace, job: run.Job) -> Any:
     def told(line: str) -> None:
         print(f"rushlight: {line}", file=sys.stderr, flush=True)
 
-    return scripts.frontier_of(lambda: run.execute(plain, job), exact, steps, told)
+    return scripts.frontier_of(lambda: run.prepared(plain, job)(), exact, steps, told)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight.cli import closed_pipe, run
 from rushlight.cli.interrupts import noted
-from rushlight.cli.record import leaving, recorded, stopped, unwritable, written
+from rushlight.cli.record import leaving, recorded, stopped, summed_up, unwritable, written
 
 __all__ = ["main"]
 
@@ -141,7 +141,7 @@ def _report(options: argparse.Namespace, job: run.Job) -> int:
         if options.text:
             return _print(recording, other, names, options.width)
         path = written(lambda path: report(recording, path, other, *names), options.output)
-        print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)
+        summed_up(recording, path)
 
     if job.mode == "snapshot":
         told(load(target, options.device))

@@ -14,7 +14,9 @@ from typing import Any
 from rushlight.cli import run
 from rushlight.cli.interrupts import handled
 
-__all__ = ["leaving", "recorded", "stopped", "unwritable", "written"]
+__all__ = ["leaving", "recorded", "stopped", "summed_up", "unwritable", "written"]
+
+ADVISED = 200_000  # events: of a longer recording the page alone has advice, for it takes a while to find
 
 
 class Terminated(SystemExit):
@@ -121,3 +123,20 @@ def written(write: Any, path: str) -> str:
         print(f"rushlight memory: {path}: {error.strerror or error}; writing {other} instead", file=sys.stderr)
         write(other)
         return other
+
+
+def summed_up(recording: Any, path: str) -> None:
+    """Say on standard error what a page says first, and where it is."""
+    from rushlight.memory import advise
+    from rushlight.memory.counting.units import size
+    from rushlight.memory.recordings.replay import breakdown, settled
+    from rushlight.memory.reports.reports import when
+
+    kept = settled(recording)
+    at_peak = breakdown(kept)
+    largest, most = next(iter(at_peak.categories.items()), ("", 0))
+    told = f", most of it {largest.replace('_', ' ')}, {size(most)}" if most else ""
+    print(f"peak {size(at_peak.total)} {when(kept, at_peak.moment)}{told}", file=sys.stderr)
+    for item in advise(recording)[:1] if len(recording.time) <= ADVISED else ():
+        print(f"what would lower it most: {item.title}, {item.gain}", file=sys.stderr)
+    print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)

@@ -9,9 +9,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, ModuleType
 from typing import NamedTuple
 
+from rushlight.cli import frames
 from rushlight.compat import devices, imports, missing
 from rushlight.distributed import faults, launch, mpi
 
@@ -83,6 +84,12 @@ def _started(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 def execute(options: argparse.Namespace, job: Job) -> int:
     """Run a job with the options of `add_options`; its exit status, unless it raises SystemExit."""
+    begin = prepared(options, job)
+    return _of_group(lambda: _guarded(begin))
+
+
+def prepared(options: argparse.Namespace, job: Job) -> Callable[[], None]:
+    """What runs a job in this process, made ready for it; it raises what the script raises."""
     if options.weights is not None:
         os.environ["RUSHLIGHT_WEIGHTS"] = options.weights
     launch.environment()
@@ -93,7 +100,7 @@ def execute(options: argparse.Namespace, job: Job) -> int:
         start = _chosen(options, job, start)
     elif options.memory_budget is not None:
         start = _within(options.memory_budget, options.spill, start)
-    return _of_group(lambda: _guarded(start, job.target or "", job.arguments))
+    return lambda: start(job.target or "", job.arguments)
 
 
 def _of_group(begin: Callable[[], int]) -> int:
@@ -232,8 +239,13 @@ def _chosen(
     """`start` in the way that its first steps show to be the best."""
     from rushlight.cli.frontier import search
     from rushlight.memory.planning import scripts
+    from rushlight.memory.planning.trials import TrialFailed
 
-    found = search(options, job)
+    try:
+        found = search(options, job)
+    except TrialFailed as error:
+        print(f"rushlight run: not even as it is could {job.target} be tried: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     point = found.least if options.slowdown is None else found.slowdown(options.slowdown)
     times = point.seconds / max(found.plain.seconds, 1e-12)
     print(f"rushlight run: {point}, {times:.2f} times the plain {found.plain.seconds:.3g} s", file=sys.stderr)
@@ -323,10 +335,10 @@ def _execute(code: CodeType, path: str | None, loader: SourceFileLoader | None) 
     exec(code, module.__dict__)
 
 
-def _guarded(start: Callable[[str, list[str]], None], target: str, rest: list[str]) -> int:
+def _guarded(begin: Callable[[], None]) -> int:
     """Run, and report an error as Python does, without this program's frames."""
     try:
-        start(target, rest)
+        begin()
     except KeyboardInterrupt as stop:
         _report(stop, None)
         return 128 + signal.SIGINT
@@ -338,7 +350,7 @@ def _guarded(start: Callable[[str, list[str]], None], target: str, rest: list[st
 
 
 def _report(error: BaseException, message: str | None) -> None:
-    _trim(error)
+    left_out = frames.trim(error)
     trace = error.__traceback__
     if message is not None:
         kind = type(error).__name__
@@ -346,30 +358,6 @@ def _report(error: BaseException, message: str | None) -> None:
         traceback.print_list(missing.script_frames(trace))
         print(f"{kind}: {message}", file=sys.stderr)
         return
+    if left_out:
+        print(left_out, file=sys.stderr)
     sys.excepthook(type(error), error, trace)
-
-
-def _trim(error: BaseException | None) -> None:
-    """Take this program's frames from an error, and from those that led to it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        error.__traceback__ = _script_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
-def _script_frames(trace: TracebackType | None) -> TracebackType | None:
-    """``trace`` from the script's first frame on; None if the script never began, or had ended."""
-    first = trace
-    while first is not None and _belongs_to_runner(first.tb_frame.f_code.co_filename):
-        first = first.tb_next
-    return first
-
-
-def _belongs_to_runner(filename: str) -> bool:
-    return filename in (__file__, BUDGET, runpy.__file__, "<frozen runpy>")
-
-
-BUDGET = os.path.join(
-    os.path.dirname(os.path.dirname(__file__)), "memory", "budgets", "budget.py"
-)  # which ends around the script

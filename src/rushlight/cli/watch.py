@@ -19,7 +19,7 @@ from typing import Any
 
 from rushlight.cli import run
 from rushlight.cli.interrupts import SIGNALS, handled
-from rushlight.cli.record import unwritable, written
+from rushlight.cli.record import summed_up, unwritable, written
 
 __all__ = ["main"]
 
@@ -242,4 +242,4 @@ def _tell(options: argparse.Namespace, packed: str, title: str) -> None:
         print(memory.text_report(recording, title=title), end="")
         return
     path = written(lambda path: memory.report(recording, path, title=title), options.output)
-    print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)
+    summed_up(recording, path)

@@ -166,7 +166,7 @@ class budget:
             made = BudgetError(
                 f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
                 "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
-                "tensors in variables."
+                "tensors in variables; `rushlight run --memory-budget min` finds the least for a script."
             )
         made.least = least
         return made

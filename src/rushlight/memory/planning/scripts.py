@@ -21,6 +21,7 @@ from rushlight.nn.modules import module as nn_module
 from rushlight.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 STEPS = 4  # whose times are taken; the first begins them
+WORTH = 0.98  # a smaller budget is tried if it is smaller by this
 
 
 class Enough(SystemExit):
@@ -88,23 +89,22 @@ def measures(moments: list[float]) -> tuple[int, float]:
     return account.peak() if account.is_counted() else 0, seconds
 
 
-def tried(start: Callable[[], int], way: Way, count: int = STEPS, longest: float = LONGEST) -> tuple[int, float]:
+def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: float = LONGEST) -> tuple[int, float]:
     """The peak of a program that is trained one way, and the seconds of a step: in a child process, for so many steps.
 
-    start: runs the program, and gives its exit status.  Raises TrialFailed where that fails.
+    start: runs the program, and raises what it raises.  Raises TrialFailed where that fails.
     """
 
     def run() -> tuple[int, float]:
         moments: list[float] = []
         try:
             with stopped_after(count) as moments, taken(way):
-                status = start()
+                start()
         except Enough as stop:
             return stop.found
         except SystemExit as stop:
-            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        if status:
-            raise TrialFailed(f"the program ended with status {status}")
+            if stop.code:
+                raise TrialFailed(f"the program ended with status {stop.code}") from None
         return measures(moments)
 
     peak, seconds = in_child(run, longest)
@@ -112,7 +112,7 @@ def tried(start: Callable[[], int], way: Way, count: int = STEPS, longest: float
 
 
 def frontier_of(
-    start: Callable[[], int], exact: bool = True, count: int = STEPS, told: Callable[[str], object] = str
+    start: Callable[[], object], exact: bool = True, count: int = STEPS, told: Callable[[str], object] = str
 ) -> Frontier:
     """The curve of a program: every point is a run of its first steps, in a process of its own, whose output is dropped.
 
@@ -127,17 +127,37 @@ def frontier_of(
             points.append(measured(start, way, count, told))
         except TrialFailed as error:
             failed[way.name] = str(error)
-    for share in SHARES:
-        way = ways.within(int(plain.peak * share), ways.FUSED.name not in failed)
-        try:
-            points.append(measured(start, way, count, told))
-        except TrialFailed as error:
-            failed[way.name] = str(error)
-            break
+    points += bounded(start, count, told, plain.peak, ways.FUSED.name not in failed, failed)
     return Frontier(points, machine(), failed)
 
 
-def measured(start: Callable[[], int], way: Way, count: int, told: Callable[[str], object]) -> Point:
+def bounded(
+    start: Callable[[], object],
+    count: int,
+    told: Callable[[str], object],
+    plain: int,
+    fused: bool,
+    failed: dict[str, str],
+) -> list[Point]:
+    """Points of budgets, down to the least that can be kept; what is not possible goes into `failed`.
+
+    A budget that is too small says what would have done until there, which is tried next, as often as that is less than
+    the smallest that was kept.
+    """
+    found, kept = list[Point](), plain
+    limits = [int(plain * share) for share in SHARES]
+    while limits:
+        way = ways.within(limits.pop(0), fused)
+        try:
+            found.append(measured(start, way, count, told))
+            kept = way.limit
+        except TrialFailed as error:
+            failed[way.name] = str(error)
+            limits = [error.least] if way.limit < error.least < kept * WORTH else []
+    return found
+
+
+def measured(start: Callable[[], object], way: Way, count: int, told: Callable[[str], object]) -> Point:
     """The point of a way."""
     told(f"trying: {way.name}")
     peak, seconds = tried(start, way, count)

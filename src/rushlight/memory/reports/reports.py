@@ -25,6 +25,10 @@ COLORS = {
     "parameter": "#0072b2", "optimizer_state": "#009e73", "input": "#56b4e9", "gradient": "#d55e00", "activation": "#e69f00",
     "autograd_detail": "#b8a90f", "temporary": "#cc79a7", "unknown": "#8c959e",
 }  # fmt: skip
+BOUND = (
+    "To bound it and leave the script as it is: <code>rushlight run --memory-budget min SCRIPT</code> finds the fewest bytes that "
+    "it can be trained in, <code>--memory-budget 2GiB</code> keeps it below so many; results are the same to the bit."
+)
 Source = Recording | str | os.PathLike[str]
 
 
@@ -210,7 +214,10 @@ def advice(found: list[Any]) -> str:
     if not found:
         return ""
     cards = "\n".join(card(item) for item in found)
-    return f'<h2 id="advice" style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
+    return (
+        f'<h2 id="advice" style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
+        f'<p class="keys">{BOUND}</p>'
+    )
 
 
 def card(item: Any) -> str:

@@ -25,6 +25,12 @@ function share(part, whole) {
 }
 
 const count = n => n.toLocaleString("en-US");
+const MEANINGS = {
+  parameter: "what is trained", optimizer_state: "what the optimizer keeps for each parameter: Adam's averages, momentum",
+  input: "data that the program made or read", gradient: "the .grad of parameters and other leaves",
+  activation: "results that are kept for backward", autograd_detail: "gradients on their way through backward, and what else it needs for a while",
+  temporary: "results that nothing keeps for backward", unknown: "made outside of operators, or before the recording began",
+};
 const words = name => name.replaceAll("_", " ");
 const baseName = file => file.split(/[\\/]/).pop();
 const place = ([file, line]) => file ? baseName(file) + ":" + line : "";

@@ -18,7 +18,7 @@ function setTheme(dark) {
 function legend() {
   const data = chart.data, state = data.at(chart.pinned);
   const used = chart.order.filter(c => data.used[c] || state[c]);
-  $("#legend").replaceChildren(...used.map(c => make("button", { type: "button", "aria-pressed": String(!chart.hidden.has(c)), onclick: () => {
+  $("#legend").replaceChildren(...used.map(c => make("button", { type: "button", "aria-pressed": String(!chart.hidden.has(c)), title: MEANINGS[data.meta.categories[c]] || "", onclick: () => {
     if (chart.hidden.has(c)) chart.hidden.delete(c); else chart.hidden.add(c);
     chart.draw();
     legend();
