@@ -10,12 +10,18 @@ times from `time.perf_counter_ns`:
 
     note(kind, what, inputs, statics, start, stop, result)
 
+What goes on beside the thread that began it, a message among processes, is told at its end to observers that have a method for
+it, in whichever thread sees the end:
+
+    message(what, start, stop)
+
 `kind` is one of the numbers below; `what` an operator, a node, a leaf tensor, a custom function or a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter_ns as clock
 from types import TracebackType
 from typing import Any
 
@@ -67,6 +73,20 @@ def observed(
         return result
     finally:
         end(tokens, kind, what, inputs, statics, result)
+
+
+def message(what: str) -> Callable[[], None] | None:
+    """A message begins: what is to be called when it is seen to be done, None where nobody wants to know."""
+    told = [watcher.message for watcher in observers() if hasattr(watcher, "message")]
+    if not told:
+        return None
+    start = clock()
+
+    def done() -> None:
+        for tell in told:
+            tell(what, start, clock())
+
+    return done
 
 
 class Observation:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from rushlight.basics import events
+from rushlight.basics.state import special
 from rushlight.distributed.errors import DistBackendError
 from rushlight.futures import Future
 
@@ -21,13 +23,14 @@ PAUSE = 0.0001  # seconds between questions after that
 class Pending:
     """A request that is asked whether it is done, by whoever waits and by the thread that sees to progress.
 
-    It holds nothing but the request, and that what it reads and writes until it is done.
+    It holds nothing but the request, and that what it reads and writes until it is done.  what: the name, for who observes
     """
 
-    __slots__ = ("done", "lock", "request", "status")
+    __slots__ = ("done", "lock", "request", "status", "tell")
 
-    def __init__(self, request: Any, status: Any) -> None:
+    def __init__(self, request: Any, status: Any, what: str) -> None:
         self.request, self.status, self.lock, self.done = request, status, threading.Lock(), request is None
+        self.tell = events.message(what) if special.observing and what and not self.done else None
 
     def poll(self) -> bool:
         """Whether it is done."""
@@ -36,6 +39,8 @@ class Pending:
                 self.done = bool(self.request.Test(self.status))
                 if self.done:
                     self.request = None
+                    if self.tell is not None:
+                        self.tell()
             return self.done
 
 
@@ -49,7 +54,7 @@ class Work:
     def __init__(self, request: Any = None, after: Callable[[], None] | None = None, what: str = "",
                  timeout: float | None = None, status: Any = None) -> None:  # fmt: skip
         self._after, self._what, self._timeout, self._status = after, what, timeout, status
-        self._pending = Pending(request, status)
+        self._pending = Pending(request, status, what)
         if request is None:
             self._end()
         else:

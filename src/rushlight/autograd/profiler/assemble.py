@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.autograd.profiler.collector import Collector
+from rushlight.autograd.profiler.collector import MESSAGE, Collector
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.intervals import MEMORY_EVENT_NAME, FunctionEvent
 from rushlight.basics.events import DRAW, EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, LEAF, MARK, NODE, OPERATOR, ROOT
@@ -29,13 +29,15 @@ def name_of(kind: int, what: Any) -> str:
         return f"{EVALUATE_FUNCTION}{what}"
     if kind == MARK:
         return str(what[0])
+    if kind == MESSAGE:
+        return f"mpi:{what}"
     return {ROOT: "torch::autograd::GraphRoot", EVALUATE_LEAF: EVALUATE_FUNCTION + ACCUMULATE,
             LEAF: ACCUMULATE}.get(kind) or str(what)  # fmt: skip
 
 
 def scope_of(kind: int) -> int:
     """The scope of an event: of operators, of nodes, or of the user."""
-    return USER_SCOPE if kind == MARK else 0 if kind in (OPERATOR, INPLACE, FUNCTION, DRAW) else BACKWARD_SCOPE
+    return USER_SCOPE if kind == MARK else 0 if kind in (OPERATOR, INPLACE, FUNCTION, DRAW, MESSAGE) else BACKWARD_SCOPE
 
 
 def frame_text(code: Any, line: int) -> str:
@@ -81,6 +83,7 @@ def event_of(i: int, row: Any, start: int, numbers: dict[int, int], forward: dic
         i, name, numbers[thread], (begin - start) / 1000, (end - start) / 1000, input_shapes=shapes, stack=stack,
         scope=scope_of(kind), sequence_nr=seq, fwd_thread=None if origin is None else origin[0], flops=count,
         trace_name=exact, concrete_inputs=concrete, is_user_annotation=kind == MARK, module_hierarchy=modules, use_device=use_device,
+        is_async=kind == MESSAGE,
         kwinputs={"args": what[1]} if kind == MARK and what[1] is not None else None,
     )  # fmt: skip
 

@@ -39,7 +39,9 @@ def trace_events(events: Any, threads: dict[int, str]) -> Iterator[dict[str, Any
         yield {**where, "name": "thread_name", "args": {"name": name}}
         yield {**where, "name": "thread_sort_index", "args": {"sort_index": number}}
     for event in events:
-        if event.name != MEMORY_EVENT_NAME:
+        if event.is_async:
+            yield from beside(event, pid)
+        elif event.name != MEMORY_EVENT_NAME:
             yield complete(event, pid)
             for kernel in event.kernels:
                 yield device_event(event, kernel, pid)
@@ -64,6 +66,13 @@ def complete(event: Any, pid: int) -> dict[str, Any]:
         "pid": pid, "tid": event.thread, "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
         "args": args,
     }  # fmt: skip
+
+
+def beside(event: Any, pid: int) -> Iterator[dict[str, Any]]:
+    """The beginning and the end of a message: several overlap, which the events of a thread do not."""
+    both = {"cat": "message", "name": event.trace_name, "id": event.id, "pid": pid, "tid": event.thread}
+    yield {**both, "ph": "b", "ts": event.time_range.start}
+    yield {**both, "ph": "e", "ts": event.time_range.end}
 
 
 def device_event(event: Any, kernel: Any, pid: int) -> dict[str, Any]:

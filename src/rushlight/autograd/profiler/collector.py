@@ -15,6 +15,8 @@ from rushlight.basics.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NOD
 from rushlight.tensor import Tensor
 
 DEEPEST = 64  # frames of a stack that are kept
+MESSAGE = -1  # the kind of rows of messages, which are no observation points
+MESSAGES = -1  # in the place of a thread, of what goes on beside all of them
 
 thread_of = threading.get_ident
 
@@ -88,6 +90,12 @@ class Collector:
     def end(self, kind: int, what: Any, inputs: Any, statics: Any, start: int, result: Any) -> None:
         """Note a stretch of time that ends now."""
         self.note(kind, what, inputs, statics, start, clock(), result)
+
+    def message(self, what: str, start: int, stop: int) -> None:
+        """Note a message, from its beginning until it was seen to be done."""
+        if self.active:
+            self.threads[MESSAGES] = "messages"
+            self.rows.append((MESSAGE, what, start, stop, -1, MESSAGES, None))
 
     def note(self, kind: int, what: Any, inputs: Any, statics: Any, start: int, stop: int, result: Any) -> None:
         """Note a stretch of time."""

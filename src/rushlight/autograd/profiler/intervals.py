@@ -148,7 +148,9 @@ class FunctionEvent(Times):
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
-        """Microseconds outside the events within this one."""
+        """Microseconds outside the events within this one; 0 of what went on beside its thread, as messages do."""
+        if self.is_async:
+            return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
