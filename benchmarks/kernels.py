@@ -149,7 +149,7 @@ def attention() -> Iterator[Case]:
 
         def ours(q: Any = q, k: Any = k, v: Any = v, o: bool = causal) -> None:
             y, lse = K.sdpa(q, k, v, None, o)
-            K.sdpa_backward(y, q, k, v, y, lse, None, o)
+            K.sdpa_backward(y, q, k, v, lse, None, o)
 
         def theirs(leaves: Any = leaves, o: bool = causal) -> None:
             y = F.scaled_dot_product_attention(*leaves, is_causal=o)

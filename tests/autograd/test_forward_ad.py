@@ -521,3 +521,16 @@ def test_tangents_of_what_requires_grad_where_nothing_is_recorded(operator: Any,
         _, found = torch.func.jvp(operator, (x, y), (y, x.detach()))
     assert torch.equal(found, torch.func.jvp(operator, (x.detach(), y), (y, x.detach()))[1])
     assert found.abs().sum() > 0
+
+
+def test_a_complex_tangent_that_a_custom_function_returns_for_a_real_output_is_refused() -> None:
+    function = type("Mixed", (torch.autograd.Function,), {
+        "forward": staticmethod(lambda x, y: x * 1), "setup_context": staticmethod(lambda ctx, inputs, output: None),
+        "jvp": staticmethod(lambda ctx, a, b: b),
+    })  # fmt: skip
+    x, y = torch.tensor(1.0), torch.tensor(1 + 2j)
+    with pytest.raises(
+        RuntimeError, match=r"tangent of output 0 has dtype torch\.complex64, expected that of the output"
+    ):
+        torch.func.jvp(function.apply, (x, y), (x, y))
+    assert torch.func.jvp(function.apply, (x, x.double()), (x, x.double()))[1].dtype == torch.float32

@@ -297,3 +297,26 @@ def test_gradients_come_to_a_view_that_was_changed_beside_its_graph_as_far_as_it
     use(expected).sum().backward()
     found, nothing = torch.autograd.grad(use(view).sum(), [view, leaf], allow_unused=True)
     assert found.tolist() == expected.grad.tolist() and nothing is None
+
+
+@pytest.mark.parametrize("change", [lambda v: v.squeeze_(), lambda v: v.t_(), lambda v: v.as_strided_((2, 1), (1, 1))])
+def test_a_view_whose_shape_was_changed_follows_a_base_that_comes_to_require_grad(change: Any) -> None:
+    base = torch.tensor([1.0, 2.0])
+    view = base.unsqueeze(0)
+    change(view)
+    base.requires_grad_()
+    (view * view).sum().backward()
+    assert base.grad.tolist() == [2.0, 4.0] and not view.is_leaf
+
+
+def test_a_view_made_without_gradients_and_given_another_shape_with_them_is_refused_once_its_base_requires_grad() -> (
+    None
+):
+    base = torch.tensor([1.0, 2.0])
+    with torch.no_grad():
+        view = base.unsqueeze(0)
+    view.squeeze_()
+    assert (view * 2).tolist() == [2.0, 4.0]
+    base.requires_grad_()
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        view.sin()

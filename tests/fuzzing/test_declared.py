@@ -34,6 +34,9 @@ GRADIENT = "g2 = torch.autograd.grad(r1.sum(), [a])"
     ("torch.sinc(a)", "[0.0, 1.0]", [0.0, 2.0], [-3.29, 2.0], [0.0, 1.0]),
     ("torch.polar(a, torch.ones(2))", "[-1.0, 1.0]", [0.3, 0.7], [-0.3, 0.7], [0.3, -0.7]),
     ("a.clamp(0.5)", "[float('nan'), 1.0]", [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]),
+    ("torch.special.i1(a)", "[float('inf'), 1.0]", [NAN, 0.7], [INF, 0.7], [NAN, 0.8]),
+    ("torch.special.i1e(a)", "[1e-30, 1.0]", [0.0, 0.7], [-1.0, 0.7], [0.0, 0.8]),
+    ("torch.prod(a)", "[float('inf'), 1.0]", [NAN, 3.0], [1.0, 3.0], [NAN, 4.0]),
     ("torch.logit(a)", "[-0.0, 0.5]", [INF, 4.0], [-INF, 4.0], [INF, 2.0]),
     ("torch.nn.functional.binary_cross_entropy(a, torch.ones(2))", "[0.0, 0.5]", [1e24, 4.0], [1e12, 4.0], [1e24, 2.0]),
 ])  # fmt: skip
@@ -41,6 +44,27 @@ def test_an_entry_is_for_special_numbers_alone(call, numbers, reference, at_it, 
     program = f"a = torch.tensor({numbers}, dtype=torch.float64).requires_grad_()", f"r1 = {call}", GRADIENT
     assert declared("g2[0]", reference, at_it, *program)
     assert not declared("g2[0]", reference, elsewhere, *program)
+
+
+def test_out_that_grows_over_an_operand_is_declared_where_pytorch_agrees_on_copies():
+    pytest.importorskip("torch")
+    program = ("a = torch.tensor([[True, True, False, False]])[..., ::2]", "b = torch.zeros(2, 1, dtype=torch.bool)",
+               "o2 = a.detach()", "q3 = torch.bitwise_xor(a, b, out=o2)")  # fmt: skip
+    assert declared("o2", [[True, False], [True, True]], [[True, False], [True, False]], *program)
+    assert not declared("o2", [[True, False], [True, True]], [[True, True], [True, False]], *program)
+
+
+def test_what_does_not_move_beside_infinities_is_declared_in_tangents_alone():
+    program = "a = torch.tensor([[float('inf'), 1.0]])", "t2 = r1 = torch.matmul(a, torch.ones(2))"
+    assert declared("t2[0][1]", [NAN], [INF], *program)
+    assert not declared("r1", [NAN], [INF], *program)
+    assert not declared("t2[0][1]", [1.0], [2.0], *program)
+
+
+def test_the_gradient_of_a_power_of_two_that_scales_nothing_is_declared_and_of_something_is_not():
+    for power, is_declared in ((1e30, True), (3.0, False)):
+        program = "a = torch.tensor([])", f"b = torch.tensor([[{power}]])", "r1 = torch.ldexp(a, b)"
+        assert declared("g2[0]", [[0.0]], [[NAN]], *program) is is_declared
 
 
 def test_integers_that_wrap_around_are_told_from_wrong_ones():
@@ -276,9 +300,12 @@ def test_a_gradient_that_nobody_asks_for_is_declared_as_none_here_alone():
 
 def test_what_is_saved_for_nothing_is_declared_where_there_are_views_that_were_not_recorded():
     refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
-    for mode, is_declared in (("no_grad", True), ("enable_grad", False)):
-        program = ["v1 = torch.ones(2).requires_grad_()", f"with torch.{mode}():\n    v2 = v1[:]", "v3 = torch.atan2(v2, v2)",
-                   "v3.sum().backward()", "v3.sum().backward()"]  # fmt: skip
+    pytest.importorskip("torch")
+    here_alone = "retain_graph='rush' in torch.__name__"
+    for mode, other, kept, is_declared in (("no_grad", "v2", "", True), ("enable_grad", "v2", "", False),
+                                           ("no_grad", "v1", here_alone, False)):  # fmt: skip
+        program = ["v1 = torch.ones(2).requires_grad_()", f"with torch.{mode}():\n    v2 = v1[:]",
+                   f"v3 = torch.atan2(v2, {other})", f"v3.sum().backward({kept})", "v3.sum().backward()"]  # fmt: skip
         found = Difference("statement 4", "leniency", refusal, "no error", program, step=4)
         assert graphs("views that were not recorded", found) is is_declared
 

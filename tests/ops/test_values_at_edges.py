@@ -355,6 +355,32 @@ def test_derivatives_of_erfcx_agree_with_their_differential_equation(x):
     assert third == pytest.approx(2 * x * second + 4 * first, rel=1e-9, abs=1e-11)
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_derivatives_of_bessel_functions_do_not_cancel_near_zero(scaled):
+    x = np.array([1e-30, -1e-20, 1e-10, -1e-6])
+    zeroth, first = (torch.special.i0e, torch.special.i1e) if scaled else (torch.i0, torch.special.i1)
+    found = derivatives(first, x, 3)
+    want = (
+        [np.full(4, 0.5), -np.sign(x), np.full(4, 1.875)] if scaled else [np.full(4, 0.5), 0.375 * x, np.full(4, 0.375)]
+    )
+    for order in range(3):
+        np.testing.assert_allclose(found[order], want[order], rtol=1e-5)
+    np.testing.assert_allclose(derivatives(zeroth, x, 3)[2], -2.5 * np.sign(x) if scaled else 0.375 * x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("x", [-20.0, -8.001, -3.0, 0.5, 7.999, 8.001, 30.0])
+def test_derivatives_of_bessel_functions_agree_with_their_differential_equation(x):
+    value = torch.special.i1(torch.tensor(x, dtype=torch.float64)).item()
+    first, second, third = (found[0] for found in derivatives(torch.special.i1, [x], 3))
+    assert second == pytest.approx((1 + 1 / x**2) * value - first / x, rel=1e-11)
+    assert third == pytest.approx((1 + 2 / x**2) * first - 2 / x**3 * value - second / x, rel=1e-11)
+    scaled = torch.special.i1e(torch.tensor(x, dtype=torch.float64)).item()
+    plain = math.exp(-abs(x))
+    one, two, _ = (found[0] for found in derivatives(torch.special.i1e, [x], 3))
+    assert one == pytest.approx(first * plain - np.sign(x) * scaled, rel=1e-9, abs=1e-15)
+    assert two == pytest.approx(second * plain - 2 * np.sign(x) * first * plain + scaled, rel=1e-8, abs=1e-14)
+
+
 def test_the_tangent_of_a_power_is_zero_where_its_gradient_is():
     zero, ones = torch.tensor([0j]), torch.tensor([1 + 0j])
 

@@ -35,13 +35,18 @@ def test_the_gradient_of_a_table_has_the_rows_that_were_used(table) -> None:
     )  # its own memory
 
 
-def test_rows_of_padding_have_none_and_frequencies_are_refused(table) -> None:
+def test_rows_of_padding_have_none_and_frequencies_are_refused_by_backward(table) -> None:
     looked_up(table, padding_idx=1).sum().backward()
     assert table.grad._indices().tolist() == [[3]]
     for call in (lambda: looked_up(table, scale_grad_by_freq=True), lambda: torch.embedding(table, AT, -1, True, True),
                  lambda: F.embedding_bag(AT, table, torch.tensor([0]), sparse=True, scale_grad_by_freq=True)):  # fmt: skip
-        with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported with sparse gradients"):
+        out = call()
+        with torch.no_grad():
             call()
+        with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported with sparse gradients"):
+            out.sum().backward()
+        with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported with sparse gradients"):
+            torch.autograd.grad(call().sum(), table, create_graph=True)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])

@@ -11,6 +11,7 @@ from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
 from .operands import (
     CHANGE,
+    Rewrite,
     agree,
     agree_without,
     agree_without_refused,
@@ -251,17 +252,30 @@ SAVED = (
     "ZeroDivisionError",
     "pack hook",
     "allow_mutation_on_saved_tensors",
+    "Inference tensors cannot be saved for backward",
+    "A view was created in no_grad mode and its base",
 )
+TARGET = re.compile(r"(?m)^(\s*(?:with .*|[\w.]+(?:\[.*?\])? [-+*/]?= )?)(.*)$")
+
+
+def with_constants_for(names: list[str]) -> Rewrite:
+    """What writes a statement with operands that nothing is recorded of for these names."""
+    operands = re.compile(rf"\b({'|'.join(names)})\b(?!\.(detach|requires_grad_|register_|retain_grad))")
+    return lambda line: TARGET.sub(lambda found: found[1] + operands.sub(r"\1.detach()", found[2]), line)
 
 
 def saved_for_nothing(difference: Difference) -> bool:
-    """Whether PyTorch alone saves what no gradient passes: views that were not recorded, of what requires grad."""
+    """Whether PyTorch alone saves what no gradient passes, of views that were not recorded, of what requires grad.
+
+    With what they show in their place, of which nothing is saved on either side, the sides agree.
+    """
     refused = refused_by(difference, *SAVED, by="reference")
     packed = difference.where == "log" and "saved_tensors_hooks(" in text(difference)
     if not (refused or packed):
         return False
-    kept = (tensor for value in executed(difference)[0].values() for tensor in tensors_in(value))
-    return any(tensor._unrecorded() and tensor.requires_grad for tensor in kept)
+    left = ((name, value) for name, value in executed(difference)[0].items() if list(tensors_in(value)) == [value])
+    views = [name for name, value in left if value._unrecorded() and value.requires_grad]
+    return bool(views) and agree(difference, with_constants_for(views))
 
 
 def not_computed(difference: Difference) -> bool:
@@ -393,6 +407,10 @@ GRAPHS: tuple[Declared, ...] = (
     Declared(
         "a tensor's saved value after `x.detach_()`",
         lambda d: refused_by(d, "saved tensor that has been detached in-place", by="reference"),
+    ),
+    Declared(
+        "a complex tangent of a real tensor",
+        lambda d: refused_by(d, ".jvp: the tangent of output") and refused_by(d, "its imaginary part"),
     ),
     Declared(
         "`jvp` of a custom function that changes its input in place",

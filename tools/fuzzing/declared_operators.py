@@ -145,7 +145,7 @@ def real_parts_agree(difference: Difference) -> bool:
     return (
         numbers(difference)
         and np.iscomplexobj(a)
-        and bool(np.allclose(np.real(a), np.real(b), rtol=difference.tolerance))
+        and bool(np.allclose(np.real(a), np.real(b), rtol=difference.tolerance, equal_nan=True))
     )
 
 
@@ -195,6 +195,27 @@ def turned_zero(pattern: str, special: Callable[[Any], Any], difference: Differe
         return False
     a, b = np.asarray(difference.reference), np.asarray(difference.subject)
     return bool(np.all((a[where] == 0) & np.isnan(b[where]))) and some(pattern, special, difference)
+
+
+def beside_infinities(difference: Difference) -> bool:
+    """Whether slopes of products of infinities differ only where one side's are infinite or NaN."""
+    if difference.where[0] not in "gt" or not of("prod")(difference) or not numbers(difference):
+        return False
+    a, b = np.asarray(difference.reference), np.asarray(difference.subject)
+    known = np.isfinite(a) & np.isfinite(b)
+    return bool(np.allclose(b[known], a[known], rtol=4e-3)) and some("prod", unbounded, difference)
+
+
+WRITTEN = re.compile(r"(= torch\.[\w.]+\()(.*)(, out=\w+\))")
+
+
+def made_larger_beneath(difference: Difference) -> bool:
+    """Whether PyTorch makes `out=` larger over the memory of operands that it then reads: of copies it has our numbers."""
+
+    def of_copies(line: str) -> str:
+        return WRITTEN.sub(lambda found: found[1] + re.sub(r"\b([ab]\d*)\b", r"\1.clone()", found[2]) + found[3], line)
+
+    return difference.where[0] in "oq" and reference_otherwise(difference, of_copies)
 
 
 def zero_slope(difference: Difference) -> bool:
@@ -508,7 +529,11 @@ OPERATORS: tuple[Declared, ...] = (
                 re.search(r"_d = .*(\bdtype=|frexp\()", text(d)) is not None
                 or of("var|std|var_mean|std_mean", ("dtype",))(d)
                 or of_the_input(d)
-                or (of(OF_NUMBERS, ("dtype",))(d) and d.reference == "torch.float64" and pointlike(OF_NUMBERS, d))
+                or (
+                    of(OF_NUMBERS, ("dtype",))(d)
+                    and d.reference in ("torch.float64", "torch.complex128")
+                    and pointlike(OF_NUMBERS, d)
+                )
                 or re.search(r"tensor\([^\[\n]*dtype=torch\.b?float16", text(d)) is not None
             )
         ),
@@ -567,6 +592,7 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("second derivatives of `angle`", at("angle", lambda x: x == 0, "g")),
     Declared("second derivatives of `sinc` near 0", at("sinc", lambda x: np.abs(x) < 1e-4, "g")),
+    Declared("second derivatives of `special.i1` and `i1e`", at("i0|i0e|i1|i1e", lambda x: np.abs(x) < 1e-4, "g")),
     Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "gt")),
     Declared("forward mode of `triangular_solve`", other_triangle),
     Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
@@ -596,7 +622,14 @@ OPERATORS: tuple[Declared, ...] = (
         "derivatives of `var` and `std` of a number without dimensions",
         lambda d: turned_zero("var|std", lambda x: True, d) and given("var|std", d)[0].ndim == 0,
     ),
-    Declared("gradient of `prod` of zeros beside infinities", partial(turned_zero, "prod", unbounded)),
+    Declared("gradients of `prod` of infinities", beside_infinities),
+    Declared("tangents of products of a matrix with infinities", of_some("matmul|mv", unbounded, "t")),
+    Declared("in-place operations whose operands share", made_larger_beneath),
+    Declared("slopes of NaN", at("i0|i1", lambda x: ~(np.abs(x) < 700), "gt")),
+    Declared(
+        "gradient of `ldexp` by its first",
+        lambda d: turned_zero("ldexp", beyond_float32, d) and empty("ldexp", d),
+    ),
     Declared("gradients of powers of integers", partial(nearly, 1e-6, "pow|float_power|xlogy|xlog1py")),
     Declared(
         "`var` and `std` of numbers whose squares",

@@ -108,6 +108,9 @@ def checked(ctx: Any, outputs: list[Any], found: Any) -> list[Any]:
             raise RuntimeError(f"{name}.jvp: the tangent of output {k} has size {list(t.shape)}, expected that of the output, "
                                f"{list(out.shape)}")  # fmt: skip
         if isinstance(out, Tensor) and t._array.dtype != out._array.dtype:
+            if t._array.dtype.kind == "c" and out._array.dtype.kind != "c":
+                raise RuntimeError(f"{name}.jvp: the tangent of output {k} has dtype {t.dtype}, expected that of the output, "
+                                   f"{out.dtype}: its imaginary part would be lost. Return its real part.")  # fmt: skip
             tangents[k] = t.to(out.dtype)
         elif any(t is x for x in ctx.saved_for_forward):  # a tangent of its own
             tangents[k] = t.view_as(t)

@@ -131,7 +131,7 @@ def _gradients(q: Array, k: Array, v: Array) -> list[Array]:
 def _fused(arrays: tuple[Array, ...], mask: Array | None) -> tuple[Any, Any] | None:
     """The native kernels for whole heads, and the mask as they want it: None where they do not apply.
 
-    arrays: q, k, v, out and those of the backward (g, gq, gk, gv).
+    arrays: q, k, v, and out or those of the backward (g, gq, gk, gv).
     """
     q, k = arrays[:2]
     table = native(q.dtype)
@@ -206,7 +206,6 @@ def sdpa_backward(
     q: Array,
     k: Array,
     v: Array,
-    out: Array,
     lse: Array,
     mask: Array | None = None,
     is_causal: bool = False,
@@ -219,24 +218,24 @@ def sdpa_backward(
     With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
     """
     if is_half(q.dtype) and mask_grad:
-        g32, q32, k32, v32, out32, m32 = up(g, q, k, v, out, mask)
-        found = sdpa_backward(g32, q32, k32, v32, out32, lse, m32, is_causal, scale, mask_grad, drop)
+        g32, q32, k32, v32, m32 = up(g, q, k, v, mask)
+        found = sdpa_backward(g32, q32, k32, v32, lse, m32, is_causal, scale, mask_grad, drop)
         return tuple(a if a is None else rounded(a, q.dtype) for a in found)
     if is_half(q.dtype):
         halves = _gradients(q, k, v)
         for b in _batches(q, drop):
-            g32, q32, k32, v32, out32, m32 = up(g[b], q[b], k[b], v[b], out[b], _of_batch(mask, b))
-            parts = sdpa_backward(g32, q32, k32, v32, out32, lse[b], m32, is_causal, scale, False, drop)
+            g32, q32, k32, v32, m32 = up(g[b], q[b], k[b], v[b], _of_batch(mask, b))
+            parts = sdpa_backward(g32, q32, k32, v32, lse[b], m32, is_causal, scale, False, drop)
             for half, part in zip(halves, parts, strict=True):
                 if part is not None:
                     rounded(part, half.dtype, half[b])
         return tuple(halves)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     grads = _gradients(q, k, v)
-    fused = None if drop is not None or mask_grad else _fused((q, k, v, out, g, *grads), mask)
+    fused = None if drop is not None or mask_grad else _fused((q, k, v, g, *grads), mask)
     if fused is not None:
         table, mask = fused
-        table.attention_backward(g, q, k, v, mask, out, contiguous(lse), *grads, is_causal, scale)
+        table.attention_backward(g, q, k, v, mask, contiguous(lse), *grads, is_causal, scale)
         return tuple(grads)
     scores = _Scores(q, k, mask, scale)
     grads[1][...] = 0
@@ -245,7 +244,7 @@ def sdpa_backward(
     buffers = _buffer(q, k, is_causal), _buffer(q, k, is_causal)
     for number, block in enumerate(blocks_of((*q.shape[:3], k.shape[2]), is_causal)):
         seeded = None if drop is None else (drop[0], _seed(drop, number))
-        d = _backward_block(block, scores, (g, q, k, v, out, lse), grads, buffers, seeded)
+        d = _backward_block(block, scores, (g, q, k, v, lse), grads, buffers, seeded)
         if gmask is not None:
             _add_mask_grad(gmask, d, block, scores)
     return (*grads, gmask) if mask_grad else tuple(grads)
@@ -260,7 +259,7 @@ def _backward_block(
     drop: Drop,
 ) -> Array:
     """One block's part of the gradients; returns the gradient of its scores (before the scale)."""
-    g, q, k, v, out, lse = saved
+    g, q, k, v, lse = saved
     rows, columns = (block.b, block.heads, block.rows), (block.b, block.heads, slice(0, block.columns))
     p = scores.products(block, q, k, buffers[0])
     scores.kernels.attention_again(*scores.arguments(block, p, contiguous(lse[rows])))
@@ -269,9 +268,10 @@ def _backward_block(
     d = scores.products(block, g, v, buffers[1])
     if drop is not None and bits is not None:
         d = dropout_backward(d, bits, drop[0])
-    delta = np.einsum("bhle,bhle->bhl", g[rows], out[rows], order="C")  # the kernel reads it row by row
     flat = _heads_together(p)
-    scores.kernels.attention_slope(flat, d.reshape(flat.shape), delta.reshape(flat.shape[:2]), scores.scale)
+    # The mean of d by p is the sum of g * out too.  But where one p is all it is its d to the bit, and the gradient 0; and
+    # of 16 bits the result was rounded.
+    scores.kernels.attention_slope(flat, d.reshape(flat.shape), scores.scale)
     np.matmul(d, k[columns], out=grads[0][rows])
     grads[1][columns] += np.matmul(d.swapaxes(-1, -2), q[rows])
     return d

@@ -41,13 +41,18 @@ static void again(T *s, Mask<T> mask, const T *lse, long heads, long rows, long 
     });
 }
 
-// d = p * (d - delta) * scale, delta a number a row
-template <class T>
-static void slope(const T *p, T *d, const T *delta, long heads, long rows, long columns, T scale) {
+// d = p * (d - the mean of d by p) * scale, along rows
+template <class T> static void slope(const T *p, T *d, long heads, long rows, long columns, T scale) {
     parallel_for(heads * rows, row_grain(columns), [=](long begin, long end) {
         for (long k = begin; k < end; ++k) {
             const T *a = p + k * columns;
-            T *b = d + k * columns, t = delta[k];
+            T *b = d + k * columns, t = 0, all = 0;
+#pragma omp simd reduction(+ : t, all)
+            for (long i = 0; i < columns; ++i) {
+                t += a[i] * b[i];
+                all += a[i];
+            }
+            if (all != 0) t /= all;
 #pragma omp simd
             for (long i = 0; i < columns; ++i) b[i] = a[i] * (b[i] - t) * scale;
         }
@@ -72,11 +77,11 @@ static void slope(const T *p, T *d, const T *delta, long heads, long rows, long 
         rl::Mask<T> mask(call, mask_, 1, heads, rows, columns);                                                \
         call.run([=] { rl::again<T>(s, mask, lse, heads, rows, columns, first, (T)scale); });                  \
     }                                                                                                          \
-    RL_EXPORT void rl_attention_slope_##S(Array *p_, Array *d_, Array *delta_, double scale) {                 \
+    RL_EXPORT void rl_attention_slope_##S(Array *p_, Array *d_, double scale) {                                \
         rl::Call call("attention_slope");                                                                      \
         long heads = call.size("scores", p_, 0), rows = call.size("scores", p_, 1), columns = call.size("scores", p_, 2); \
-        const T *p = call.in<T>("scores", p_, heads, rows, columns), *delta = call.in<T>("delta", delta_, heads, rows); \
+        const T *p = call.in<T>("scores", p_, heads, rows, columns);                                           \
         T *d = call.out<T>("gradient", d_, heads, rows, columns);                                              \
-        call.run([=] { rl::slope<T>(p, d, delta, heads, rows, columns, (T)scale); });                          \
+        call.run([=] { rl::slope<T>(p, d, heads, rows, columns, (T)scale); });                                 \
     }
 RL_BOTH(ALL)

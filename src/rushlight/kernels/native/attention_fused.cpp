@@ -133,22 +133,24 @@ template <class T> struct Head {
         }
     }
 
-    // One row of the scores' gradient: p * (d - sum(g * out)) * scale, in place of d; p anew from its score.
-    void slope(T *p, T *d, const T *g, const T *out, T lse, long row, long columns) const {
+    // One row of the scores' gradient: p * (d - the mean of d by p) * scale, in place of d; p anew from its score.
+    void slope(T *p, T *d, T lse, long row, long columns) const {
         long count = seen(row, columns);
         mask.add(p, 0, row, count, scale);
-        T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0;
-#pragma omp simd reduction(+ : delta)
-        for (long e = 0; e < n.V; ++e) delta += g[e] * out[e];
-#pragma omp simd
+        T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0, all = 0;
+#pragma omp simd reduction(+ : delta, all)
         for (long i = 0; i < count; ++i) {
             p[i] = rl::exp(p[i] - l);
-            d[i] = p[i] * (d[i] - delta) * scale;
+            delta += p[i] * d[i];
+            all += p[i];
         }
+        if (all != 0) delta /= all;
+#pragma omp simd
+        for (long i = 0; i < count; ++i) d[i] = p[i] * (d[i] - delta) * scale;
         for (long i = count; i < up_to(columns, kRows); ++i) d[i] = 0;
     }
 
-    void backward(Place<const T> g, Place<const T> out, const T *lse, Place<T> gq, Place<T> gk, Place<T> gv) const {
+    void backward(Place<const T> g, const T *lse, Place<T> gq, Place<T> gk, Place<T> gv) const {
         long across = panels<T>(n.S) * kWide<T>, keys = up_to(n.S, kRows);
         T *kt = scratch<T, 0>(across * n.E), *vt = scratch<T, 1>(across * n.V);
         T *s = scratch<T, 2>(kBlock * pitch), *d = scratch<T, 3>(kBlock * pitch);
@@ -165,7 +167,7 @@ template <class T> struct Head {
             scores(s, kt, first, rows, some);
             multiply(g.from(first), g.row, rows, vt, n.V, n.V, some, d, pitch);
             for (long r = 0; r < rows; ++r)
-                slope(s + r * pitch, d + r * pitch, g.from(first + r), out.from(first + r), lse[first + r], first + r, some);
+                slope(s + r * pitch, d + r * pitch, lse[first + r], first + r, some);
             multiply(d, pitch, rows, kp, n.S, some, n.E, o, out_pitch);
             store(o, out_pitch, rows, n.E, gq.from(first), gq.row);
             gather(s, rows, some, g.from(first), n.V, g.row, strips, panel, dv);
@@ -201,20 +203,19 @@ template <class T> struct Head {
         });                                                                                                    \
     }                                                                                                          \
     RL_EXPORT void rl_attention_backward_##S_(Array *g_, Array *q, Array *k, Array *v, Array *mask,            \
-                                              Array *out_, Array *lse_, Array *gq_, Array *gk_, Array *gv_,    \
-                                              int causal, double scale) {                                      \
+                                              Array *lse_, Array *gq_, Array *gk_, Array *gv_, int causal,     \
+                                              double scale) {                                                  \
         rl::Call call("attention_backward");                                                                   \
         rl::Operands<T> n(call, q, k, v, mask, causal, scale);                                                 \
         rl::Place<const T> g = call.rows<const T>("gradient", g_, n.B, n.H, n.L, n.V);                         \
-        rl::Place<const T> out = call.rows<const T>("out", out_, n.B, n.H, n.L, n.V);                          \
         const T *lse = call.in<T>("lse", lse_, n.B, n.H, n.L);                                                 \
         rl::Place<T> gq = call.rows<T>("query's", gq_, n.B, n.H, n.L, n.E);                                    \
         rl::Place<T> gk = call.rows<T>("key's", gk_, n.B, n.H, n.S, n.E);                                      \
         rl::Place<T> gv = call.rows<T>("value's", gv_, n.B, n.H, n.S, n.V);                                    \
         call.run([=, &n] {                                                                                     \
             n.each_head([=, &n](long b, long h) {                                                              \
-                rl::Head<T>(n, b, h).backward(g.at(b, h), out.at(b, h), lse + (b * n.H + h) * n.L,             \
-                                              gq.at(b, h), gk.at(b, h), gv.at(b, h));                          \
+                rl::Head<T>(n, b, h).backward(g.at(b, h), lse + (b * n.H + h) * n.L, gq.at(b, h), gk.at(b, h), \
+                                              gv.at(b, h));                                                    \
             });                                                                                                \
         });                                                                                                    \
     }

@@ -53,10 +53,10 @@ SIGNATURES: dict[str, str] = {
     # attention.cpp: scores (heads, rows, columns), mask (heads or 1, rows, columns) or None, ...
     "attention_softmax": "aaand",
     "attention_again": "aaand",
-    "attention_slope": "aaad",
+    "attention_slope": "aad",
     # attention_fused.cpp: operands, results, whether causal, scale
     "attention": "aaaaaaid",
-    "attention_backward": "a" * 10 + "id",
+    "attention_backward": "a" * 9 + "id",
     # recurrent.cpp: arrays (steps and packed weight among them), rows, batch, hidden units, steps
     "lstm": "a" * 9 + "nnnn",
     "lstm_backward": "a" * 10 + "nnnn",

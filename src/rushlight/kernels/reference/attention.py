@@ -44,7 +44,9 @@ def attention_again(scores: Array, mask: Array | None, lse: Array, first: int, s
         np.exp(scores, out=scores)
 
 
-def attention_slope(p: Array, d: Array, delta: Array, scale: float) -> None:
-    d -= delta[..., None]
+def attention_slope(p: Array, d: Array, scale: float) -> None:
+    with np.errstate(all="ignore"):
+        total = p.sum(axis=-1)
+        d -= (np.einsum("hls,hls->hl", p, d) / np.where(total == 0, 1, total))[..., None]
     d *= p
     d *= scale

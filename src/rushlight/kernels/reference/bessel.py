@@ -1,10 +1,12 @@
-"""Modified Bessel functions of the first kind, of order 0 and 1, plain and scaled by e^-|x|.
+"""Modified Bessel functions of the first kind, of order 0 and 1, plain and scaled by e^-|x|, and derivatives of any order.
 
-Chebyshev series on [0, 8] and, in 1/x, beyond; the coefficients were computed in 60 digits for this file.
+Chebyshev series on [0, 8] and, in 1/x, beyond; the coefficients were computed in 60 digits for this file.  Higher orders,
+of which derivatives are sums: the power series on [0, 8], the upward recurrence beyond, where it is stable.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from rushlight.kernels.reference.series import chebyshev, in_float64
 
 Array = NDArray[Any]
+TERMS = 30  # of the power series, at most at 8
 
 _I0_NEAR = (
     0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764, 0.04930528423967071,
@@ -87,3 +90,44 @@ i0e = in_float64(_i0e)
 i1e = in_float64(_i1e)
 i0 = in_float64(lambda x: _grown(_i0e(x), x))
 i1 = in_float64(lambda x: _grown(_i1e(x), x))
+
+
+def _orders(size: Array, highest: int) -> list[Array]:
+    """The scaled functions of orders 0 to `highest` >= 1 at numbers that are not negative."""
+    near = [_by_powers(size, order) for order in range(highest + 1)]
+    beyond = [_i0e(size), _i1e(size)]
+    for order in range(1, highest):
+        beyond.append(beyond[-2] - 2 * order / size * beyond[-1])
+    return [np.where(size > 8, *pair) for pair in zip(beyond, near)]
+
+
+def _by_powers(size: Array, order: int) -> Array:
+    """e^-x times the sum of (x / 2)^(2k + order) / (k! (k + order)!), where x is at most 8."""
+    square, out = size * size / 4, np.zeros_like(size)
+    for k in range(TERMS, -1, -1):
+        out = out * square + 1 / (math.factorial(k) * math.factorial(k + order))
+    return out * (size / 2) ** order * np.exp(-size)
+
+
+def _i1_slopes(x: Array, n: int) -> list[Array]:
+    """e^-|x| times i1 and its first n derivatives: each the mean of those before it at the orders beside its own."""
+    orders = _orders(np.abs(x), n + 1)
+    slopes = []
+    for k in range(n + 1):
+        terms = (math.comb(k, j) / 2**k * orders[abs(1 - k + 2 * j)] for j in range(k + 1))
+        slopes.append(sum(terms) * (np.sign(x) if k % 2 == 0 else 1.0))
+    return slopes
+
+
+def i1_slope(x: Array, n: int) -> Array:
+    """The n-th derivative of i1, n >= 1: no terms of it cancel, near 0 or anywhere else."""
+    slope = in_float64(lambda part: _grown(_i1_slopes(part, n)[n], part))
+    return np.asarray(slope(x))
+
+
+def i1e_slope(x: Array, n: int) -> Array:
+    """The n-th derivative of i1e, n >= 1; at 0, where e^-|x| has a kink, that of i1."""
+    slope = in_float64(lambda part: sum(
+        math.comb(n, k) * (-np.sign(part)) ** (n - k) * slope for k, slope in enumerate(_i1_slopes(part, n))
+    ))  # fmt: skip
+    return np.asarray(slope(x))

@@ -141,12 +141,12 @@ def _(query: Array, key: Array, is_causal: Any, drop: Any) -> int:
     return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
-def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array | None, out: Array, lse: Array, is_causal: bool,
+def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array | None, lse: Array, is_causal: bool,
                    scale: float, groups: int, drop: tuple[Any, ...] | None, needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
     heads = Heads(query, key, value, groups)
     of_mask = heads.mask(mask, needs[3])
     grads = backend.sdpa_backward(heads.queries(g), heads.queries(query), heads.keys(key), heads.keys(value),
-                             heads.queries(out), lse, of_mask, is_causal, scale, needs[3], drop)  # fmt: skip
+                             lse, of_mask, is_causal, scale, needs[3], drop)  # fmt: skip
     found = [heads.unfolded(grads[0]), heads.unfolded(grads[1], True), heads.unfolded(grads[2], True), None]
     if needs[3]:
         found[3] = grads[3] if of_mask is mask else heads.unfolded(grads[3])

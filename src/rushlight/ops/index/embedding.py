@@ -61,6 +61,7 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
 
 @embedding_op.grad("weight")
 def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any, sparse: Any) -> Any:
+    check_frequency("embedding", sparse, by_freq)
     if sparse and g.__class__ is np.ndarray:
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
@@ -107,18 +108,15 @@ def _(g: Any, indices: Any, padding_idx: Any, by_freq: Any) -> Any:
     return rows * factor[..., None].astype((g._array if isinstance(g, Tensor) else g).dtype)
 
 
-def check_sparse(name: str, sparse: bool, by_freq: bool, mode: str = "") -> None:
-    """Raise RuntimeError or ValueError for sparse=True with what a sparse gradient cannot be divided by or found from."""
+def check_frequency(name: str, sparse: bool, by_freq: bool) -> None:
+    """Raise RuntimeError in the backward of sparse=True for rows that are to be divided by how often they were used."""
     if sparse and by_freq:
         raise RuntimeError(f"{name}: scale_grad_by_freq not supported with sparse gradients: give sparse=False")
-    if sparse and mode == "max":
-        raise ValueError(f"{name}: max mode does not support sparse weights: give sparse=False")
 
 
 def torch_embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
                     sparse: bool = False) -> Any:  # fmt: skip
     """The rows of `weight` (V, D) at `indices` (*): (*, D).  As torch.nn.functional.embedding, weight first."""
-    check_sparse("embedding", sparse, scale_grad_by_freq)
     check_table("embedding", weight, indices)
     return embedding_op(weight, indices, padding_idx, bool(scale_grad_by_freq), bool(sparse))
 
@@ -145,14 +143,14 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
     padding_idx: a row that gets no gradient. max_norm: rows used are first scaled, in place, to a norm (of order
     norm_type) of at most this. scale_grad_by_freq: divide a row's gradient by how often it was used.
     sparse: the gradient of `weight` is a sparse tensor, in the layout COO, of the rows that were used.
-    Raises IndexError for indices out of range, and RuntimeError for sparse=True with scale_grad_by_freq.
+    Raises IndexError for indices out of range; backward raises RuntimeError for sparse=True with
+    scale_grad_by_freq.
 
     >>> import rushlight as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
     tensor([[2.],
             [1.]])
     """
-    check_sparse("embedding", sparse, scale_grad_by_freq)
     check_table("embedding", weight, input)
     padding = wrapped_padding("embedding", padding_idx, weight._array.shape[0])
     if max_norm is not None:

@@ -14,7 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.index.embedding import (
-    check_sparse,
+    check_frequency,
     check_table,
     embedding_backward,
     embedding_op,
@@ -45,6 +45,7 @@ def _(weight: Array, bags: int) -> list[shapes.Made]:
 
 @bag_op.grad("weight")
 def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: Any, sparse: Any) -> Any:
+    check_frequency("embedding_bag", sparse, by_freq)
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
         rows = rows * ops.unsqueeze(scale, -1) if isinstance(rows, Tensor) else rows * scale[:, None]
@@ -174,7 +175,8 @@ def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
 
 def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any, sparse: bool = False) -> Any:
     """The bags of `weight` in one of the modes."""
-    check_sparse("embedding_bag", sparse, by_freq, mode)
+    if sparse and mode == "max":
+        raise ValueError("embedding_bag: max mode does not support sparse weights: give sparse=False")
     indices, bag = wrap(bags.indices), wrap(bags.bag)
     if mode == "max":
         if by_freq:

@@ -35,7 +35,7 @@ def become(tensor: Tensor, made: Callable[..., Any]) -> Tensor:
             tensor._tangents = result._tangents
         if modes.grad:
             tensor._edge = result._edge
-            if info is not None:
+            if info is not None and result._edge is not None:  # else it follows a base that comes to require grad
                 tensor._view.version = storage_of(tensor).version + 1
     inplace.written(tensor, "a view in place")
     return tensor

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise
 from rushlight.kernels.reference import bessel, normal, slopes
@@ -112,30 +111,28 @@ def i0e(input: Array) -> Array:
     return bessel.i0e(input)
 
 
-def _or_half(slope: Any, input: Any) -> Any:
-    return ops.where(input == 0, 0.5, slope)
-
-
-def _divisor(x: Any) -> Any:
-    """x, 1 where it is 0."""
-    return ops.where(x == 0, 1.0, x)
-
-
-@elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * _or_half(i0(input) - out / _divisor(input), input)})
+@elementwise(**SPECIAL, grads={"input": lambda g, input: g * i1_slope(input, 1)})
 def i1(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 1.  input: (*) -> (*)"""
     return bessel.i1(input)
 
 
-@elementwise(**SPECIAL)
+@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1_slope(input, n + 1)})
+def i1_slope(input: Array, n: int) -> Array:
+    """The n-th derivative of i1.  input: (*) -> (*)"""
+    return bessel.i1_slope(input, n)
+
+
+@elementwise(**SPECIAL, grads={"input": lambda g, input: g * i1e_slope(input, 1)})
 def i1e(input: Array) -> Array:
     """e^-|input| i1(input).  input: (*) -> (*)"""
     return bessel.i1e(input)
 
 
-@i1e.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
-    return g * _or_half(i0e(input) - out * (rounding.sgn(input) + 1 / _divisor(input)), input)
+@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1e_slope(input, n + 1)})
+def i1e_slope(input: Array, n: int) -> Array:
+    """The n-th derivative of i1e.  input: (*) -> (*)"""
+    return bessel.i1e_slope(input, n)
 
 
 # Functions by SciPy ----------------------------------------------------------------------------------
