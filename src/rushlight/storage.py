@@ -232,7 +232,7 @@ class InferenceStorage(Storage):
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
             "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
             "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`: Inference tensors do not track version "
-            "counter."
+            "counter. [rushlight explain inference-tensor]"
         )
 
     @version.setter

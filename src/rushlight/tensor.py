@@ -350,7 +350,9 @@ class Tensor(TensorMethods):
     def __bool__(self) -> bool:
         if self._array.size != 1:
             what = "no values" if self._array.size == 0 else "more than one value"
-            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+            raise RuntimeError(
+                f"Boolean value of Tensor with {what} is ambiguous [rushlight explain more-than-one-value]"
+            )
         return bool(self._array.reshape(())[()])
 
     def __contains__(self, element: Any) -> bool:
@@ -371,6 +373,7 @@ def _refuse_flag(value: bool) -> NoReturn:
         "you can only change requires_grad flags of leaf variables."
         + ("" if value else " If you want to use a computed variable in a subgraph that doesn't require differentiation "
                             "use var_no_grad = var.detach().")
+        + " [rushlight explain requires-grad-of-a-result]"
     )  # fmt: skip
 
 

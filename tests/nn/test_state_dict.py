@@ -62,7 +62,7 @@ def test_every_wrong_name_and_shape_is_listed() -> None:
         '\tMissing key(s) in state_dict: "bn.bias". \n'
         '\tUnexpected key(s) in state_dict: "tail.0.other". \n'
         "\tsize mismatch for lin.weight: copying a param with shape torch.Size([4, 2]) from checkpoint, the shape in "
-        "current model is torch.Size([3, 2])."
+        "current model is torch.Size([3, 2]). [rushlight explain state-dict-of-another-model]"
     )
 
 

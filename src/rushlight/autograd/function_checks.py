@@ -23,7 +23,7 @@ def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence
         results = results[:count]
     if len(results) != count:
         raise RuntimeError(
-            f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)}) [rushlight explain gradients-of-a-function]"
         )
     for i, (r, edge) in enumerate(zip(results, edges, strict=True)):
         if r is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["NO_GROUP", "ProcessGroup", "averaging", "join", "leave", "required", "world"]
 
-NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
+NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group. [rushlight explain no-process-group]"
 
 
 class ProcessGroup:

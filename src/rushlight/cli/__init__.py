@@ -22,6 +22,7 @@ COMMANDS = {
     "install-as-torch": "count as PyTorch in this virtual environment, for pip and for `import torch`",
     "memory": "show where memory goes: a report on a recording or a script, live or after it; advice in bytes",
     "estimate": "say what training a model will need, before it runs",
+    "explain": "say what caused a message, and what to do",
     "doctor": "say what this machine offers, what is in use, and what it measured",
     "info": "print the versions in use, for a bug report",
     "completion": "print what a shell needs to complete commands and options",
@@ -33,6 +34,7 @@ EXAMPLES = """examples:
   rushlight run --weights random infer.py    pretrained models start untrained
   rushlight memory report train.py           where its memory goes, as a page: report.html
   rushlight estimate resnet50 8x3x224x224    what its training would need
+  rushlight explain backward-twice           what caused a message, and what to do
   rushlight doctor                           which BLAS, which kernels, how fast
   rushlight COMMAND --help                   the options of one command
 """

@@ -44,7 +44,11 @@ def explain(error: BaseException) -> str | None:
     if thing is None or place is None:
         return None
     said = why(*thing.rpartition(".")[::2]) or why(thing)
-    return f"{thing} is not implemented by rushlight (asked for at {place})" + (f": {said}" if said else "")
+    return (
+        f"{thing} is not implemented by rushlight (asked for at {place})"
+        + (f": {said}" if said else "")
+        + " [rushlight explain missing-name]"
+    )
 
 
 def _missing_thing(error: BaseException) -> str | None:

@@ -402,7 +402,7 @@ def check_single_writes(name: str, array: Array) -> None:
     ):
         raise RuntimeError(
             f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. Please clone() the tensor before performing the operation."
+            "location. Please clone() the tensor before performing the operation. [rushlight explain overlapping-memory]"
         )
 
 
@@ -445,7 +445,7 @@ def write_out(name: str, out: Tensor, result: Any) -> Any:
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
-                           "one of the arguments requires grad.")  # fmt: skip
+                           "one of the arguments requires grad. [rushlight explain out-and-grad]")  # fmt: skip
     if modes.levels and (result._tangents or out._tangents):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function: assign its result, or use copy_().")  # fmt: skip

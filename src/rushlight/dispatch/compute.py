@@ -203,7 +203,7 @@ def check_broadcast(name: str, arrays: list[Any] | tuple[Any, ...]) -> None:
             if a[-i] != b[-i] and a[-i] != 1 and b[-i] != 1:
                 raise RuntimeError(
                     f"The size of tensor a ({a[-i]}) must match the size of tensor b ({b[-i]}) at non-singleton dimension "
-                    f"{max(len(a), len(b)) - i}: {name}() got shapes {list(a)} and {list(b)}"
+                    f"{max(len(a), len(b)) - i}: {name}() got shapes {list(a)} and {list(b)} [rushlight explain shapes-that-do-not-broadcast]"
                 ) from None
 
 

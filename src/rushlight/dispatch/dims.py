@@ -53,7 +53,9 @@ def wrap_dim(dim: object, ndim: int) -> int:
         dim = int(dim.__index__())
     if -n <= dim < n:
         return dim + n if dim < 0 else dim
-    raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    raise IndexError(
+        f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim}) [rushlight explain dimension-out-of-range]"
+    )
 
 
 def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:

@@ -161,7 +161,7 @@ def check_device(device: object) -> device:
     found = device if isinstance(device, device_class) else device_class(device)
     if found.type == "cuda":
         if devices.instead_of_cuda is None:
-            raise AssertionError("Torch not compiled with CUDA enabled")
+            raise AssertionError("Torch not compiled with CUDA enabled [rushlight explain no-cuda]")
         devices.instead_of_cuda()
         return CPU
     if found.type == "meta":
@@ -209,7 +209,7 @@ def made(array: Array, requires_grad: bool = False, where: device | None = None)
     if requires_grad:
         if array.dtype.kind in "biu":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
-                               f"{dtypes.of(array.dtype)}")  # fmt: skip
+                               f"{dtypes.of(array.dtype)} [rushlight explain integers-have-no-grad]")  # fmt: skip
         t._edge = LEAF
     if modes.inference:
         t._inference, t._unusual, t._storage = True, True, InferenceStorage(array)

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["HINT", "launched", "library", "local_rank"]
 
-HINT = "pip install 'rushlight[mpi]' brings mpi4py and an MPI"
+HINT = "pip install 'rushlight[mpi]' brings mpi4py and an MPI [rushlight explain missing-extra]"
 # What launchers tell the processes that they start: MPICH and Intel MPI, Open MPI, PMIx, Slurm's srun.
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 LOCAL = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")

@@ -47,9 +47,13 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
                 "its gradient is not known: clone() that tensor before"
             )
         if needs and view.base.is_leaf:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. [rushlight explain leaf-in-place]"
+            )
     if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. [rushlight explain leaf-in-place]"
+        )
 
 
 def written(tensor: Tensor, name: str) -> None:

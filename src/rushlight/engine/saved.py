@@ -281,7 +281,7 @@ def freed(node: Any) -> None:
     """Raise the error for a second run through `node`."""
     raise RuntimeError(
         f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
-        "used twice; if the values come from an earlier training step, detach() them there."
+        "used twice; if the values come from an earlier training step, detach() them there. [rushlight explain backward-twice]"
     )
 
 
@@ -306,7 +306,7 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{kind_of(storage.root.dtype)} {list(shape)}], which {made}{node.name()} saved as {what}, is at "
         f"version {version}; expected version {expected} instead.{changed}{saved} Use the out-of-place form of the change, "
-        f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint}"
+        f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint} [rushlight explain changed-in-place]"
     )
 
 

@@ -53,7 +53,7 @@ def _refuse_target(target: Array, at: int, classes: int, ignore_index: int) -> N
     if at >= 0:
         raise IndexError(
             f"cross_entropy: Target {target[at]} is out of bounds: expected [0, {classes}) or "
-            f"ignore_index={ignore_index}"
+            f"ignore_index={ignore_index} [rushlight explain targets-of-cross-entropy]"
         )
 
 

@@ -207,5 +207,5 @@ def refuse(what: str) -> NoReturn:
         f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
         "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
         "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "
-        "outside of vmap."
+        "outside of vmap. [rushlight explain values-under-vmap]"
     )

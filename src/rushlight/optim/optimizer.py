@@ -165,7 +165,7 @@ class Optimizer:
         self.param_groups = []
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError("optimizer got an empty parameter list [rushlight explain nothing-to-optimize]")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -399,7 +399,7 @@ def _check_param(param: Tensor, differentiable: bool | None) -> None:
     if not (differentiable or param.is_leaf or getattr(param, "retains_grad", False)):
         raise ValueError(
             "can't optimize a non-leaf Tensor: optimize the leaf that it was computed from, or detach() it and set "
-            "requires_grad"
+            "requires_grad [rushlight explain nothing-to-optimize]"
         )
 
 

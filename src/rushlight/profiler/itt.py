@@ -18,7 +18,7 @@ def _module() -> Any:
     try:
         return importlib.import_module("ittapi")
     except ImportError as error:
-        raise ImportError("torch.profiler.itt needs the package ittapi: pip install rushlight[ittapi]",
+        raise ImportError("torch.profiler.itt needs the package ittapi: pip install rushlight[ittapi] [rushlight explain missing-extra]",
                           name="ittapi") from error  # fmt: skip
 
 

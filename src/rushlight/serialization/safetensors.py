@@ -23,7 +23,8 @@ def _library() -> Any:
         return importlib.import_module("safetensors.numpy")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "safetensors files need the library safetensors: pip install rushlight[safetensors]", name=error.name
+            "safetensors files need the library safetensors: pip install rushlight[safetensors] [rushlight explain missing-extra]",
+            name=error.name,
         ) from None
 
 

@@ -43,7 +43,9 @@ class Unlinked:
     def __init__(self, dir: str | None = None):
         self.dir = os.path.abspath(tempfile.gettempdir() if dir is None else os.fspath(dir))
         if not os.path.isdir(self.dir):
-            raise StoreError(f"stores.disk: {self.dir} is no directory: create it, or give another")
+            raise StoreError(
+                f"stores.disk: {self.dir} is no directory: create it, or give another [rushlight explain store-without-a-folder]"
+            )
         self.fd, self.end, self.used, self.pending = -1, 0, 0, 0
         self.holes: list[tuple[int, int]] = []  # (offset, bytes), by offset
         self.shared = False  # with a process that was forked: nothing in it may change any more

@@ -76,7 +76,7 @@ class _Emitter:
             module = importlib.import_module(self.package)
         except ImportError as error:
             raise ImportError(
-                f"{type(self).__name__}() needs the package {self.package}: pip install rushlight[{self.package}]",
+                f"{type(self).__name__}() needs the package {self.package}: pip install rushlight[{self.package}] [rushlight explain missing-extra]",
                 name=self.package,
             ) from error
         self.entered = True

@@ -105,7 +105,7 @@ class budget:
             raise RuntimeError(modes.saved_hooks_disabled)
         if not _active.acquire(blocking=False):
             raise RuntimeError(
-                "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first"
+                "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first [rushlight explain one-budget-at-a-time]"
             )
         with ExitStack() as stack:
             stack.callback(_active.release)
@@ -166,7 +166,7 @@ class budget:
             made = BudgetError(
                 f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
                 "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
-                "tensors in variables; `rushlight run --memory-budget min` finds the least for a script."
+                "tensors in variables; `rushlight run --memory-budget min` finds the least for a script. [rushlight explain budget-too-small]"
             )
         made.least = least
         return made

@@ -362,7 +362,9 @@ def record_history(enabled: str | None = "all", context: str | None = "all", sta
 def recording() -> Recording:
     """What was recorded since `record_history`, whether it still records or not.  Raises RuntimeError if nothing was."""
     if _last is None:
-        raise RuntimeError("memory.recording: nothing was recorded; call memory.record_history() first")
+        raise RuntimeError(
+            "memory.recording: nothing was recorded; call memory.record_history() first [rushlight explain nothing-was-recorded]"
+        )
     return _last.recording()
 
 

@@ -249,7 +249,7 @@ def _parsed(data: bytes, name: str) -> Any:
         return plain_pickles.loads(data)
     except plain_pickles.PlainError as error:
         kind = _kind(data)
-        raise SnapshotError(f"{name}: no memory snapshot{kind}: {error}") from None
+        raise SnapshotError(f"{name}: no memory snapshot{kind}: {error} [rushlight explain not-a-snapshot]") from None
 
 
 def _kind(data: bytes) -> str:

@@ -25,7 +25,7 @@ def _gradients(parameters: Tensor | list[Any]) -> list[Any]:
         raise RuntimeError(
             "clipping the gradients of parameters that have been stepped: their optimizer steps inside backward "
             "(optim.in_backward), which leaves no gradients. Pass clip_grad_norm or clip_grad_value to in_backward, and read "
-            "the norm from `grad_norm` of its handle."
+            "the norm from `grad_norm` of its handle. [rushlight explain clipped-after-the-step]"
         )
     return [p.grad for p in listed if p.grad is not None]
 

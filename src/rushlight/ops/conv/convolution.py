@@ -175,7 +175,7 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
     wanted = w[0] if transposed else w[1] * groups
     if channels != wanted:
         raise RuntimeError(f"{name}: given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
-                           f"{wanted} channels, but got {channels} channels instead")  # fmt: skip
+                           f"{wanted} channels, but got {channels} channels instead [rushlight explain channels-of-a-convolution]")  # fmt: skip
     if w[0] % groups or w[0] < groups:
         raise RuntimeError(f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
                            f"divisible by it, but got weight of size {list(w)} instead")  # fmt: skip
@@ -185,7 +185,9 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
                            f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
     dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
     if len(dtypes) > 1:
-        raise RuntimeError(f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))}")
+        raise RuntimeError(
+            f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))} [rushlight explain two-dtypes]"
+        )
 
 
 def check_numbers(name: str, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> None:

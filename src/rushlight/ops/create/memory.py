@@ -244,7 +244,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return known
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment: detach() or clone() this tensor, which an operator computed.")  # fmt: skip
+                           "at the moment: detach() or clone() this tensor, which an operator computed. [rushlight explain copy-of-a-result]")  # fmt: skip
     fresh = like_class(wrap(copied(self, memo)), self.__class__)
     fresh._storage = None if self._bits else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh

@@ -30,7 +30,7 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
         raise RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
-                           f"types: Long, Int; but got {indices.dtype} instead")  # fmt: skip
+                           f"types: Long, Int; but got {indices.dtype} instead [rushlight explain indices-of-an-embedding]")  # fmt: skip
 
 
 def rows_of(name: str, weight: Any, indices: Any) -> Any:
@@ -42,7 +42,7 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
     except IndexError:
         bad = indices[(indices < 0) | (indices >= len(weight))].reshape(-1)
         raise IndexError(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
-                         f"{len(weight)})") from None  # fmt: skip
+                         f"{len(weight)}) [rushlight explain indices-of-an-embedding]") from None  # fmt: skip
 
 
 @op(ns=None, name="embedding", half=None, masks=("indices",), batch=families.embedding)

@@ -226,7 +226,7 @@ def same_dtype(
         from rushlight.basics import dtypes
 
         raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
-                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}")  # fmt: skip
+                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)} [rushlight explain two-dtypes]")  # fmt: skip
 
 
 def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
@@ -239,7 +239,9 @@ def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, s
                                f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
     if s[-1] != t[-2] or s[:-2] != t[:-2]:
         shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        raise RuntimeError(f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes})")
+        raise RuntimeError(
+            f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes}) [rushlight explain sizes-of-a-product]"
+        )
 
 
 @function(method=True, out=True)
@@ -309,7 +311,7 @@ def matmul(input: Tensor, other: Tensor) -> Any:
     if s[-1] != t[-2 if n > 1 else 0]:
         shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
         raise RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
-                           f"{t[-2 if n > 1 else 0]}")  # fmt: skip
+                           f"{t[-2 if n > 1 else 0]} [rushlight explain sizes-of-a-product]")  # fmt: skip
     if m == 2 and n == 2:
         return mm_op(input, other)
     if m == 1 and n == 1:
@@ -430,7 +432,7 @@ def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     s, w = held(input).shape, held(weight).shape
     if not s or not w or len(w) > 2 or s[-1] != w[-1]:
         raise RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
-                           "sizes must be equal, and the weight have one or two dimensions")  # fmt: skip
+                           "sizes must be equal, and the weight have one or two dimensions [rushlight explain sizes-of-a-product]")  # fmt: skip
     if len(w) == 1:
         found = matmul(input, weight)
         return found if bias is None else found + bias

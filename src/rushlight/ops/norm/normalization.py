@@ -304,7 +304,9 @@ def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
 def verify_batch(shape: list[int], count: int) -> None:
     """Raise ValueError where there is one value only to take statistics of."""
     if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {shape} [rushlight explain batch-norm-of-one]"
+        )
 
 
 @function(ns=F)

@@ -123,7 +123,9 @@ def item(self: Tensor) -> Any:
     """The one element as a Python number.  Raises RuntimeError for other numbers of elements."""
     array = self._array
     if array.size != 1:
-        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        raise RuntimeError(
+            f"a Tensor with {array.size} elements cannot be converted to Scalar [rushlight explain more-than-one-value]"
+        )
     value = array.item()
     return float(value) if array.dtype.kind == "V" else value
 
@@ -178,7 +180,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
     """
     if not force and (modes.grad or modes.grad_asked) and edge_of(self) is not None:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. [rushlight explain numpy-of-grad]"
+        )
     if self._bits and not force:
         word = "conj" if self._bits & CONJ else "neg"
         raise RuntimeError(f"Can't call numpy() on Tensor that has {'conjugate' if word == 'conj' else 'negative'} bit set. "

@@ -156,7 +156,7 @@ def check_cat(found: list[Any], dim: int) -> None:
             if a != b and d != dim:
                 raise RuntimeError(
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
-                    f"tensor number {i} in the list."
+                    f"tensor number {i} in the list. [rushlight explain sizes-to-join]"
                 )
 
 
@@ -214,5 +214,5 @@ def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     for i, x in enumerate(found):
         if raw(x).shape != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                               f"{list(raw(x).shape)} at entry {i}")  # fmt: skip
+                               f"{list(raw(x).shape)} at entry {i} [rushlight explain sizes-to-join]")  # fmt: skip
     return stack_op(found, wrap_dim(dim if axis is None else axis, len(first) + 1))

@@ -141,7 +141,9 @@ def infer(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
         raise RuntimeError(
             f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}"
         )
-    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
+    raise RuntimeError(
+        f"shape '{list(shape)}' is invalid for input of size {count} [rushlight explain another-number-of-elements]"
+    )
 
 
 @function(method=True)

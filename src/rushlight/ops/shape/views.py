@@ -78,7 +78,7 @@ def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: Any) -> Tensor:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
-            f"{list(array.shape)} and strides {[s // array.itemsize for s in array.strides]}."
+            f"{list(array.shape)} and strides {[s // array.itemsize for s in array.strides]}. [rushlight explain view-of-what-is-not-contiguous]"
         )
     return reshape_op(self, target)
 

@@ -10,5 +10,7 @@ def scipy_special(name: str) -> ModuleType:
     try:
         from scipy import special
     except ImportError as error:
-        raise ImportError(f"{name}() needs SciPy: pip install rushlight[scipy]") from error
+        raise ImportError(
+            f"{name}() needs SciPy: pip install rushlight[scipy] [rushlight explain missing-extra]"
+        ) from error
     return special
