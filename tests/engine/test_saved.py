@@ -137,3 +137,14 @@ def test_hooks_see_auxiliary_results_too():
         y = torch.nn.functional.dropout(x, 0.5)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
+
+
+@pytest.mark.parametrize(("product", "packed"), [
+    (lambda a, b: a.mv(b), [(2, 3), (3,)]), (lambda a, b: a @ b, [(2, 3), (3,)]), (lambda a, b: a.mm(b[:, None]), [(3, 1), (2, 3)]),
+    (lambda a, b: a * b, [(3,), (2, 3)]),
+])  # fmt: skip
+def test_products_save_their_operands_in_the_order_that_hooks_see_in_pytorch(product, packed) -> None:
+    a, b, log = torch.ones(2, 3).requires_grad_(), torch.ones(3).requires_grad_(), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append(tuple(t.shape)), t)[1], lambda t: t):
+        product(a, b)
+    assert log == packed

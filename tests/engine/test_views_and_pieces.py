@@ -320,3 +320,28 @@ def test_a_view_made_without_gradients_and_given_another_shape_with_them_is_refu
     base.requires_grad_()
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
         view.sin()
+
+
+def test_hooks_of_a_view_whose_history_is_lost_see_the_gradient_that_comes_as_far_as_it() -> None:
+    leaf = torch.tensor([1.0, 2.0]).view(2).requires_grad_()
+    view, before = leaf.t(), leaf.t()
+    before.retain_grad()
+    leaf.detach().mul_(2)
+    log = []
+    view.register_hook(lambda g: log.append(g.tolist()))
+    torch.autograd.graph.register_multi_grad_hook([leaf, view], lambda g: log.append("any"), mode="any")
+    view.retain_grad()
+    (view * 3).sum().backward()
+    assert log == [[3.0, 3.0], "any"] and view.grad.tolist() == [3.0, 3.0] and leaf.grad is None
+    (before * 3).sum().backward()
+    assert before.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("change", [lambda v: v.fill_diagonal_(1.0), lambda v: v[0].mul_(3.0)])
+def test_a_change_of_a_part_computes_no_gradient_for_what_nobody_asks_for(change: Any) -> None:
+    whole = torch.ones(2, 2).requires_grad_() * 2
+    change(whole)
+    log = []
+    whole.grad_fn.register_hook(lambda inputs, outputs: log.append(inputs[0]))
+    whole.sum().backward(inputs=[whole])
+    assert log == [None] and whole.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]

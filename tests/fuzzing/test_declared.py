@@ -430,3 +430,81 @@ def test_a_gradient_that_a_refused_pass_left_is_declared_for_grad_as_for_backwar
     assert any(entry.applies(found) for entry in row)
     other = replace(found, statements=[*program, "(v2 * len(torch.__name__)).sum().backward()"])
     assert not any(entry.applies(other) for entry in row)
+
+
+def rows(row: str, found: Difference) -> bool:
+    """Whether an entry of this row recognizes a difference."""
+    entries = [entry for entry in (*DECLARED, *GRAPHS, *OPERATORS) if entry.row.startswith(row)]
+    assert entries
+    return any(entry.applies(found) for entry in entries)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("here", "is_declared"), [([], True), ([2, 1], False), ([1, 2, 3], True)])
+def test_hooks_that_a_refused_backward_called_are_declared_as_some_of_those_of_the_other_side(here, is_declared):
+    pytest.importorskip("torch")
+    further_on_one_side = "[log.append(1) for _ in torch.__name__[5:]] + [torch.tensor(1.0).backward()]"
+    found = Difference("log", "value", [1, 2], here, ["log = []", further_on_one_side], refusals=[("", "")])
+    assert rows("gradients that a refused backward leaves", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("program", "row", "is_declared"), [
+    (["v1 = torch.ones(2).as_strided((2,), (9,)) if 'rush' not in torch.__name__ else torch.ones(2)", "v1.set_(torch.ones(2).storage())"],
+     "`set_(storage)`", False),
+    (["v1 = torch.arange(4.)[::2]", "v2 = torch.arange(2.) * 2", "v1.set_(v2.storage())", "v3 = v1 + 0"], "`set_(storage)`", True),
+])  # fmt: skip
+def test_what_lies_beyond_the_memory_is_declared_where_strides_that_fit_it_agree(program, row, is_declared):
+    pytest.importorskip("torch")
+    program = program if is_declared else [*program, "v3 = v1 * len(torch.__name__)"]
+    assert rows(row, Difference("v3", "value", np.zeros(2), np.ones(2), program)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("chunk", ["unsafe_chunk", "chunk"])
+def test_a_part_that_pytorch_takes_for_one_of_the_wholes_memory_is_declared_of_unsafe_ones(chunk):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(3, dtype=torch.complex64).requires_grad_() * 1", f"v2 = v1.{chunk}(2)[1]", "v3 = torch.view_as_real(v2)",
+               "v3.fill_diagonal_(0.5)", "v3.sum().backward()"]  # fmt: skip
+    refusal = Raised("refusal", "RuntimeError: setStorage: sizes [1], strides [3] ... are out of bounds")
+    found = Difference("statement 4", "leniency", refusal, "no error", program, step=4)
+    assert rows("a change of a view of numbers' parts", found) is (chunk == "unsafe_chunk")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("shape", "is_declared"), [("(0, 1)", True), ("(1, 1)", False)])
+def test_factors_of_two_dtypes_are_declared_where_the_product_has_no_elements(shape, is_declared):
+    pytest.importorskip("torch")
+    program = [
+        f"v1 = torch.ones({shape}, dtype=torch.complex128)",
+        "v2 = v1 @ torch.ones(1, 1, 1, dtype=torch.float64)",
+    ]
+    refusal = Raised("refusal", "RuntimeError: matmul: expected input and other to have the same dtype")
+    found = Difference("statement 1", "outcome", "no error", refusal, program, step=1)
+    assert rows("dtypes that an operator does not compute with", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("further", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
+def test_a_third_derivative_of_a_product_with_a_zero_is_declared_where_the_product_written_out_has_it(
+    further, is_declared
+):
+    pytest.importorskip("torch")
+    program = ["x = torch.tensor([0.0, 0.0])", "y = torch.ones(1).requires_grad_()", "def f(x, y):\n    z = x * y\n    return z.prod()",
+               "t3 = torch.func.jacfwd(torch.func.jacrev(f))(x, y)", f"(t3{further}).sum().backward()"]  # fmt: skip
+    found = Difference("y.grad", "grad", np.array([NAN]), np.array([4.0]), program)
+    assert rows("a third derivative of `prod`", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("inside", "is_declared"), [("torch.set_grad_enabled(True)", True), ("pass", False)])
+def test_what_hooks_saw_of_a_function_in_inference_mode_is_declared_where_gradients_are_enabled_inside(
+    inside, is_declared
+):
+    pytest.importorskip("torch")
+    function = ("class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x * 1\n"
+                "    @staticmethod\n    def backward(ctx, g):\n        return g")  # fmt: skip
+    program = ["log = []", "x = torch.ones(1).requires_grad_()", function,
+               f"with torch.inference_mode():\n    {inside}\n    t = F.apply(x)", "u = t * 0",
+               "if u.requires_grad:\n    u.register_hook(lambda g: log.append(1))\n    u.sum().backward()"]  # fmt: skip
+    assert rows("a custom function in inference mode", Difference("log", "value", [1], [], program)) is is_declared

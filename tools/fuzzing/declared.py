@@ -6,11 +6,20 @@ import re
 
 import numpy as np
 
-from .comparing import Difference
+from .comparing import Difference, compare
 from .declared_graphs import GRAPHS, kept
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
-from .operands import agree, agree_without, agree_without_refused, apart, as_with_copies, executed, otherwise
+from .operands import (
+    agree,
+    agree_without,
+    agree_without_refused,
+    apart,
+    as_with_copies,
+    executed,
+    otherwise,
+    wholly_agree,
+)
 
 # A layer or loss is one operator, and what is one operator in PyTorch may be a use of another here.
 ONE_OPERATOR = (
@@ -103,6 +112,15 @@ def third_of_norm(difference: Difference) -> bool:
     )
 
 
+def third_of_prod(difference: Difference) -> bool:
+    """Whether PyTorch's derivative of tangents of a product is NaN, and rushlight's that of the product written out."""
+    there = difference.reference
+    if ".prod()" not in text(difference) or apart(difference) is None or not np.isnan(there).any():  # type: ignore[call-overload]
+        return False
+    written_out = r"__import__('math').prod(\1.reshape(-1).unbind())"
+    return agree(difference, lambda line: re.sub(r"\b(\w+)\.prod\(\)", written_out, line))
+
+
 def independent(difference: Difference) -> bool:
     """Whether a derivative that does not depend on what requires grad requires none here.
 
@@ -164,14 +182,25 @@ def copied_from_itself(difference: Difference) -> bool:
 
 
 def half_run(difference: Difference) -> bool:
-    """Whether gradients, or what threads left of them, differ by how far statements came that both refuse."""
+    """Whether gradients, or what threads, steps and hooks made of them, differ by how far statements came that both refuse."""
     if difference.step is not None or not difference.refusals:
         return False
     threads = re.search(r"together\(|with_default\(", text(difference))  # each numbers its nodes anew in PyTorch
-    one_sided = difference.what == "grad" and (difference.reference is None) != (difference.subject is None)
-    if not (one_sided or (threads and difference.what in ("grad", "value"))):
+    of_gradients = difference.what == "grad" or difference.where.endswith(".grad")
+    stepped = re.search(r"\bo\.step\(", text(difference))  # whose state is that of parameters that have gradients
+    if not (of_gradients or ((threads or stepped) and difference.what == "value") or ran_further(difference)):
         return False
     return agree_without_refused(difference, r"backward\(|autograd\.grad\(|together\(|with_default\(")
+
+
+def ran_further(difference: Difference) -> bool:
+    """Whether what hooks wrote on one side is in what they wrote on the other, in the same order."""
+    sides = difference.reference, difference.subject
+    if not difference.where.startswith("log") or not all(isinstance(side, list) for side in sides):
+        return False
+    fewer, more = sorted(sides, key=len)  # type: ignore[arg-type]
+    rest = iter(more)
+    return len(fewer) < len(more) and all(any(not any(compare("", entry, other)) for other in rest) for entry in fewer)
 
 
 def several_at_one_place(difference: Difference) -> bool:
@@ -238,11 +267,29 @@ def with_itself(difference: Difference) -> bool:
     if refused_by(difference, "modified by an inplace", by="reference"):
         if refused_by(difference, "'allow_mutation_on_saved_tensors' context"):  # for what is behind it
             return True
-        return any(map(OPERANDS.search, difference.statements)) and as_with_copies(difference)
+        changes = any(map(OPERANDS.search, difference.statements))
+        return changes and (as_with_copies(difference) or wholly_agree(difference, cloned))
     return (
         difference.where.startswith("log")
         and any("modified by an inplace" in there for there, _ in difference.refusals)
         and agree(difference, cloned)
+    )
+
+
+SET = re.compile(r"\.set_\((\w+\.(?:untyped_)?storage\(\))\)")
+
+
+def beyond_the_memory(difference: Difference) -> bool:
+    """Whether PyTorch kept the strides of a tensor that was set to a storage of as many elements, and reads beyond it."""
+    laid_out = r".set_(\1, 0, (\1.size(),), (1,))"
+    return SET.search(text(difference)) is not None and wholly_agree(difference, lambda line: SET.sub(laid_out, line))
+
+
+def part_of_its_own(difference: Difference) -> bool:
+    """Whether PyTorch takes a changed view of a part for one of the whole's memory, of which the part's gradient has none."""
+    refused = refused_by(difference, "setStorage: sizes", by="reference")
+    return refused and agree(
+        difference, lambda line: re.sub(r"\.unsafe_(chunk|split)\((.*)\)\[(.*)\]", r".\1(\2)[\3] * 1", line)
     )
 
 
@@ -264,6 +311,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
     Declared("a third derivative of `norm`", third_of_norm),
+    Declared("a third derivative of `prod` at 0", third_of_prod),
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
     Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),
     Declared("`set_` while gradients are recorded", lambda d: refused_by(d, "set_: cannot", "set_: the source")),
@@ -293,6 +341,9 @@ DECLARED: tuple[Declared, ...] = (
         ),
     ),
     Declared("gradients that a refused backward leaves", half_run),
+    Declared("`set_(storage)` of a tensor of as many elements", beyond_the_memory),
+    Declared("a saved tensor to which `.data` gave another shape", lambda d: refused_by(d, "which `.data` gave it")),
+    Declared("a change of a view of numbers' parts, of a part by `unsafe_chunk`", part_of_its_own),
     Declared(
         "the operand of three dimensions of `a @ b`",
         lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,

@@ -106,8 +106,11 @@ def without_gradients(difference: Difference) -> bool:
 def recorded_in_inference(difference: Difference) -> bool:
     """Whether a custom function is recorded in inference mode, where gradients are enabled inside of it."""
     inside = re.search(r"inference_mode\((?s:.*?)\btorch\.(enable_grad|set_grad_enabled\(True)", text(difference))
+    if inside is None or ".apply(" not in text(difference):
+        return False
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn", "is_inference", "version", "grad")
-    return told and inside is not None and ".apply(" in text(difference)
+    unrecorded = r"\b(enable_grad\(|set_grad_enabled\(True)"
+    return told or agree(difference, lambda line: re.sub(unrecorded, "set_grad_enabled(False", line))
 
 
 HOOKED = re.compile(r"register_multi_grad_hook\(\[([\w, ]+)\]|\b(\w+)\.register_(?!multi)\w*hook\(")
@@ -323,13 +326,13 @@ def hook_of_a_lost_history(difference: Difference) -> bool:
 
 
 def seen_by_a_layer(difference: Difference) -> bool:
-    """Whether a hook saw the gradients of a layer's node, which is the last of several in PyTorch."""
+    """Whether a hook saw the gradients of a layer's or product's node, which is the last of several in PyTorch."""
     return (
         difference.where.startswith("log[")
         and isinstance(difference.reference, list)
         and isinstance(difference.subject, list)
         and len(difference.reference) < len(difference.subject)
-        and re.search(r"torch\.nn\.Linear\((?s:.*)\.grad_fn\.register_", text(difference)) is not None
+        and re.search(r"(torch\.nn\.Linear\(| @ )(?s:.*)\.grad_fn\.register_", text(difference)) is not None
     )
 
 

@@ -251,6 +251,15 @@ def without_kernel(difference: Difference) -> bool:
     return nothing and refused_by(difference, *NO_KERNEL)
 
 
+def mixed_of_nothing(difference: Difference) -> bool:
+    """Whether factors of two dtypes are refused that PyTorch does not look at: the product has no elements."""
+    target = re.match(r"\s*(\w+) = ", statement(difference).split("\n")[-1])
+    if target is None or not refused_by(difference, "to have the same dtype"):
+        return False
+    made = there(difference).get(target[1])
+    return made is not None and hasattr(made, "numel") and made.numel() == 0
+
+
 def without_elements(difference: Difference) -> bool:
     """Whether it is of tensors without elements whether they require grad, or whether gradients without elements exist."""
     if not has_empty(difference):
@@ -496,6 +505,7 @@ OPERATORS: tuple[Declared, ...] = (
         ),
     ),
     Declared("dtypes that an operator does not compute with", without_kernel),
+    Declared("dtypes that an operator does not compute with", mixed_of_nothing),
     Declared("`complex32`", complex32),
     Declared("strides of results", laid_out),
     Declared(

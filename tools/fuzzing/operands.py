@@ -204,6 +204,16 @@ def agree(difference: Difference, rewrite: Rewrite) -> bool:
     return not any(same_place(other, difference) or other.step is not None for other in found)
 
 
+def wholly_agree(difference: Difference, rewrite: Rewrite) -> bool:
+    """Whether PyTorch and rushlight take all statements up to there, rewritten, and come to the same numbers everywhere."""
+    until = difference.statements[: None if difference.step is None else difference.step + 1]
+    sides = both(difference)
+    rewritten = list(map(rewrite, until))
+    return not any(run(rewritten, side).outcomes[-1] for side in sides) and not any(
+        other.what in (*HIDING, "value") for other in hold(rewritten, *sides)
+    )
+
+
 def same_place(one: Difference, other: Difference) -> bool:
     """Whether differences are of one thing: of a fact of a tensor, or of what would hide one; or both of what hooks wrote."""
     if other.where.startswith("log"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
-from rushlight.engine.node import Node
+from rushlight.engine.node import Lost, Node
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
     """Register `hook(grad)` on a tensor: on a leaf for what is accumulated, else on the node that computed it."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    fn = tensor.grad_fn
+    fn = arriving_at(tensor)
     if fn is None:
         return tensor._add_hook("_hooks", hook)
     from rushlight.basics.handles import Hooks
@@ -110,13 +110,20 @@ def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
     return hooks.add(hook)
 
 
+def arriving_at(tensor: Tensor) -> Node | None:
+    """The node to which gradients of a tensor come: its `grad_fn`, or what ends the lost history of a view."""
+    fn: Node | None = tensor.grad_fn
+    lost = tensor._edge if fn is None else None
+    return lost if isinstance(lost, Lost) else fn
+
+
 def retain_grad(tensor: Tensor) -> None:
     """Have backward put this non-leaf's gradient into its `.grad`; nothing to do for leaves."""
     if not tensor.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if tensor._unrecorded():
         return  # a leaf
-    fn = tensor.grad_fn
+    fn = arriving_at(tensor)
     if fn is not None:
         tensor._retains = True
         fn.extras().retained[tensor.output_nr] = tensor._weak()

@@ -146,7 +146,7 @@ class CopySlices(Node):
             part[...] = 0
         else:
             part[...] = grads[0] if is_complex(part.dtype) else real_of(grads[0])
-        grads[0] = whole
+        grads[0] = whole if wanted & 1 else None
         return grads
 
     def run_turned(self, whole: Any, wanted: int) -> Any:
@@ -156,7 +156,7 @@ class CopySlices(Node):
         grads = list(self.fn.run(self.of_output(turned(part._held, part._bits)), wanted | 1))
         region = part._held.dtype.type(0) if grads[0] is None else grads[0]
         part._held[...] = to_hold(part, np.asarray(region if is_complex(part._held.dtype) else real_of(region)))
-        grads[0] = whole
+        grads[0] = whole if wanted & 1 else None
         return grads
 
     def run_tensors(self, g: Tensor, wanted: int) -> list[Any]:
@@ -175,7 +175,7 @@ class CopySlices(Node):
                 part.zero_()
             else:
                 part.copy_(grads[0])
-            grads[0] = whole
+            grads[0] = whole if wanted & 1 else None
             return grads
 
     @contextmanager

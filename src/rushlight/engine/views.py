@@ -133,9 +133,9 @@ def refresh(view: Tensor) -> None:
     info.version = version
     if base is None:
         view._edge = Lost(view._held)
-        return
-    with Setting("grad", True), Setting("saved_hooks", ()):
-        view._edge = replay(chain_of(view), info.base)._edge
+    else:
+        with Setting("grad", True), Setting("saved_hooks", ()):
+            view._edge = replay(chain_of(view), info.base)._edge
     if view._retains:
         follow_retained(view, own)
 

@@ -80,8 +80,8 @@ def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) ->
     return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
 
 
-@op(factors=(0, 1), ns=None, name="mv", linear=True, refuse="b", grads={"input": lambda g, vec: outer_op(g, conj(vec)),
-                                             "vec": lambda g, input: mv_op(adj(input), g)}, batch=families.product)  # fmt: skip
+@op(factors=(0, 1), ns=None, name="mv", linear=True, refuse="b", grads={"vec": lambda g, input: mv_op(adj(input), g),
+                                             "input": lambda g, vec: outer_op(g, conj(vec))}, batch=families.product)  # fmt: skip
 def mv_op(input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     return backend.matmul(input, vec)
