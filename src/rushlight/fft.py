@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.tensor import Tensor  # noqa: F401  # PyTorch's module has it too
 
 if TYPE_CHECKING:
     from rushlight.stubs.fft import *  # noqa: F403

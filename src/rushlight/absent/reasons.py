@@ -21,12 +21,18 @@ _PACKAGES = "packages of code and tensors in one file are not here: keep the cod
 _CODE = "code compiled against PyTorch's C++ interface cannot run on rushlight's tensors"
 _INNER = "it serves PyTorch's own tests or tools, and means nothing without its C++ parts"
 _FUNCTIONAL = "step an optimizer object: the functions beneath PyTorch's are not here"
+_SPARSE = "sparse tensors are COO and CSR here, and their parts are copied by indices().clone() and values().clone()"
+_LEGACY = "it is of an interface that PyTorch itself has given up"
 _TRACES = (
     "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and ShapeProp; passes for compilers are not here"
 )
 
 # Modules, with all that lies below them; the longest that fits counts.
 MODULES = {
+    "torch.autograd.profiler_legacy": f"{_LEGACY}: torch.profiler.profile is here", "torch.nn.attention.varlen": _DEVICE,
+    "torch.sparse.semi_structured": _DEVICE, "torch.utils.collect_env": f"{_INNER}: `rushlight doctor` says what this machine has",
+    "torch.utils.module_tracker": f"{_INNER}: FlopCounterMode and rushlight.memory tell modules apart",
+    "torch.utils.show_pickle": f"{_INNER}: torch.load(weights_only=True) runs nothing that is in a file",
     "torch.accelerator": _DEVICE, "torch.ao": _QUANTIZED, "torch.backends": _DEVICE, "torch.compiler": _COMPILER, "torch.cpu": _DEVICE,
     "torch.cuda": _DEVICE, "torch.distributed": _PROCESSES, "torch.export": _COMPILER, "torch.fx": _TRACES,
     "torch.fx.experimental": _COMPILER, "torch.jit": SCRIPT, "torch.masked": _MASKED, "torch.monitor": _INNER,
@@ -57,14 +63,26 @@ NAMES = {
          r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*|fused_moving_avg_obs_fake_quant", _QUANTIZED),
         (r"(cudnn|miopen|mkldnn|mps|vulkan|xpu)_\w+|is_vulkan_available|batch_norm_(backward|elemt|gather|stats|update)\w*|\w*cudnn\w*", _DEVICE),
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
+        (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_|native_norm", _SPARSE),
+        (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
+        (r"lobpcg", "torch.linalg.eigh gives all eigenvalues; scipy.sparse.linalg.lobpcg those of a sparse matrix, without gradients"),
         (r"cond|while_loop|sym_\w+|export|vmap_\w+|compiler|Tag|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
     ),
+    "torch.autograd": ((r"NestedIOFunction", _LEGACY),), "torch.autograd.function": ((r"NestedIOFunction", _LEGACY),),
+    "torch.autograd.gradcheck": ((r"get_(numerical|analytical)_jacobian\w*", f"{_LEGACY}: torch.autograd.gradcheck compares Jacobians"),),
+    "torch.autograd.graph": ((r"region_activation_memory_budget", f"{_COMPILER}: rushlight.memory.budget keeps a whole step under bytes"),),
+    "torch.autograd.variable": ((r"VariableMeta", _LEGACY),),
+    "torch.nn.utils.spectral_norm": ((r"SpectralNorm\w+", f"{_LEGACY}: torch.nn.utils.parametrizations.spectral_norm is here"),),
+    "torch.return_types": ((r"all_return_types|pytree_register_structseq", _COMPILER),),
+    "torch.utils.flop_counter": ((r"register_flop_formula", "operators are counted by their shapes, custom ones not at all"),),
+    "torch.utils.hooks": ((r"BackwardHook|warn_if_has_hooks", f"{_INNER}: Module.register_full_backward_hook is here"),),
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
     "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),
     "torch.serialization": ((r"\w+", "torch.save and torch.load take their settings as arguments, and tensors are on the CPU"),),
     "torch.nn.attention": ((r"\w*flash_attention\w*", _DEVICE),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),
+    "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities", "torch.profiler has it")),
     "torch.profiler": ((r"DeviceType|ExecutionTraceObserver", _INNER),),
     "torch.overrides": ((r"redispatch_function", _COMPILER),), "torch.library": ((r"get_kernel", _COMPILER),),
     "torch.func": ((r"functionalize|rearrange", _COMPILER),),

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+settings = {"always": False}  # whether warnings come each time: `torch.set_warn_always`
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
@@ -34,8 +35,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         warnings.warn(message, category, stacklevel=2)
         return
     scope = frame.f_globals
+    seen = None if settings["always"] else scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__") or "<string>",
-                           scope.setdefault("__warningregistry__", {}))  # fmt: skip
+                           seen)  # fmt: skip
 
 
 def line() -> str:

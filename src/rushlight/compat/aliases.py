@@ -20,6 +20,9 @@ ALIASES = {
     "torch.utils.model_zoo": "rushlight.compat.model_zoo",
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
+    "torch.profiler.profiler": "rushlight.profiler.scheduled",
+    "torch.signal.windows.windows": "rushlight.signal.windows",
+    "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",
     "torch.fx._symbolic_trace": "rushlight.fx.tracer",
     "torch.fx.subgraph_rewriter": "rushlight.fx.rewriter",
     "torch._custom_ops": "rushlight.library.custom",

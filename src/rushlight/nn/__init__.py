@@ -168,6 +168,7 @@ from rushlight.nn.modules import (
 )
 from rushlight.nn.parallel import DataParallel
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from rushlight.nn.parameter_container import factory_kwargs
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveLogSoftmaxWithLoss",
@@ -197,5 +198,5 @@ __all__ = [
     "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",
     "UninitializedParameter", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d",
-    "ZeroPad2d", "ZeroPad3d", "attention", "functional", "grad", "init", "modules", "parallel", "utils",
+    "ZeroPad2d", "ZeroPad3d", "attention", "factory_kwargs", "functional", "grad", "init", "modules", "parallel", "utils",
 ]  # fmt: skip

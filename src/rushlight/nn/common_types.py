@@ -1,6 +1,10 @@
 """Names for types of arguments, as PyTorch has them."""
 
+from typing import TypeVar
+
 from rushlight.tensor import Tensor
+
+T = TypeVar("T")
 
 _size_any_t = int | tuple[int, ...]
 _size_1_t = int | tuple[int]

@@ -212,3 +212,25 @@ class ParameterDict(Module):
     def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Those of `kwargs` that factories take (device, dtype, memory_format), with those in its "factory_kwargs".
+
+    Raises TypeError for others, and for what is given in both.
+    """
+    if kwargs is None:
+        return {}
+    known = {"device", "dtype", "memory_format"}
+    unknown = set(kwargs) - known - {"factory_kwargs"}
+    if unknown:
+        raise TypeError(f"unexpected kwargs {unknown}")
+    found = dict(kwargs.get("factory_kwargs", {}))
+    unknown = set(found) - known
+    if unknown:
+        raise TypeError(f"unexpected kwargs in factory_kwargs {unknown}")
+    for name in known & set(kwargs):
+        if name in found:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        found[name] = kwargs[name]
+    return found

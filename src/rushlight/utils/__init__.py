@@ -8,6 +8,13 @@ _MODULES = ("_pytree", "checkpoint", "data", "deterministic", "dlpack", "hooks",
 _ROOMS = ("cpp_extension", "flop_counter", "tensorboard")
 
 
+def set_module(obj: Any, mod: Any) -> None:
+    """Say that an object is of another module, by name.  Raises TypeError for a name that is no string."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first asked for."""
     if name in _ROOMS:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rushlight.basics.handles import RemovableHandle
 
-__all__ = ["RemovableHandle"]
+__all__ = ["RemovableHandle", "unserializable_hook"]
+
+
+def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a hook as one that files need not have; no file has any here."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rushlight import absent
 from rushlight.dispatch.named import named
@@ -19,8 +19,19 @@ if TYPE_CHECKING:
     from rushlight.basics.size import Size
     from rushlight.tensor import Tensor
 
-__all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
+__all__ = ["BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention",
            "noop_mask", "or_masks"]  # fmt: skip
+
+
+class FlexKernelOptions(TypedDict, total=False):
+    """Settings of PyTorch's kernels, which have no effect here: for annotations."""
+
+    BACKEND: str
+    BLOCK_M: int
+    BLOCK_N: int
+    num_stages: int
+    num_warps: int
+
 
 _Mask = Callable[[Any, Any, Any, Any], Any]  # batch, head, row, column -> whether it is seen
 _DEFAULT_SPARSE_BLOCK_SIZE = 128

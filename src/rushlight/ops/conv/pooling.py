@@ -499,6 +499,13 @@ def _publish_fractional(n: int) -> None:
     doc = f"Maxima of windows at pseudo-random places in {n} dimensions.  input: (N, C, *S) -> (N, C, *output_size)"
     _add(pool, f"fractional_max_pool{n}d", doc, ONLY)
 
+    def pool_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+                          return_indices: bool = False, _random_samples: Any = None) -> Any:  # fmt: skip
+        return pool(input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+    doc = f"`fractional_max_pool{n}d` with the flat index of each maximum, whatever `return_indices` says."
+    _add(pool_with_indices, f"fractional_max_pool{n}d_with_indices", doc, ONLY)
+
 
 for _n in (1, 2, 3):
     _publish_max(_n)

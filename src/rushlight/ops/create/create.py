@@ -103,7 +103,7 @@ told: set[str] = set()  # warnings that are given once
 
 def warn_of_graph() -> None:
     """Warn, once, that a tensor stays in its graph."""
-    if "asarray" not in told:
+    if "asarray" not in told or caller.settings["always"]:
         told.add("asarray")
         caller.warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
                     "requires_grad=False explicitly to get the old behavior and silence this warning.")  # fmt: skip
