@@ -35,6 +35,10 @@ PACKAGES = {
     "segmentation_models_unet": "segmentation-models-pytorch", "stable_baselines_ppo": "stable-baselines3",
     "torch_ema_average": "torch-ema", "torchinfo_summary": "torchinfo", "vit_pytorch_models": "vit-pytorch",
     "x_transformers_model": "x-transformers",
+    "e3nn_equivariance": "e3nn", "ema_pytorch_average": "ema-pytorch", "forecasting_series": "pytorch-forecasting",
+    "fvcore_analysis": "fvcore", "monai_segmentation": "monai", "reformer_attention": "reformer-pytorch",
+    "rotary_positions": "rotary-embedding-torch", "tensordict_modules": "tensordict", "torch_optimizer_steps": "torch-optimizer",
+    "vector_quantize_codebook": "vector-quantize-pytorch",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.
@@ -227,6 +231,23 @@ busy with other work: rough; megabytes are the most that were resident. Made by
 """
 
 
+NAMES_HEAD = "\n## Public names\n\n"
+
+
+def with_rows(page: str, rows: list[str]) -> str:
+    """The page with these lines in the place of those of the same packages, or at the end of the table."""
+    before, head, after = page.partition(NAMES_HEAD)
+    lines = before.rstrip("\n").split("\n")
+    for given in rows:
+        name = given.split()[1]
+        place = next((i for i, line in enumerate(lines) if line.startswith(f"| {name} ")), None)
+        if place is None:
+            lines.append(given)
+        else:
+            lines[place] = given
+    return "\n".join(lines) + "\n" + head + after
+
+
 def main() -> None:
     """Make the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -235,14 +256,26 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="*", choices=PACKAGES, help="run these and print their lines, without making the page"
     )
+    parser.add_argument(
+        "--add", action="store_true", help="with --only: put their lines into the page, which stays as it is else"
+    )
+    parser.add_argument(
+        "--names", action="store_true", help="count public names anew, and leave the rest of the page as it is"
+    )
     given = parser.parse_args()
     environment_of(given.folder)
+    if given.names:
+        rows_alone = PAGE.read_text(encoding="utf-8").partition(NAMES_HEAD)[0]
+        PAGE.write_text(f"{rows_alone}{NAMES_HEAD}{names(given.folder, given.oracle)}\n", encoding="utf-8")
+        return
     rows = [row(use, given.folder, given.oracle) for use in given.only or PACKAGES]
     if given.only:
         print("\n".join(rows))
+        if given.add:
+            PAGE.write_text(with_rows(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
         return
     counted = names(given.folder, given.oracle)
-    PAGE.write_text(f"{HEAD}{chr(10).join(rows)}\n\n## Public names\n\n{counted}\n", encoding="utf-8")
+    PAGE.write_text(f"{HEAD}{chr(10).join(rows)}\n{NAMES_HEAD}{counted}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

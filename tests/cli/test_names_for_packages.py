@@ -32,6 +32,8 @@ def test_questions_about_vmap() -> None:
             "from torch._C._functorch import is_batchedtensor, _add_batch_dim\n"
             "assert torch._C._functorch.is_batchedtensor is is_batchedtensor and not is_batchedtensor(torch.ones(1))\n"
             "torch.func.vmap(lambda x: print(is_batchedtensor(x)) or x)(torch.ones(2))\n"
+            "import functorch; import torch._functorch.vmap as v; assert v.vmap is functorch.vmap is torch.vmap\n"
+            "assert v._get_name(print) == 'print' and torch._guards.active_fake_mode() is None\n"
             "try:\n    _add_batch_dim()\nexcept NotImplementedError as e:\n    print(e)")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("True\n") and "use torch.func.vmap" in done.stdout, done.stderr
@@ -44,3 +46,130 @@ def test_overrides_of_einsum_get_operands_one_by_one() -> None:
             return len(args)
 
     assert torch.einsum("i,i->", [Told(), torch.ones(1)]) == 3 and torch.einsum("i,i->", Told(), Told()) == 3
+
+
+def test_models_as_functions_of_their_parameters() -> None:
+    from rushlight.compat import functorch
+
+    model = torch.nn.Linear(2, 3)
+    f, params = functorch.make_functional(model)
+    x = torch.randn(4, 2)
+    assert torch.equal(f(params, x), model(x)) and params[0] is not model.weight and f.stateless_model.weight.is_meta
+    assert not functorch.make_functional(model, True)[1][0].requires_grad
+    found = functorch.grad(lambda p: f(p, x).sum())(params)
+    assert torch.allclose(found[0], x.sum(0).expand(3, 2))
+    norm = torch.nn.BatchNorm1d(2)
+    with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
+        functorch.make_functional(norm)
+    f, params, buffers = functorch.make_functional_with_buffers(norm)
+    f(params, buffers, x)
+    assert norm.running_mean.tolist() == [0, 0] and buffers[0].tolist() != [0, 0]
+    models = [torch.nn.Linear(2, 1) for _ in range(3)]
+    f, params, buffers = functorch.combine_state_for_ensemble(models)
+    assert torch.allclose(functorch.vmap(f, (0, 0, None))(params, buffers, x), torch.stack([m(x) for m in models]))
+    with pytest.raises(NotImplementedError, match="nothing is compiled"):
+        functorch.make_fx(model)
+
+
+def test_dtypes_of_quantized_numbers_are_names() -> None:
+    assert torch.qint8.itemsize == 1 and torch.qint32.itemsize == 4 and not torch.quint8.is_floating_point
+    assert {torch.qint8: 1}[torch.qint8] == 1 and repr(torch.quint4x2) == "torch.quint4x2"
+    with pytest.raises(NotImplementedError, match=r"torch\.qint8 is there by name alone"):
+        torch.zeros(2, dtype=torch.qint8)
+
+
+def test_conditions_of_traced_code() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            torch._assert(x.sum() > 0, "not positive")
+            return x * 2
+
+    traced = torch.fx.symbolic_trace(Net())
+    assert [n.target for n in traced.graph.nodes if n.op == "call_function"].count(torch._assert) == 1
+    with pytest.raises(AssertionError, match="not positive"):
+        traced(torch.zeros(2))
+    assert traced(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_tensors_of_modules_are_swapped() -> None:
+    from rushlight.nn.utils._named_member_accessor import set_tensor, swap_tensor
+
+    module, other = torch.nn.Linear(2, 2), torch.ones(2, 2)
+    former = swap_tensor(module, "weight", other)
+    assert module.weight is other and swap_tensor(module, "weight", former) is other and module.weight is former
+    token = swap_tensor(module, "extra", other, allow_missing=True)
+    assert module.extra is other
+    swap_tensor(module, "extra", token, allow_missing=True)
+    assert not hasattr(module, "extra")
+    set_tensor(module, "bias", None)
+    assert module.bias is None and "bias" in module._parameters
+    for error, name, value in ((AttributeError, "nope", other), (TypeError, "in_features", other), (KeyError, "a.b", other),
+                               (TypeError, "weight", 3)):  # fmt: skip
+        with pytest.raises(error):
+            swap_tensor(module, name, value)
+
+
+def test_contexts_that_decorate() -> None:
+    from rushlight.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager, context_decorator
+
+    class Depth(_DecoratorContextManager):
+        now = 0
+
+        def __enter__(self):
+            Depth.now += 1
+
+        def __exit__(self, *error):
+            Depth.now -= 1
+
+    class Bare(_NoParamDecoratorContextManager, Depth):
+        pass
+
+    @Depth()
+    def counted():
+        yield Depth.now
+        yield Depth.now
+
+    steps = counted()
+    assert [next(steps), Depth.now, next(steps), Depth.now] == [1, 0, 1, 0]
+    assert (
+        Bare(lambda: Depth.now)() == 1
+        and context_decorator(lambda: Depth(), lambda: Depth.now)() == 1
+        and Depth.now == 0
+    )
+    with pytest.raises(ValueError, match="which is both"):
+        context_decorator(type("Both", (Depth,), {"__call__": print})(), print)
+
+
+def test_small_names_of_packages() -> None:
+    from rushlight.ao.quantization import FakeQuantizeBase, ObserverBase
+    from rushlight.distributions.transforms import _clipped_sigmoid
+    from rushlight.nn.modules.module import (
+        _global_parameter_registration_hooks,
+        register_module_parameter_registration_hook,
+    )
+    from rushlight.utils import _pytree
+    from rushlight.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+    from rushlight.utils.data._utils import collate
+
+    assert not isinstance(torch.nn.Linear(1, 1), (FakeQuantizeBase, ObserverBase)) and not torch.cuda._initialized
+    assert _clipped_sigmoid(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [
+        torch.finfo(torch.float32).tiny,
+        0.5,
+        1 - 2**-23,
+    ]
+    handle = register_module_parameter_registration_hook(lambda module, name, p: None)
+    assert len(_global_parameter_registration_hooks) == 1
+    handle.remove()
+    assert collate.collate_tensor_fn([torch.ones(2), torch.zeros(2)]).shape == (2, 2) and collate.collate_int_fn(
+        [1, 2]
+    ).tolist() == [1, 2]
+    assert _pytree.is_structseq_instance(torch.ones(2).max(0)) and not _pytree.is_structseq_instance((1,))
+    assert _pytree._list_unflatten(*_pytree._list_flatten([1, 2])) == [1, 2]
+    assert not is_traceable_wrapper_subclass(torch.ones(1)) and isinstance(
+        torch.ones(1).untyped_storage(), torch.StorageBase
+    )
+    assert not torch._C._is_torch_function_mode_enabled()
+    with pytest.raises(NotImplementedError, match="TorchFunctionMode sees every function"):
+        TorchDispatchMode()
+    with pytest.raises(NotImplementedError, match="symbolic_trace"):
+        torch.jit._get_trace_graph()

@@ -105,6 +105,13 @@ def _get_tracing_state() -> None:
     """What is tracing for TorchScript: nothing."""
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether this thread is in a TorchFunctionMode."""
+    from rushlight.overrides.protocol import here
+
+    return bool(here.asks and here.modes)
+
+
 def _are_functorch_transforms_active() -> bool:
     """Whether a transformation of `torch.func` is running."""
     return bool(modes.levels)

@@ -92,7 +92,30 @@ class NamedDtype(dtype):
         )
 
 
-NAMED = tuple(map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")))
+class QuantizedDtype(NamedDtype):
+    """A dtype of quantized numbers: to be compared and asked for its size, for tables by dtype; no tensor has it."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, itemsize: Any):
+        self.name, self.category, self.itemsize = name, INTEGER, itemsize
+        self.is_floating_point, self.is_complex, self.is_signed = False, False, name.startswith("q")
+
+    @property
+    def numpy(self) -> Any:
+        """Refused: raises NotImplementedError."""
+        raise NotImplementedError(
+            f"torch.{self.name} is there by name alone: there are no quantized tensors; float16 and bfloat16 halve the bytes"
+        )
+
+
+NAMED = (
+    *map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")),
+    *(
+        QuantizedDtype(name, size)
+        for name, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1))
+    ),
+)
 COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
 _BY_NUM = {d.numpy.num: d for d in ALL}
 _BY_NUM[np.dtype(np.longlong).num] = int64

@@ -4,7 +4,7 @@ __all__ = ["ALIASES", "ROOMS", "public_name", "real_name"]
 
 # Modules that libraries alone import, by their names below torch: files in compat/rooms.
 ROOMS = {
-    "_jit_internal": "_jit_internal", "_prims_common": "_prims_common",
+    "_functorch": "_functorch", "_guards": "_guards", "_jit_internal": "_jit_internal", "_prims_common": "_prims_common",
     "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
     "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
     "nested": "nested", "quasirandom": "quasirandom", "functional": "functional",
@@ -15,6 +15,7 @@ ROOMS = {
 ALIASES = {
     "torchvision.models": "rushlight.models",
     "torchvision": "rushlight.compat.torchvision",
+    "functorch": "rushlight.compat.functorch",
     "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
     "torch.utils.model_zoo": "rushlight.compat.model_zoo",

@@ -112,7 +112,7 @@ def _module(kind: str, weights: Any, state: Any, options: Any, batch_first: bool
 
     bias, layers, dropout, train, bidirectional = options
     hidden = (state[1] if kind == "LSTM" else state).shape[-1]
-    extra: dict[str, Any] = {"RNN": {"nonlinearity": nonlinearity}, "LSTM": {"proj_size": 0}, "GRU": {}}[kind]
+    extra: dict[str, Any] = {"nonlinearity": nonlinearity} if kind == "RNN" else {}
     if kind == "LSTM" and state[0].shape[-1] != hidden:
         extra["proj_size"] = state[0].shape[-1]
     made = getattr(nn, kind)(weights[0].shape[-1], hidden, layers, bias=bias, batch_first=batch_first, dropout=dropout,

@@ -10,6 +10,7 @@ from rushlight.amp import GradScaler
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import linalg
 from rushlight.futures import Future
+from rushlight.overrides import handle_torch_function, has_torch_function
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
@@ -21,8 +22,13 @@ __all__ = ["Future", "GradScaler", "frobenius_norm", "get_deterministic_debug_mo
 _MODES = {"default": 0, "warn": 1, "error": 2}
 
 
-def _assert(condition: Any, message: Any) -> None:
-    """`assert condition, message` as a function, for code that is traced.  Raises AssertionError."""
+def _assert(condition: Any, message: Any) -> Any:
+    """`assert condition, message` as a function, for code that is traced.  Raises AssertionError.
+
+    A condition that overrides functions, a proxy of torch.fx say, is asked instead.
+    """
+    if has_torch_function((condition,)):
+        return handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
         raise AssertionError(message)
 

@@ -41,7 +41,7 @@ class _Loader:
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        return ModuleSpec(name, _Loader(), is_package=True) if name in ("torch", "torchvision") else None
+        return ModuleSpec(name, _Loader(), is_package=True) if name in ("torch", "torchvision", "functorch") else None
 
 
 sys.meta_path.append(_Finder)  # last: what is installed comes first

@@ -273,6 +273,11 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    """The sigmoid, kept off 0 and 1 by the smallest steps of the dtype.  (*) -> (*)"""
+    return x.sigmoid().clamp(min=tiny_of(x), max=1 - eps_of(x))
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x)), kept apart from 0 and 1; the inverse is the logit."""
 
@@ -280,7 +285,7 @@ class SigmoidTransform(Transform):
     bijective, sign = True, +1
 
     def _call(self, x: Any) -> Any:
-        return x.sigmoid().clamp(min=tiny_of(x), max=1 - eps_of(x))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         y = y.clamp(min=tiny_of(y), max=1 - eps_of(y))

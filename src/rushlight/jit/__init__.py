@@ -75,6 +75,12 @@ def script_if_tracing(fn: Thing) -> Thing:
 _script_if_tracing = _overload = _overload_method = script_if_tracing
 
 
+def _get_trace_graph(*args: object, **options: object) -> NoReturn:
+    """Refused: raises NotImplementedError.  torch.fx traces modules here."""
+    raise NotImplementedError("torch.jit._get_trace_graph: nothing is traced for TorchScript here; torch.fx.symbolic_trace gives "
+                              "the operators of a module")  # fmt: skip
+
+
 class TracerWarning(Warning):
     """What PyTorch warns of while it traces for TorchScript: nothing is traced here."""
 

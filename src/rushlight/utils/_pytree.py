@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rushlight.basics import tree as trees
 from rushlight.basics.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
+from rushlight.dispatch.results import Named
 
 __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
            "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
@@ -15,6 +16,7 @@ __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", 
            "tree_unflatten"]  # fmt: skip
 
 PyTree = Any
+Context = Any
 PyTreeSpec = TreeSpec = Spec
 IsLeaf = Callable[[Any], bool] | None
 SUPPORTED_NODES = REGISTERED  # the classes that were registered; containers of Python need not be
@@ -94,6 +96,38 @@ class GetAttrKey:
 
     def __str__(self) -> str:
         return f".{self.name}"
+
+
+is_namedtuple_instance = is_namedtuple
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether a value is a result with names, as `torch.max(x, 0)` and `time.localtime()` give."""
+    return isinstance(obj, tuple) and (isinstance(obj, Named) or hasattr(type(obj), "n_sequence_fields"))
+
+
+def _list_flatten(d: list[Any]) -> tuple[list[Any], None]:
+    return d, None
+
+
+def _list_unflatten(values: Iterable[Any], context: None) -> list[Any]:
+    return list(values)
+
+
+def _list_flatten_with_keys(d: list[Any]) -> tuple[list[tuple[SequenceKey, Any]], None]:
+    return [(SequenceKey(i), x) for i, x in enumerate(d)], None
+
+
+def _tuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], None]:
+    return list(d), None
+
+
+def _tuple_unflatten(values: Iterable[Any], context: None) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _tuple_flatten_with_keys(d: tuple[Any, ...]) -> tuple[list[tuple[SequenceKey, Any]], None]:
+    return [(SequenceKey(i), x) for i, x in enumerate(d)], None
 
 
 def keystr(kp: tuple[Any, ...]) -> str:

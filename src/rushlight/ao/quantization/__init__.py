@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rushlight import absent
 from rushlight.nn.modules.module import Module
 
 if TYPE_CHECKING:
@@ -44,3 +45,10 @@ def _refused(name: str) -> Any:
 convert, fuse_modules, fuse_modules_qat, prepare, prepare_qat, quantize, quantize_dynamic = map(
     _refused, ("convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat", "quantize", "quantize_dynamic")
 )
+
+# What packages look for among the modules of a model, where there is none.
+absent.names(
+    globals(), "there are no quantized tensors; bfloat16 halves the memory of a model",
+    "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver ObserverBase PlaceholderObserver "
+    "PerChannelMinMaxObserver QConfig QConfigMapping QuantWrapper",
+)  # fmt: skip

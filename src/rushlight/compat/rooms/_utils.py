@@ -30,6 +30,11 @@ def _get_available_device_type() -> None:
     """The kind of accelerator that is there: none."""
 
 
+def _get_device_module(device_type: str) -> Any:
+    """The module torch.cpu or torch.cuda.  Raises RuntimeError for another kind of device."""
+    return importlib.import_module("rushlight.compat.names").get_device_module(device_type)
+
+
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device: -1 of the CPU where that is allowed.  Raises ValueError for what has none."""
     if isinstance(device, int):

@@ -31,7 +31,7 @@ no_device.classes(
     "CUDAPluggableAllocator ComplexDoubleStorage ComplexFloatStorage CudaError ExternalStream GreenContext MemPool graph",
 )  # fmt: skip
 _room["DeferredCudaCallError"] = type("DeferredCudaCallError", (Exception,), {"__doc__": "Never raised."})
-_room.update(default_generators=(), has_half=True, has_magma=False)
+_room.update(default_generators=(), has_half=True, has_magma=False, _initialized=False)
 
 
 def set_rng_state_all(new_states: Any) -> None:

@@ -16,6 +16,7 @@ from rushlight.nn.base.registry import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
+    registration_hooks,
 )
 from rushlight.nn.base.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from rushlight.nn.base.state import IncompatibleKeys as _IncompatibleKeys
@@ -32,6 +33,9 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+_global_parameter_registration_hooks = registration_hooks["parameter"]
 
 
 def _addindent(text: str, spaces: int) -> str:

@@ -202,7 +202,7 @@ for _each in (storage_type, dim_order):
     setattr(Tensor, _each.__name__, _each)
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[assignment, method-assign]
 Tensor.name = None  # type: ignore[attr-defined]
-NAMESPACES[""].update(UntypedStorage=Storage, TypedStorage=TypedStorage)
+NAMESPACES[""].update(StorageBase=Storage, UntypedStorage=Storage, TypedStorage=TypedStorage)
 
 
 # Copies --------------------------------------------------------------------------------------------

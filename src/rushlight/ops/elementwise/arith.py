@@ -140,7 +140,7 @@ def _given(alpha: Any, out: Any) -> dict[str, Any]:
     return {**({} if alpha == 1 else {"alpha": alpha}), **({} if out is None else {"out": out})}
 
 
-def add_public(input: Tensor, other: Tensor | complex, *, alpha: complex = 1, out: Tensor | None = None) -> Any:
+def add_public(input: Tensor, other: Tensor | complex, *old: Any, alpha: complex = 1, out: Tensor | None = None) -> Any:
     """input + alpha * other, broadcast.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -148,6 +148,8 @@ def add_public(input: Tensor, other: Tensor | complex, *, alpha: complex = 1, ou
     tensor([ 6., 12.])
     """
     try:
+        if old:
+            return in_old_order(add_public, (input, other, *old), _given(alpha, out))
         if alpha.__class__ is int and alpha == 1:
             return add(input, other) if out is None else add(input, other, out=out)
         return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
@@ -155,8 +157,10 @@ def add_public(input: Tensor, other: Tensor | complex, *, alpha: complex = 1, ou
         return retried(public_of(add_public), error, input, other, **_given(alpha, out))
 
 
-def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def add_(input: Any, other: Any, *old: Any, alpha: Any = 1) -> Any:
     """input += alpha * other."""
+    if old:
+        return in_old_order(add_, (input, other, *old), _given(alpha, None))
     if alpha.__class__ is int and alpha == 1:
         return call.apply_inplace(add.op, (input, other), ())
     return call.apply_inplace(add_scaled.op, (input, other), (check_alpha(alpha, input, other),))
@@ -210,9 +214,11 @@ def subtracted(input: Array, other: Array) -> Array:
 sub.op.check = subtracted.op.check = refuse_bools
 
 
-def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def sub_public(input: Any, other: Any, *old: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
     try:
+        if old:
+            return in_old_order(sub_public, (input, other, *old), _given(alpha, out))
         if alpha.__class__ is int and alpha == 1:
             return sub(input, other) if out is None else sub(input, other, out=out)
         refuse_bools([raw(input), raw(other)])
@@ -221,8 +227,10 @@ def sub_public(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> An
         return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
 
 
-def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def sub_(input: Any, other: Any, *old: Any, alpha: Any = 1) -> Any:
     """input -= alpha * other."""
+    if old:
+        return in_old_order(sub_, (input, other, *old), _given(alpha, None))
     if alpha.__class__ is int and alpha == 1:
         return call.apply_inplace(sub.op, (input, other), ())
     refuse_bools([raw(input), raw(other)])

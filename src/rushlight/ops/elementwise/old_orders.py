@@ -11,6 +11,7 @@ from rushlight.tensor import Tensor
 # Where numbers (n) stand among tensors (t), as a function and as a method, and what they are.
 _SCALED = {"nttt": ("beta",), "ntntt": ("beta", "alpha"), "tntt": ("beta",), "tnntt": ("beta", "alpha")}
 _WEIGHED = {"tntt": ("value",)}
+_ADDED = {"tnt": ("alpha",)}
 
 
 def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -18,13 +19,18 @@ def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[st
 
     Raises TypeError where they are in no order that there was.
     """
-    orders = _WEIGHED if fn.__name__.startswith("addc") else _SCALED
+    name = fn.__name__.rstrip("_").removesuffix("_public")
+    orders = _ADDED if name in ("add", "sub") else _WEIGHED if name.startswith("addc") else _SCALED
     names = orders.get("".join("t" if isinstance(a, Tensor) else "n" for a in args))
     if names is None:
-        raise TypeError(f"{fn.__name__}() takes 3 positional arguments but {len(args)} were given")
+        given = ", ".join("Tensor" if isinstance(a, Tensor) else type(a).__name__ for a in args)
+        raise TypeError(
+            f"{fn.__name__.removesuffix('_public')}() received an invalid combination of arguments: ({given})"
+        )
     numbers = dict(zip(names, (a for a in args if not isinstance(a, Tensor)), strict=True))
+    shown_name = fn.__name__.removesuffix("_public")
     shown = ", ".join(f"{name}={value}" for name, value in numbers.items())
     caller.warn(
-        f"{fn.__name__}: numbers between the tensors are deprecated: give them by name, {fn.__name__}(..., {shown})"
+        f"{shown_name}: numbers between the tensors are deprecated: give them by name, {shown_name}(..., {shown})"
     )
     return fn(*(a for a in args if isinstance(a, Tensor)), **{**options, **numbers})

@@ -123,6 +123,10 @@ def _as_is(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return batch
 
 
+# Under PyTorch's names, by which other packages import them.
+collate_tensor_fn, collate_numpy_array_fn, collate_numpy_scalar_fn = _tensors, _arrays, _arrays
+collate_float_fn, collate_int_fn, collate_str_fn = _floats, _ints, _as_is
+
 default_collate_fn_map: dict[Any, Any] = {
     Tensor: _tensors,
     np.ndarray: _arrays,

@@ -1,0 +1,1 @@
+"""``torch._functorch``: what packages import of the inner parts of `torch.func`."""

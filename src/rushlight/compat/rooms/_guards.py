@@ -1,0 +1,15 @@
+"""``torch._guards``: what a compiler is doing, which nothing here is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["active_fake_mode", "detect_fake_mode"]
+
+
+def active_fake_mode() -> None:
+    """The mode of tensors without memory: none; they are on the device meta."""
+
+
+def detect_fake_mode(inputs: Any = None) -> None:
+    """The mode that inputs were made in: none."""
