@@ -87,10 +87,10 @@ _FUNCTIONS |= dict.fromkeys(
 _FUNCTIONS |= dict.fromkeys(("dsmm", "hsmm", "hspmm", "saddmm", "smm", "sspaddmm"), "rushlight.sparse.older")
 _FUNCTIONS |= dict.fromkeys(
     ("affine_grid_generator", "binary_cross_entropy_with_logits", "convolution", "from_file", "gru", "has_lapack", "has_mkl", "has_openmp",
-     "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always",
-     "thread_safe_generator"),
+     "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"),
     "rushlight.compat.beneath",
 )  # fmt: skip
+_FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(

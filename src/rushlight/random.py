@@ -10,7 +10,7 @@ from rushlight.generator import default_generator
 from rushlight.ops.random.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state",
-           "thread_safe_generator"]  # noqa: F822  # fmt: skip
+           "thread_safe_generator"]  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -33,10 +33,5 @@ def fork_rng(devices: Any = None, enabled: bool = True, *_: object, **__: object
         default_generator.set_state_words(words)
 
 
-def __getattr__(name: str) -> Any:
-    """`thread_safe_generator`, which is also at the top of torch."""
-    if name == "thread_safe_generator":
-        from rushlight.compat.beneath import thread_safe_generator
-
-        return thread_safe_generator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def thread_safe_generator() -> None:
+    """None, which stands for the default generator: workers of a DataLoader are processes, never threads."""

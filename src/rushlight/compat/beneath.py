@@ -8,8 +8,7 @@ from rushlight.basics import caller
 from rushlight.dispatch.named import Named, named
 
 __all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "convolution", "from_file", "gru", "has_lapack", "has_mkl",
-           "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always",
-           "thread_safe_generator"]  # fmt: skip
+           "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
 
 has_lapack = has_spectral = has_openmp = True  # NumPy brings the first two
 has_mkl = False
@@ -79,10 +78,6 @@ def set_warn_always(b: bool) -> None:
 def is_warn_always_enabled() -> bool:
     """What `set_warn_always` was given last, False at first."""
     return caller.settings["always"]
-
-
-def thread_safe_generator() -> None:
-    """None, which stands for the default generator: workers of a DataLoader are processes, never threads."""
 
 
 # Recurrent layers -----------------------------------------------------------------------------------------------------

@@ -863,6 +863,6 @@ from rushlight.compat.rooms.top import sym_min as sym_min
 from rushlight.compat.rooms.top import sym_not as sym_not
 from rushlight.compat.rooms.top import sym_sqrt as sym_sqrt
 from rushlight.compat.rooms.top import sym_sum as sym_sum
-from rushlight.compat.beneath import thread_safe_generator as thread_safe_generator
+from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.compat.functions import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight.func import vmap as vmap
