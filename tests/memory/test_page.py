@@ -46,6 +46,14 @@ def test_one_file_that_asks_for_nothing(tmp_path: Path) -> None:
     assert not re.search(r"@import|url\((?!data:)|fetch\(|XMLHttpRequest|WebSocket|import\(", text)
 
 
+def test_the_mark_stands_in_the_page_and_is_small(tmp_path: Path) -> None:
+    text = written(tmp_path, synthetic.training()).read_text(encoding="utf-8")
+    mark = re.search(r"<svg class=.mark.*?</svg>", text, re.DOTALL)
+    assert mark and len(mark[0]) < 2000
+    logo = Path(__file__).resolve().parents[2] / "docs" / "assets" / "logo.svg"
+    assert logo.stat().st_size < 2000
+
+
 def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script><!--"
     w = synthetic.Writer()
