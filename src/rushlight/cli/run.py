@@ -29,6 +29,7 @@ EPILOG = """examples:
   rushlight run --slowdown 1.3x train.py
   rushlight run -n 4 train.py
   rushlight run -n 4 --restarts 3 train.py
+  rushlight run torchrun --nproc-per-node 4 train.py
 
 `import torch` and `from torchvision import models` find rushlight. Without a GPU, `.cuda()` and "cuda"
 devices mean the CPU, with one line of warning. What rushlight does not have fails with an error that
@@ -49,6 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     own, job = split(list(argv), parser)
     options = parser.parse_args(own)
+    job = _torchrun(job)
     if job.target is None:
         parser.error("what shall be run? Give a script, - for standard input, -m MODULE or -c CODE")
     refused = refusal(options, job)
@@ -62,6 +64,13 @@ def main(argv: Sequence[str]) -> int:
 
         allow_watch()
     return execute(options, job)
+
+
+def _torchrun(job: Job) -> Job:
+    """A job, or what the program torchrun does where that is what is to be run."""
+    if job.mode == "script" and job.target == "torchrun" and not os.path.exists("torchrun"):
+        return Job("-m", "torch.distributed.run", job.arguments)
+    return job
 
 
 def _started(options: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -293,6 +302,10 @@ def _run_module(name: str, rest: list[str]) -> None:
     """Run a module as ``python -m name`` does."""
     sys.argv[:] = [name, *rest]
     _first_on_path(os.getcwd())
+    code = imports.code_of(name)
+    if code is not None:  # torch.distributed.run, which may be loaded already: nothing that runpy would run
+        _execute(code, code.co_filename, None)
+        return
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import rushlight
 from rushlight.absent import walls
@@ -35,6 +35,13 @@ class _Alias(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just written the alias's spec over the module's own.
         module.__spec__, module.__loader__ = self.spec, self.loader
+
+    def get_code(self, name: str) -> CodeType | None:
+        """What ``python -m torch.distributed.run`` runs; None of what is not written in Python."""
+        spec = importlib.util.find_spec(self.target)
+        found = getattr(None if spec is None else spec.loader, "get_code", None)
+        code: CodeType | None = None if found is None else found(self.target)
+        return code
 
 
 class _Renaming(SourceFileLoader):
@@ -89,6 +96,14 @@ def _renaming(spec: ModuleSpec | None) -> ModuleSpec | None:
 
 
 _finder = _Finder()
+
+
+def code_of(name: str) -> CodeType | None:
+    """What ``python -m name`` runs where that is a module of this package under a name of PyTorch's, None where it is not."""
+    spec = None if name.startswith("rushlight.") else _finder.find_spec(name, None)
+    if spec is None or not isinstance(spec.loader, _Alias) or spec.submodule_search_locations is not None:
+        return None
+    return spec.loader.get_code(name)
 
 
 def install() -> None:

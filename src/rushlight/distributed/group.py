@@ -95,6 +95,7 @@ def init_process_group(
     seconds = (default_pg_timeout if timeout is None else timeout).total_seconds()
     if mpi.launched():
         way: Any = channel.world()
+        _joined(way)
         size, number = _agreed(way, world_size, rank)
     else:
         size = world_size if world_size != -1 else _given("WORLD_SIZE", init_method, store)
@@ -115,6 +116,16 @@ def init_process_group(
         faults.watch(way.rank)
         for module in ("reducer", "algorithms.join"):  # which modules find in `groups.averaging`
             importlib.import_module(f"rushlight.distributed.{module}")
+
+
+def _joined(way: Any) -> None:
+    """Raise RuntimeError where Slurm started several processes that MPI knows nothing of: each would train alone."""
+    tasks = 1 if any(name in os.environ for name in mpi.RANKS) else int(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
+    if way.size == 1 and tasks > 1:
+        raise RuntimeError(
+            f"init_process_group: srun started {tasks} processes, and MPI knows of this one alone. Start them by srun --mpi=pmi2 "
+            f"(or another of `srun --mpi=list`, which the MPI has to know too), or by rushlight run -n {tasks} within the allocation"
+        )
 
 
 def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from rushlight.distributed import faults, mpi, witness
 
-__all__ = ["command", "environment", "start"]
+__all__ = ["command", "environment", "main", "start"]
 
 
 def launcher() -> str:
@@ -128,8 +128,20 @@ def environment() -> None:
     local = mpi.local_rank()
     said = {"RANK": world.rank, "WORLD_SIZE": world.size, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500,
             "LOCAL_RANK": world.rank if local is None else local,
+            "ROLE_RANK": world.rank, "ROLE_WORLD_SIZE": world.size,
             "LOCAL_WORLD_SIZE": os.environ.get("MPI_LOCALNRANKS", world.size)}  # fmt: skip
     for name, value in said.items():
         os.environ.setdefault(name, str(value))
     if world.size > 1:  # one that fails would wait for the others at its end, which wait for it
         faults.watch(world.rank)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``python -m torch.distributed.launch``, as torchrun was called before; scripts get the argument --local-rank."""
+    from rushlight.distributed import run  # which starts processes by this module
+
+    return run.main(argv, local_rank=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+"""What is here are programs, which are run and not imported."""
+
+collect_ignore_glob = ["*.py"]
