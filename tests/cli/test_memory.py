@@ -46,6 +46,18 @@ def test_everything_behind_the_script_is_the_scripts(report: Any, tmp_path: Path
     assert sorted(os.listdir(tmp_path)) == ["page.html", "train.py"]
 
 
+def test_a_script_that_makes_nothing_is_a_sentence(report: Any, tmp_path: Path) -> None:
+    done = report("train.py", script="print('nothing')")
+    assert done.stdout == "nothing\n" and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[0] == "nothing was allocated while the script ran: no tensor and no array"
+    assert "Nothing was allocated while this was recorded" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_figures_are_told_where_the_page_is(report: Any) -> None:
+    told = report("train.py").stderr
+    assert "peak " in told and "most of it gradient" in told and told.splitlines()[-1].startswith("report.html: ")
+
+
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_what_a_signal_ends_is_reported(report: Any, tmp_path: Path, name: str, status: int) -> None:
     script = STEPS + f"    os.kill(os.getpid(), signal.{name})\n    time.sleep(60)\n"

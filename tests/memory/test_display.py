@@ -18,6 +18,15 @@ def test_figures_are_tables() -> None:
     assert "activations" in found and "440 B" in found
 
 
+def test_the_report_of_a_budget_is_a_table_of_what_it_prints() -> None:
+    with memory.budget(memory.current() + 10_000_000) as budget:
+        torch.ones(1000)
+    report = budget.report()
+    shown, printed = report._repr_html_(), str(report).splitlines()
+    assert shown.startswith("<table>") and shown.count("<tr>") == len(printed)
+    assert "peak, measured" in shown and printed[1].startswith("peak, measured          ")
+
+
 def test_a_recording_is_its_report_and_advice_has_its_code() -> None:
     recording = synthetic.training()
     shown = recording._repr_html_()

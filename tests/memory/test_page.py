@@ -78,6 +78,20 @@ def test_encoding_refers_only_to_what_is_there(make: Any) -> None:
 
 
 @needs_browser
+def test_an_empty_recording_is_a_sentence_and_no_chart(tmp_path: Path, browser: Browser) -> None:
+    page = written(tmp_path, synthetic.Writer().done())
+    browser.open(page)
+    assert browser.js("document.querySelector('#empty').offsetHeight") > 10
+    assert browser.js("[...document.querySelectorAll('#timeline, #moment')].every(x => x.offsetHeight === 0)")
+    assert browser.faults() == []
+    browser.open(written(tmp_path, synthetic.training()))
+    assert (
+        browser.js("document.querySelector('#empty')") is None
+        and browser.js("document.querySelector('#timeline').offsetHeight") > 100
+    )
+
+
+@needs_browser
 @pytest.mark.parametrize("make", [synthetic.training, lambda: synthetic.irregular(5000, seed=3)])
 def test_the_page_knows_every_moment(browser: Browser, tmp_path: Path, make: Any) -> None:
     recording = replay.settled(make())

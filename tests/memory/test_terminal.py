@@ -51,8 +51,11 @@ def test_comparison() -> None:
     assert re.search(r"all +1.58 GB +1.49 GB +-92.0 MB", text)
 
 
-def test_nothing_was_recorded() -> None:
-    assert "peak 0 B at the beginning" in memory.text_report(synthetic.Writer().done(), width=80)
+def test_an_empty_recording_is_a_sentence() -> None:
+    text = memory.text_report(synthetic.Writer().done(), width=80, title="train.py")
+    assert text.startswith("train.py: nothing\n")
+    assert "Nothing was allocated while this was recorded" in text and "█" not in text and "1 events" not in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.fixture

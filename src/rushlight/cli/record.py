@@ -132,11 +132,16 @@ def summed_up(recording: Any, path: str) -> None:
     from rushlight.memory.recordings.replay import breakdown, settled
     from rushlight.memory.reports.reports import when
 
-    kept = settled(recording)
-    at_peak = breakdown(kept)
-    largest, most = next(iter(at_peak.categories.items()), ("", 0))
-    told = f", most of it {largest.replace('_', ' ')}, {size(most)}" if most else ""
-    print(f"peak {size(at_peak.total)} {when(kept, at_peak.moment)}{told}", file=sys.stderr)
+    if not len(recording.size):
+        print("nothing was allocated while the script ran: no tensor and no array", file=sys.stderr)
+    else:
+        kept = settled(recording)
+        at_peak = breakdown(kept)
+        largest, most = next(iter(at_peak.categories.items()))
+        where = when(kept, at_peak.moment)
+        print(
+            f"peak {size(at_peak.total)} {where}, most of it {largest.replace('_', ' ')}, {size(most)}", file=sys.stderr
+        )
     for item in advise(recording)[:1] if len(recording.time) <= ADVISED else ():
         print(f"what would lower it most: {item.title}, {item.gain}", file=sys.stderr)
     print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB; open it in a browser", file=sys.stderr)

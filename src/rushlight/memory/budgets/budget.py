@@ -48,17 +48,25 @@ class BudgetReport:
     seconds_moving: float
 
     def __str__(self) -> str:
-        lines = [
-            f"budget                  {given(self.limit)}",
-            f"peak, measured          {human(self.peak)}",
-            f"peak without the budget {human(self.without)} (predicted)",
-            f"time                    {self.seconds:.1f} s, of which {self.seconds_moving:.1f} s for moving",
+        return "\n".join(f"{name:<23} {figure}" for name, figure in self.rows())
+
+    def _repr_html_(self) -> str:
+        """The same as a table, in notebooks."""
+        from rushlight.memory.reports import display
+
+        return display.table([(name.replace("_", " "), figure) for name, figure in self.rows()], "memory.budget")
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What each line says: a name and a figure."""
+        found = [
+            ("budget", given(self.limit)),
+            ("peak, measured", human(self.peak)),
+            ("peak without the budget", f"{human(self.without)} (predicted)"),
+            ("time", f"{self.seconds:.1f} s, of which {self.seconds_moving:.1f} s for moving"),
         ]
-        lines += [f"{kind:<23} {human(self.moved_out[kind])} out, {human(self.moved_in[kind])} back"
+        found += [(kind, f"{human(self.moved_out[kind])} out, {human(self.moved_in[kind])} back")
                   for kind in KINDS if self.moved_out[kind]]  # fmt: skip
-        if self.again:
-            lines.append(f"computed again          {human(self.again)}")
-        return "\n".join(lines)
+        return [*found, ("computed again", human(self.again))] if self.again else found
 
 
 class budget:

@@ -102,7 +102,8 @@ def _answer(call: Callable[[], Any], write: int) -> None:
         try:
             told = {"found": call()}
         except BaseException as error:
-            told = {"error": f"{type(error).__name__}: {error}".splitlines()[0], "least": getattr(error, "least", 0)}
+            kind = "" if isinstance(error, TrialFailed) else f"{type(error).__name__}: "
+            told = {"error": f"{kind}{error}".splitlines()[0], "least": getattr(error, "least", 0)}
         data = json.dumps(told).encode()
         while data:
             data = data[os.write(write, data) :]

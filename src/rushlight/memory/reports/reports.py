@@ -25,6 +25,10 @@ COLORS = {
     "parameter": "#0072b2", "optimizer_state": "#009e73", "input": "#56b4e9", "gradient": "#d55e00", "activation": "#e69f00",
     "autograd_detail": "#b8a90f", "temporary": "#cc79a7", "unknown": "#8c959e",
 }  # fmt: skip
+EMPTY = (
+    "Nothing was allocated while this was recorded: no tensor and no array of NumPy's. A script that trains may have ended before "
+    "it came to that; options that it needs stand behind its name."
+)
 BOUND = (
     "To bound it and leave the script as it is: <code>rushlight run --memory-budget min SCRIPT</code> finds the fewest bytes that "
     "it can be trained in, <code>--memory-budget 2GiB</code> keeps it below so many; results are the same to the bit."
@@ -90,7 +94,10 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
         "described": html.escape(described(recording, at_peak)),
         "events": f"{len(recording.time):,}",
         "tiles": tiles(recording, at_peak),
-        "first": first(found),
+        "first": first(found)
+        if is_something(recording, other)
+        else f'<p class="first" id="empty">{html.escape(EMPTY)}</p>',
+        "kind": "" if is_something(recording, other) else "empty",
         "advice": advice(found),
         "comparison": comparison(recording, name, other, other_name),
         "version": html.escape(__version__),
@@ -99,6 +106,11 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
         "script": "\n".join(read(script) for script in SCRIPTS),
     }
     return Template(read("report.html")).substitute(values)
+
+
+def is_something(*recordings: Recording | None) -> bool:
+    """Whether there is a block in one of these."""
+    return any(recording is not None and len(recording.size) for recording in recordings)
 
 
 def read(name: str) -> str:
@@ -118,7 +130,12 @@ def embedded(recording: Recording, name: str, key: str) -> str:
 def subtitle(recording: Recording) -> str:
     """One line on what was recorded."""
     blocks = len(recording.size)
-    parts = [f"{len(recording.time):,} events", f"{blocks:,} block{'s' * (blocks != 1)}", f"on {recording.device}"]
+    events = len(recording.time)
+    parts = [
+        f"{events:,} event{'s' * (events != 1)}",
+        f"{blocks:,} block{'s' * (blocks != 1)}",
+        f"on {recording.device}",
+    ]
     if len(recording.time):
         parts.insert(0, duration(int(recording.time[-1] - recording.time[0])))
     if recording.dropped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from typing import IO, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rushlight.memory.advice import advisor
 from rushlight.memory.counting.units import duration, share, size
 from rushlight.memory.recordings.recording import CATEGORIES, Recording
 from rushlight.memory.recordings.replay import Breakdown, breakdown, phases, settled, timeline
-from rushlight.memory.reports.reports import COLORS, Source, difference, named, subtitle, when
+from rushlight.memory.reports.reports import COLORS, EMPTY, Source, difference, is_something, named, subtitle, when
 
 __all__ = ["text_report"]
 
@@ -62,6 +63,8 @@ def text_report(
     paint = Paint(colourful(stream) if color is None else color)
     two, other = named(compare, other_title, "the other") if compare is not None else (None, "")
     advised, told = suggestions(one, wide, paint), subtitle(one)
+    if not is_something(one, two):
+        return f"{paint.bold(f'{name}: nothing')}\n{told}\n\n" + "\n".join(textwrap.wrap(EMPTY, max(wide, 40))) + "\n"
     one = settled(one)
     at_peak = breakdown(one)
     against = breakdown(settled(two)) if two is not None else None
@@ -231,8 +234,6 @@ def places(what: str, found: dict[str, int], total: int, width: int, most: int =
 
 def suggestions(recording: Recording, width: int, paint: Paint) -> list[str]:
     """The advice."""
-    import textwrap
-
     found = advisor.advise(recording)
     lines = [paint.bold("What would lower the peak")] if found else []
     for advice in found:
