@@ -385,12 +385,13 @@ def main(name: str, seconds: float, first: int, at: str) -> None:
     """Print programs that differ while the fault is there, for so many seconds of processor time."""
     from tools.fuzzing.judging import judge
     from tools.fuzzing.kinds import kind
-    from tools.fuzzing.program import Overtime
+    from tools.fuzzing.program import Overtime, entering
     from tools.fuzzing.worker import Worker
 
     number = first
     place = os.open(at, os.O_WRONLY | os.O_CREAT)
-    worker = Worker(enters=lambda subject: os.pwrite(place, f"{number:12} {subject:d}".encode(), 0))
+    worker = Worker()
+    entering.set(lambda side: os.pwrite(place, f"{number:12} {side.library.__name__ != 'torch':d}".encode(), 0))
     with planted(name) as kinds:
         for number in itertools.count(first):
             if time.process_time() > seconds:

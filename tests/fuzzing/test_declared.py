@@ -11,8 +11,8 @@ from tools.fuzzing.comparing import Difference, hold
 from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
-from tools.fuzzing.operands import agree
-from tools.fuzzing.program import Raised, Side
+from tools.fuzzing.operands import agree, executed, reference_otherwise
+from tools.fuzzing.program import Raised, Side, entering
 
 
 def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
@@ -437,6 +437,23 @@ def rows(row: str, found: Difference) -> bool:
     entries = [entry for entry in (*DECLARED, *GRAPHS, *OPERATORS) if entry.row.startswith(row)]
     assert entries
     return any(entry.applies(found) for entry in entries)
+
+
+def test_it_is_known_which_side_runs_also_where_programs_are_run_again():
+    torch = pytest.importorskip("torch")
+    import rushlight
+
+    sides = Side("torch", torch), Side("rushlight", rushlight)
+    found = hold(["r1 = len(torch.__name__)"], *sides)[0]
+    told: list[str] = []
+    token = entering.set(lambda side: told.append(side.name))
+    try:
+        agree(found, lambda line: line)
+        executed(found)
+        reference_otherwise(found, lambda line: line)
+    finally:
+        entering.reset(token)
+    assert told == ["torch", "rushlight"] * 2 + ["rushlight", "torch"]
 
 
 @pytest.mark.filterwarnings("ignore")

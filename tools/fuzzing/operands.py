@@ -142,21 +142,13 @@ def pointlike(pattern: str, difference: Difference) -> bool:
 
 def executed(difference: Difference) -> tuple[dict[str, Any], list[str]]:
     """The names that the program leaves in rushlight, and the statements that it refuses."""
-    import rushlight
-
-    names, refused = {"torch": rushlight}, []
-    for text in difference.statements:
-        try:
-            exec(text, names)
-        except Exception:
-            refused.append(text)
-    return names, refused
+    execution = run(difference.statements, both(difference)[1])
+    pairs = zip(difference.statements, execution.outcomes)
+    return execution.names, [text for text, outcome in pairs if outcome is not None]
 
 
 def there(difference: Difference) -> dict[str, Any]:
     """The names that the program leaves in PyTorch."""
-    from .program import run
-
     return run(difference.statements, both(difference)[0]).names
 
 
@@ -165,26 +157,17 @@ Rewrite = Callable[[str], str]
 
 def otherwise(difference: Difference, rewrite: Rewrite) -> bool:
     """Whether rushlight has the reference's numbers when it runs the program with its statements rewritten so."""
-    import rushlight
-
-    return has(rushlight, difference, rewrite, difference.reference)
+    return has(both(difference)[1], difference, rewrite, difference.reference)
 
 
 def reference_otherwise(difference: Difference, rewrite: Rewrite) -> bool:
     """Whether PyTorch has rushlight's numbers when it runs the program with its statements rewritten so."""
-    import torch
-
-    return has(torch, difference, rewrite, difference.subject)
+    return has(both(difference)[0], difference, rewrite, difference.subject)
 
 
-def has(library: Any, difference: Difference, rewrite: Rewrite, wanted: Any) -> bool:
-    """Whether a library comes to these numbers with the statements rewritten."""
-    names: dict[str, Any] = {"torch": library}
-    for text in difference.statements:
-        try:
-            exec(rewrite(text), names)
-        except Exception:
-            continue
+def has(side: Side, difference: Difference, rewrite: Rewrite, wanted: Any) -> bool:
+    """Whether a side comes to these numbers with the statements rewritten."""
+    names = run(list(map(rewrite, difference.statements)), side).names
     try:
         value = array(eval(difference.where, names))
     except Exception:

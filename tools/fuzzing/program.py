@@ -7,6 +7,7 @@ import textwrap
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -68,6 +69,8 @@ def code(text: str) -> types.CodeType:
     return compile(text, "<program>", "exec")
 
 
+# Told of each side on which a program begins to run: where the process ends, the last of them ended it.
+entering: ContextVar[Callable[[Side], object]] = ContextVar("entering", default=id)
 PRELUDE_NAMES = frozenset({"torch", "np", "weakref", "__builtins__"})
 
 
@@ -84,6 +87,7 @@ class Execution:
 
         import numpy as np
 
+        entering.get()(self.side)
         self.names.update(torch=self.side.library, np=np, weakref=weakref)
         exec(code(self.side.prelude), self.names)
         self.given = frozenset(self.names) | PRELUDE_NAMES

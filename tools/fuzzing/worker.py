@@ -7,7 +7,7 @@ import signal
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -16,7 +16,7 @@ from .comparing import Difference, against, hold
 from .judging import judge
 from .kinds import kind as kind_named
 from .kinds.base import Kind, writer
-from .program import Overtime
+from .program import Overtime, entering
 from .report import Finding, finding, signature
 
 LIMIT = 10.0  # seconds of processor time for one program, shrinking apart
@@ -34,7 +34,6 @@ class Worker:
     reasons: Counter[str] = field(default_factory=Counter)
     untidy: int = 0
     shrink_seconds: float = 3.0
-    enters: Callable[[bool], object] = bool  # told whether the subject's side runs a program now, or the reference's
 
     def __post_init__(self) -> None:
         warnings.simplefilter("ignore")
@@ -64,9 +63,7 @@ class Worker:
 
     def differences(self, kind: Kind, seed: str) -> tuple[list[str], list[Difference]]:
         """The statements of a program and all differences."""
-        self.enters(False)
         drawn = writer(kind, seed)
-        self.enters(True)
         return drawn.statements, against(drawn.statements, drawn.execution, kind.sides()[1])
 
     def new(self, kind: Kind, seed: str, statements: list[str], first: Difference) -> Finding | None:
@@ -141,7 +138,8 @@ def work(pipe: Any, current: Any, kinds: list[str], seed: str, numbers: Iterator
 
     It sends findings, and (whether this is all, counts of programs, counts of reasons) now and then.
     """
-    worker = Worker(enters=lambda subject: current.__setitem__(1, int(subject)))
+    worker = Worker()
+    entering.set(lambda side: current.__setitem__(1, side.library.__name__ != "torch"))
     for name in kinds:
         kind_named(name).sides()  # what is imported is no part of the first program
     tidy()
