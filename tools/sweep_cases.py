@@ -64,6 +64,44 @@ def elementwise() -> Iterator[Case]:
                    .astype(np.uint8)], lambda K, g, b: K.dropout_backward(g, b, 0.3), slow=large)  # fmt: skip
 
 
+PIECES: dict[str, tuple[int, tuple[float, ...]]] = {  # how many arrays, and the numbers behind them
+    "sign": (1, ()), "hardswish": (1, ()), "clamp": (1, (-1.0, 0.5)), "leaky_relu": (1, (0.1,)),
+    "between_backward": (2, (-1.0, 0.5)), "leaky_relu_backward": (2, (0.1,)), "hardswish_backward": (2, ()),
+    "huber": (2, (0.5, 2.0)), "huber_slope": (2, (0.5, 2.0)), "lerp": (2, (0.3,)),
+}  # fmt: skip
+
+
+def piecewise() -> Iterator[Case]:
+    for shape in (*SHAPES, (257, 1025)):
+        large = _size(shape) > 20_000 or shape in LEFT_OUT
+        for name, (count, numbers) in PIECES.items():
+            yield Case(f"{name} {shape}", normal(*[shape] * count),
+                       lambda K, *a, n=name, m=numbers: getattr(K, n)(*a, *m), slow=large)  # fmt: skip
+            yield Case(f"{name} into another {shape}", normal(*[shape] * (count + 1)),
+                       lambda K, *a, n=name, m=numbers: getattr(K, n)(*a[:-1], *m, out=a[-1]), (count,), slow=large)  # fmt: skip
+
+
+def scans() -> Iterator[Case]:
+    for shape in (*SHAPES[1:], (257, 1025), (5, 130, 9), (40, 3, 140)):
+        for dim in range(len(shape)):
+            large = _size(shape) > 20_000 or shape in LEFT_OUT
+            for name in ("add", "multiply"):
+                for back in (False, True):
+                    yield Case(f"running {name} {shape} dim {dim} {back}", lambda r, s=shape: [abs(r.standard_normal(s)) * 0.1 + 0.9],
+                               lambda K, x, n=name, d=dim, b=back: K.running(getattr(np, n), x, d, b), slow=large)  # fmt: skip
+            if shape[dim]:
+                yield Case(f"running_extreme {shape} dim {dim}", normal(shape),
+                           lambda K, x, d=dim: K.running_extreme(x, d, False), slow=large)  # fmt: skip
+    for shape in ((9000,), (3, 4001), (4001, 3), (257, 65), (20, 31, 40), (2, 70_001)):
+        for axes in (None, *((d,) for d in range(len(shape)))):
+            yield Case(
+                f"add_up {shape} over {axes}",
+                normal(shape),
+                lambda K, x, a=axes: K.add_up(x, a),
+                slow=_size(shape) > 50_000,
+            )
+
+
 def rowwise() -> Iterator[Case]:
     for shape in (*SHAPES, (257, 1025), (5, 130, 9), (2, 3, 140)):
         for axis in range(-1, max(len(shape) - 1, 0)):
@@ -128,6 +166,26 @@ def _wide(a: Array) -> Array:
 
 def _indices(n: int, count: int) -> Callable[[np.random.Generator], Array]:
     return lambda rng: rng.integers(0, max(count, 1), n)
+
+
+def along() -> Iterator[Case]:
+    for shape, dim, count in (
+        ((70,), 0, 90),
+        ((5, 33), 1, 40),
+        ((33, 5), 0, 17),
+        ((3, 7, 65), 1, 9),
+        ((4, 300), 0, 3),
+        ((3, 5), 1, 0),
+    ):
+        picked = (*shape[:dim], count, *shape[dim + 1 :])
+
+        def index(r: np.random.Generator, n: int = shape[dim], s: tuple[int, ...] = picked) -> Array:
+            return r.integers(0, n, s)
+
+        yield Case(f"gather_along {shape} dim {dim}", lambda r, s=shape, i=index: [r.standard_normal(s), i(r)],
+                   lambda K, x, i, d=dim: K.gather_along(x, i, d))  # fmt: skip
+        yield Case(f"add_along {shape} dim {dim}", lambda r, s=shape, p=picked, i=index: [r.standard_normal(s), i(r), r.standard_normal(p)],
+                   lambda K, x, i, v, d=dim: K.add_along(x, i, d, v), (0,), loose=4)  # fmt: skip
 
 
 def gathers() -> Iterator[Case]:
@@ -344,6 +402,18 @@ def cases() -> list[Case]:
     """All of them, by name."""
     return [
         case
-        for family in (elementwise, rowwise, norms, gathers, windows, attention, recurrent, steps)
+        for family in (
+            elementwise,
+            piecewise,
+            scans,
+            along,
+            rowwise,
+            norms,
+            gathers,
+            windows,
+            attention,
+            recurrent,
+            steps,
+        )
         for case in family()
     ]

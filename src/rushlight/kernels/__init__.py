@@ -6,6 +6,7 @@ the first call that can use it.
 
 from __future__ import annotations
 
+from rushlight.kernels.along import add_along, along, element_index, gather_along
 from rushlight.kernels.attention import sdpa, sdpa_backward, sdpa_dropout_mask
 from rushlight.kernels.blockwise import adam_in_blocks, lion_in_blocks, sgd_in_blocks
 from rushlight.kernels.convolution import conv, conv_input, conv_weight
@@ -47,6 +48,18 @@ from rushlight.kernels.norms import (
     rms_norm,
     rms_norm_backward,
 )
+from rushlight.kernels.piecewise import (
+    between_backward,
+    clamp,
+    hardswish,
+    hardswish_backward,
+    huber,
+    huber_slope,
+    leaky_relu,
+    leaky_relu_backward,
+    lerp,
+    sign,
+)
 from rushlight.kernels.pooling import (
     col2im,
     im2col,
@@ -59,12 +72,31 @@ from rushlight.kernels.pooling import (
 from rushlight.kernels.recurrent import gru, gru_backward, lstm, lstm_backward, rnn, rnn_backward
 from rushlight.kernels.rows import add_large, add_row, sum_rows
 from rushlight.kernels.rowwise import log_softmax, log_softmax_backward, softmax, softmax_backward
+from rushlight.kernels.scans import running, running_extreme
 from rushlight.kernels.steps import adagrad, adam, lion, rmsprop, sgd, sgd_many
+from rushlight.kernels.sums import add_up
 
 __all__ = [
+    "add_along",
+    "along",
+    "element_index",
+    "gather_along",
     "add_large",
     "add_row",
     "sum_rows",
+    "between_backward",
+    "clamp",
+    "hardswish",
+    "hardswish_backward",
+    "huber",
+    "huber_slope",
+    "leaky_relu",
+    "leaky_relu_backward",
+    "lerp",
+    "sign",
+    "add_up",
+    "running",
+    "running_extreme",
     "col2im",
     "conv",
     "conv_input",

@@ -10,6 +10,7 @@ Other dtypes go the way NumPy takes them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numpy import asarray, empty_like, may_share_memory, ndarray
@@ -28,19 +29,22 @@ from rushlight.kernels.dispatch import (
 )
 from rushlight.kernels.reference import elementwise as reference
 
+Kernel = Callable[..., Array]  # of kernels.reference
+
 # NumPy vectorises these itself: below so many elements its call is the cheaper one.
 _SMALL_EXP = 4096
 _SMALL_TANH = 65536  # its tanh is faster than ours on one thread
 
 
-def _map1(name: str, x: Array, out: Array | None, *numbers: object) -> Array:
+def map_one(kernel: Kernel, x: Array, out: Array | None, *numbers: object) -> Array:
+    """The native twin of `kernel`, by its name, of each element.  (*) -> (*)"""
     table = native(x.dtype)
     if table is None:
-        return put(_plain(name, x.dtype, x, *numbers), out)
+        return put(_plain(kernel, x.dtype, x, *numbers), out)
     if not gapless(x):
         x = x.copy(order="C")
     target = empty_like(x) if out is None else _target(out, x)
-    getattr(table, name)(x, target, x.size, *numbers)
+    getattr(table, kernel.__name__)(x, target, x.size, *numbers)
     return put(target, out)
 
 
@@ -59,10 +63,11 @@ def _apart(out: Array, x: Array) -> bool:
     return bool(out.__array_interface__["data"][0] == x.__array_interface__["data"][0] and out.strides == x.strides)
 
 
-def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: object) -> Array:
+def map_pair(kernel: Kernel, x: Array, y: Array, out: Array | None, *numbers: object) -> Array:
+    """The native twin of `kernel`, by its name, of each pair of elements.  (*), (*) -> (*)"""
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
-        return put(_plain(name, x.dtype, x, y, *numbers), out)
+        return put(_plain(kernel, x.dtype, x, y, *numbers), out)
     if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
         if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
             out = empty_like(y)
@@ -70,16 +75,15 @@ def _map2(name: str, x: Array, y: Array, out: Array | None, *numbers: object) ->
             x = out
         x, y = alike(x, y)
     target = empty_like(x) if out is None else _target(out, x, y)
-    getattr(table, name)(x, y, target, x.size, *numbers)
+    getattr(table, kernel.__name__)(x, y, target, x.size, *numbers)
     return put(target, out)
 
 
-def _plain(name: str, dtype: Any, *arguments: object) -> Array:
-    kernel = getattr(reference, name)
+def _plain(kernel: Kernel, dtype: Any, *arguments: object) -> Array:
     arrays = [a for a in arguments if isinstance(a, ndarray)]
     if is_half(dtype) and all(a.dtype == dtype for a in arrays):
-        numbers, again = arguments[len(arrays) :], (_map1, _map2)[len(arrays) - 1]
-        found = in_float32_blocks(lambda *blocks: again(name, *blocks, None, *numbers), *arrays)
+        numbers, again = arguments[len(arrays) :], (map_one, map_pair)[len(arrays) - 1]
+        found = in_float32_blocks(lambda *blocks: again(kernel, *blocks, None, *numbers), *arrays)
         if found is not None:
             return found
     return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
@@ -88,81 +92,81 @@ def _plain(name: str, dtype: Any, *arguments: object) -> Array:
 def exp(x: Array, out: Array | None = None) -> Array:
     """e^x."""
     if x.size < _SMALL_EXP:
-        return put(_plain("exp", x.dtype, x), out)
-    return _map1("exp", x, out)
+        return put(_plain(reference.exp, x.dtype, x), out)
+    return map_one(reference.exp, x, out)
 
 
 def log(x: Array, out: Array | None = None) -> Array:
     """Natural logarithm; NaN below 0, -inf at 0, without warnings."""
-    return _map1("log", x, out)
+    return map_one(reference.log, x, out)
 
 
 def tanh(x: Array, out: Array | None = None) -> Array:
     """Hyperbolic tangent."""
     if x.size < _SMALL_TANH:
-        return put(_plain("tanh", x.dtype, x), out)
-    return _map1("tanh", x, out)
+        return put(_plain(reference.tanh, x.dtype, x), out)
+    return map_one(reference.tanh, x, out)
 
 
 def erf(x: Array, out: Array | None = None) -> Array:
     """Error function."""
-    return _map1("erf", x, out)
+    return map_one(reference.erf, x, out)
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """1 / (1 + e^-x), without overflow."""
-    return _map1("sigmoid", x, out)
+    return map_one(reference.sigmoid, x, out)
 
 
 def silu(x: Array, out: Array | None = None) -> Array:
     """x * sigmoid(x)."""
-    return _map1("silu", x, out)
+    return map_one(reference.silu, x, out)
 
 
 def gelu(x: Array, approximate: str = "none", out: Array | None = None) -> Array:
     """x * Phi(x), Phi the normal distribution; ``approximate="tanh"`` for Hendrycks' formula."""
-    return _map1("gelu", x, out, _form(approximate))
+    return map_one(reference.gelu, x, out, _form(approximate))
 
 
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0, out: Array | None = None) -> Array:
     """log(1 + e^(beta x)) / beta; x itself where beta x > threshold."""
-    return _map1("softplus", x, out, beta, threshold)
+    return map_one(reference.softplus, x, out, beta, threshold)
 
 
 def silu_backward(g: Array, x: Array, out: Array | None = None) -> Array:
     """g * silu'(x)."""
-    return _map2("silu_backward", g, x, out)
+    return map_pair(reference.silu_backward, g, x, out)
 
 
 def sigmoid_backward(g: Array, output: Array, out: Array | None = None) -> Array:
     """g * output * (1 - output), ``output = sigmoid(x)``."""
-    return _map2("sigmoid_backward", g, output, out)
+    return map_pair(reference.sigmoid_backward, g, output, out)
 
 
 def tanh_backward(g: Array, output: Array, out: Array | None = None) -> Array:
     """g * (1 - output^2), ``output = tanh(x)``."""
-    return _map2("tanh_backward", g, output, out)
+    return map_pair(reference.tanh_backward, g, output, out)
 
 
 def gelu_backward(g: Array, x: Array, approximate: str = "none", out: Array | None = None) -> Array:
     """g * gelu'(x)."""
-    return _map2("gelu_backward", g, x, out, _form(approximate))
+    return map_pair(reference.gelu_backward, g, x, out, _form(approximate))
 
 
 def softplus_backward(
     g: Array, x: Array, beta: float = 1.0, threshold: float = 20.0, out: Array | None = None
 ) -> Array:
     """g * sigmoid(beta x); g itself where beta x > threshold."""
-    return _map2("softplus_backward", g, x, out, beta, threshold)
+    return map_pair(reference.softplus_backward, g, x, out, beta, threshold)
 
 
 def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
     """g where ``output`` (the result or the input of relu) is not <= 0, else 0; a bool mask says where itself."""
     if output.dtype != bool:
-        return _map2("relu_backward", g, output, out)
+        return map_pair(reference.relu_backward, g, output, out)
     table = native(g.dtype)
     if table is None or not (dense(g) and output.flags.c_contiguous and g.shape == output.shape):
-        return put(_plain("relu_backward_mask", g.dtype, g, output), out)
+        return put(_plain(reference.relu_backward_mask, g.dtype, g, output), out)
     target = empty_like(g) if out is None else _target(out, g)
     table.relu_backward_mask(g, output, target, g.size)
     return put(target, out)

@@ -21,7 +21,7 @@ from rushlight.kernels.dispatch import (
     rounded,
     widened,
 )
-from rushlight.kernels.sums import RUN, add_up
+from rushlight.kernels.sums import add_up
 
 _SMALL = 1 << 16  # elements up to which NumPy's call costs less
 
@@ -44,16 +44,9 @@ def add_row(x: Array, row: Array) -> Array:
 
 def sum_rows(x: Array) -> Array:
     """The sum of the rows.  (R, C) -> (C,)"""
-    if x.size <= _SMALL and len(x) <= RUN:
-        return np.asarray(np.add.reduce(x))
-    if is_half(x.dtype):
+    if is_half(x.dtype) and x.size > _SMALL:
         return rounded(np.asarray(sum(sum_rows(widened(x[some])) for some in blocks_of_rows(x))), x.dtype)
-    table = _table(x, x)
-    if table is None:
-        return add_up(x, (0,))
-    total = np.empty(x.shape[1], x.dtype)
-    table.sum_rows(x, total, *x.shape)
-    return total
+    return add_up(x, (0,))
 
 
 LARGE = 1 << 20  # bytes from which on threads pay for a sum, which does nothing but read and write memory

@@ -1,30 +1,38 @@
-"""Sums over dimensions of arrays whose long runs go on in float64."""
+"""Sums and products over dimensions of arrays; sums whose long runs go on in float64."""
 
 # mypy: disable-error-code="no-any-return"
 # (arithmetic on NDArray[Any] is Any to NumPy's stubs)
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.kernels.dispatch import Array, dense, native
+
 RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider
 )
+_SMALL = 1 << 13  # elements up to which NumPy's call costs less
+_NARROW = 16  # columns up to which a row at a time is no gain
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 
+Axes = tuple[int, ...] | None
 
-def add_up(x: Array, axes: tuple[int, ...], keepdims: bool = False, dtype: Any = None) -> Array:
+
+def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum of `x` over `axes` (a tuple, or None for all), as an array of `dtype`, by default that of `x`.
 
     NumPy adds neighbours in memory in pairs, whose error hardly grows with their number, but all others one after the
     other: those are summed in runs.
     """
     own = x.dtype if dtype is None else np.dtype(dtype)
+    found = joined("sum", x, axes, keepdims) if own == x.dtype else None
+    if found is not None:
+        return found
     if x.size <= RUN or not axes or own not in WIDER:
         return np.asarray(_REDUCE(x, axis=axes, keepdims=keepdims, dtype=dtype))
     longest = axes[0] if len(axes) == 1 else max(axes, key=lambda d: x.shape[d])
@@ -35,6 +43,41 @@ def add_up(x: Array, axes: tuple[int, ...], keepdims: bool = False, dtype: Any =
         part = x[(*[slice(None)] * (longest % x.ndim), slice(start, start + RUN))]
         total = total + _REDUCE(part, axis=axes, keepdims=keepdims, dtype=own).astype(WIDER[own])
     return np.asarray(total, own)
+
+
+def joined(kernel: str, x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
+    """A native kernel's reduction of a large gapless array over dimensions that follow one another; None of any other.
+
+    kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "row_products" (of the last dimensions alone)
+    """
+    if x.size <= _SMALL or axes == ():
+        return None
+    table = native(x.dtype)
+    extents = None if table is None else _extents(x, axes)
+    if extents is None or (kernel == "row_products" and extents[2] != 1):
+        return None
+    covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
+    shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
+    out = np.empty(shape, x.dtype)
+    getattr(table, kernel)(x if dense(x) else x.T, out, *(extents[:2] if kernel == "row_products" else extents))
+    return out
+
+
+def _extents(x: Array, axes: Axes) -> tuple[int, int, int] | None:
+    """Elements before, in and behind the dimensions of a reduction, as they lie in memory."""
+    if axes is None:
+        return (1, x.size, 1) if x.flags.forc and x.flags.aligned else None
+    first, last = min(axes) % x.ndim, max(axes) % x.ndim
+    if dense(x):
+        before, within, behind = x.shape[:first], x.shape[first : last + 1], x.shape[last + 1 :]
+    elif x.ndim == 2 and dense(x.T) and first == last:
+        before, within, behind = x.shape[:last:-1], x.shape[first : first + 1], x.shape[:first]
+    else:
+        return None
+    inner = math.prod(behind)
+    if last - first + 1 != len(axes) or (inner != 1 and inner < _NARROW):
+        return None
+    return math.prod(before), math.prod(within), inner
 
 
 def _neighbours(x: Array, axes: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 17
+ABI = 18
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -25,10 +25,29 @@ SIGNATURES: dict[str, str] = {
     "gelu_backward": "aaani",
     "softplus": "aandd",
     "softplus_backward": "aaandd",
+    # piecewise.cpp: inputs, output, elements, numbers
+    "sign": "aan",
+    "hardswish": "aan",
+    "hardswish_backward": "aaan",
+    "clamp": "aandd",
+    "between_backward": "aaandd",
+    "leaky_relu": "aand",
+    "leaky_relu_backward": "aaand",
+    "huber": "aaandd",
+    "huber_slope": "aaandd",
+    "lerp": "aaand",
     # rows.cpp: matrix, row, rows, columns
     "add_row": "aann",
-    "sum_rows": "aann",
     "add": "aaan",
+    # sums.cpp: input, result, elements before, in and behind the dimension
+    "sum": "aannn",
+    "sum_of_squares": "aannn",
+    "sum_of_sizes": "aannn",
+    "row_products": "aann",
+    # scan.cpp: input, results, elements before, in and behind the dimension
+    "running_sum": "aannni",
+    "running_product": "aannni",
+    "running_extreme": "aaannni",
     # softmax.cpp: inputs, output, outer, count, inner
     "softmax": "aannn",
     "log_softmax": "aannn",
@@ -44,6 +63,9 @@ SIGNATURES: dict[str, str] = {
     "batch_stats": "aaa" + "nnn",
     "batch_apply": "aaaaaa" + "nnn",
     "batch_norm_backward": "aaaaaaaa" + "nnni",
+    # along.cpp: values, index, values, extents
+    "gather_along": "aaannnn",
+    "add_along": "aaannnn",
     # gather.cpp
     "index_add_rows": "aaannn",
     "cross_entropy": "aaaaaa" + "nnnd",
@@ -102,4 +124,6 @@ BFLOAT16: dict[str, str] = {
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
 # before one that it is not for.  The others return nothing.
-CHECKING = frozenset({"index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many"})
+CHECKING = frozenset(
+    {"gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many"}
+)

@@ -15,7 +15,16 @@ from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
-from rushlight.ops.elementwise.shared import keep, maybe_any, number, raw, recording, require_tensors, tensor_first
+from rushlight.ops.elementwise.shared import (
+    keep,
+    limited,
+    maybe_any,
+    number,
+    raw,
+    recording,
+    require_tensors,
+    tensor_first,
+)
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -106,13 +115,6 @@ def _inside(x: Any, low: Any, high: Any) -> Any:
     return inside
 
 
-def _limited(x: Array, low: Array | float | None, high: Array | float | None, out: Array | None = None) -> Any:
-    """min(max(x, low), high), NaN where any is; either bound may be None."""
-    if low is not None:
-        x = np.maximum(x, low, out=out)
-    return x if high is None else np.minimum(x, high, out=out)
-
-
 def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     """Numbers or None as bounds of an array: of one of integers in its dtype."""
     if x.dtype.kind == "f":
@@ -125,13 +127,13 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     low, high = _fitting(input, low, high)
-    return _limited(input, low, high), _inside(input, low, high) if recording() else None
+    return limited(input, low, high), _inside(input, low, high) if recording() else None
 
 
 def _clamp_into(x: Array, low: float | None, high: float) -> tuple[Any, ...]:
     low, high = _fitting(x, low, high)
     inside = _inside(x, low, high) if recording() else None
-    _limited(x, low, high, out=x)
+    limited(x, low, high, out=x)
     return (inside,)
 
 
@@ -161,7 +163,7 @@ def _where_from(x: Array, low: Any, high: Any) -> Any:
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
 def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> Any:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
-    return _limited(input, min, max), _where_from(input, min, max)
+    return limited(input, min, max), _where_from(input, min, max)
 
 
 def _bounds(

@@ -21,8 +21,8 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import is_float, mapped, require
-from rushlight.ops.elementwise.shared import in_blocks, raw
+from rushlight.ops.elementwise.floats import is_float, require
+from rushlight.ops.elementwise.shared import limited, raw
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor, wrap
 
@@ -80,17 +80,10 @@ relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 @op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
 def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
-    return mapped(lambda g, y: slope_by_sign(y > 0, slope, g.dtype) * g, grad, output)
+    return backend.leaky_relu_backward(grad, output, slope)
 
 
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
-
-
-def slope_by_sign(positive: Array, slope: Array | float, dtype: np.dtype[Any]) -> Array:
-    """1 where `positive`, else `slope`: by arithmetic, since choosing by a mask takes NumPy ten times as long."""
-    factor = np.multiply(~positive, slope, dtype=dtype)
-    factor += positive
-    return factor
 
 
 @op(ns=None, shape=shapes.truths, batch=families.targeted)
@@ -143,11 +136,7 @@ def functional_relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _leaky(x: Array, slope: float) -> Array:
     require(x.dtype.kind == "f", "leaky_relu", x)
-    # Scaling by a slope under 1 leaves the larger of both where it should be.
-    if 0 < slope <= 1:
-        out = np.multiply(x, slope, out=np.empty_like(x))
-        return np.maximum(out, x, out=out)
-    return mapped(lambda b: b * slope_by_sign(b > 0, slope, b.dtype), x)
+    return backend.leaky_relu(x, slope)
 
 
 @op(ns=None, name="leaky_relu",
@@ -164,12 +153,8 @@ def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     return _leaky(input, negative_slope)
 
 
-def _leaky_into(x: Any, slope: float) -> None:
-    x *= slope_by_sign(x > 0, slope, x.dtype)
-
-
-leaky_relu_op.op.into = in_blocks(leaky_relu_op.op, _leaky_into)
-falling_leaky_relu.op.into = in_blocks(falling_leaky_relu.op, _leaky_into)
+leaky_relu_op.op.into = lambda x, slope: backend.leaky_relu(x, slope, out=x)
+falling_leaky_relu.op.into = leaky_relu_op.op.into
 _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
 
 
@@ -192,6 +177,8 @@ publish_inplace("leaky_relu_", leaky_relu_, F)
 @op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
 def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
+    if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:
+        return backend.leaky_relu(input, float(weight.reshape(())))
     if not np.isfinite(weight).all():
         return np.where(input > 0, input, input * weight)
     out = np.minimum(input, 0, out=np.empty_like(input))
@@ -203,7 +190,11 @@ def prelu_op(input: Array, weight: Array) -> Array:
 def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> Any:
     g, x, w = up(g, input, weight)
     of_weight = np.minimum(x, 0) * g if needs[1] else None
-    return (slope_by_sign(x > 0, w, g.dtype) * g if needs[0] else None), of_weight
+    if not needs[0]:
+        return None, of_weight
+    factor = np.multiply(x <= 0, w, dtype=g.dtype)  # by arithmetic: choosing by a mask takes NumPy ten times as long
+    factor += x > 0
+    return np.multiply(factor, g, out=factor), of_weight
 
 
 @prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
@@ -289,15 +280,20 @@ publish_inplace("rrelu_", rrelu_, "", F)
 # Limits ------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="hardtanh",
-    grads={"input": lambda g, out, min_val, max_val: gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+@op(ns=None, name="hardtanh", shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
-    return np.clip(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
+    return limited(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
 
 
-hardtanh_op.op.into = lambda x, low, high: np.clip(
+@hardtanh_op.grad("input", raw=lambda g, out, min_val, max_val:
+                  backend.between_backward(g, out, rounded(min_val, out), rounded(max_val, out)))  # fmt: skip
+def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
+    return gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))
+
+
+hardtanh_op.op.into = lambda x, low, high: limited(
     x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x
 )
 _hardtanh_ = inplace_of(hardtanh_op.op)
@@ -354,27 +350,13 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish_op(input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
-    return mapped(lambda x: _hardsigmoid(x, np.empty_like(x)) * x, input)
+    return backend.hardswish(input)
 
 
-hardswish_op.op.into = in_blocks(hardswish_op.op, lambda x: np.multiply(_hardsigmoid(x, np.empty_like(x)), x, out=x))
+hardswish_op.op.into = lambda x: backend.hardswish(x, out=x)
 
 
-def _hardswish_raw(g: Array, input: Array) -> Array:
-    return mapped(_hardswish_slope, *up(g, input))
-
-
-def _hardswish_slope(g: Array, x: Array) -> Array:
-    out = np.fmax(np.fmin(x, 3), -3)
-    out *= 1 / 3
-    out += 0.5
-    below = x < 3
-    out *= below & (x > -3)
-    out += ~below
-    return np.multiply(out, g, out=out)
-
-
-@hardswish_op.grad("input", raw=_hardswish_raw)
+@hardswish_op.grad("input", raw=lambda g, input: backend.hardswish_backward(g, input))
 def _(g: Tensor, input: Tensor) -> Tensor:
     return gated(g * (input / 3 + 0.5), strictly(input, -3.0, 3.0)) + gated(g, not_under(input, 3.0))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call, families
@@ -48,8 +49,7 @@ def _sign(x: Any) -> Any:
         return np.sign(x)
     if x.dtype.kind == "b":
         return x.copy()
-    out = np.asarray(np.greater(x, 0)).astype(x.dtype)
-    return np.subtract(out, np.less(x, 0), out=out)
+    return backend.sign(x)
 
 
 def _abs_inplace(input: Tensor) -> Tensor:

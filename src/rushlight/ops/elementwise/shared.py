@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 BLOCK = 1 << 16
+SMALL = 1 << 11  # elements up to which two calls of NumPy cost less than finding the kernel
 
 
 def times(g: Array | Tensor, t: Array | Tensor) -> Any:
@@ -62,6 +64,17 @@ def keep(grad: Array, mask: Array) -> Array:
     if grad.dtype.kind == "f" and grad.itemsize > 2:
         return backend.relu_backward(grad, mask)
     return np.where(mask, grad, np.zeros((), grad.dtype))
+
+
+def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
+    """min(max(x, low), high), NaN where any is; bounds are numbers or arrays, either may be None."""
+    if x.size > SMALL and x.dtype.kind == "f" and np.ndim(low) == np.ndim(high) == 0:  # that of None too
+        bounds = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+        if not any(map(math.isnan, bounds)):
+            return backend.clamp(x, *bounds, out)
+    if low is not None:
+        x = np.maximum(x, low, out=out)
+    return x if high is None else np.minimum(x, high, out=out)
 
 
 def recording() -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
@@ -116,6 +117,8 @@ xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py"
 
 def _between(x: Array, end: Array, weight: Array) -> Array:
     """x + weight * (end - x), exact at both ends.  All arrays, or `weight` a number."""
+    if np.ndim(weight) == 0 and x.shape == end.shape and x.dtype == end.dtype and x.dtype.kind == "f":
+        return backend.lerp(x, end, float(weight))
     step: Any = np.asarray(end - x)
     near: Any = np.abs(weight) < 0.5
     if not isinstance(near, np.ndarray) or near.ndim == 0:

@@ -48,18 +48,6 @@ def add_rows(out: Array, index: Array, rows: Array) -> None:
         kernels.index_add_rows(out, index, rows)
 
 
-def element_index(shape: tuple[int, ...], index: Array, dim: int) -> Array:
-    """Positions, in a contiguous array of `shape`, of the elements that `index` names along `dim`.  (*) -> (*)"""
-    if not shape:
-        return index.reshape(())
-    steps = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    found = index * steps[dim] if steps[dim] != 1 else index.astype(np.int64)
-    for d, n in enumerate(index.shape):
-        if d != dim and n > 1:
-            found += (np.arange(n) * steps[d]).reshape(n, *[1] * (len(shape) - d - 1))
-    return found
-
-
 def gather_along(array: Array, index: Array, dim: int) -> Any:
     """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
     if not index.size:
@@ -67,16 +55,7 @@ def gather_along(array: Array, index: Array, dim: int) -> Any:
     if not array.ndim or not index.ndim:
         flat = array.reshape(-1)
         return flat[index]
-    if array.ndim == 1:
-        return array[index]
-    cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
-    return array[cut][along(index, dim)]
-
-
-def along(index: Array, dim: int) -> tuple[Any, ...]:
-    """The NumPy index of the elements at `index` along `dim`."""
-    n = index.ndim
-    return tuple([index if d == dim else np.arange(index.shape[d]).reshape(-1, *[1] * (n - d - 1)) for d in range(n)])
+    return kernels.gather_along(array, index, dim)
 
 
 def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
@@ -87,19 +66,20 @@ def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
         out[...] = values.reshape(-1)[-1] if isinstance(values, np.ndarray) else values
         return
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
-    out[cut][along(index, dim)] = values
+    out[cut][kernels.along(index, dim)] = values
 
 
 def add_along(out: Array, index: Array, dim: int, values: Array) -> None:
     """out at `index` along `dim` += values, repeats adding up, in place.  values: the shape of index."""
     if not index.size:
         return
-    where = element_index(out.shape, index, dim).reshape(-1)
-    if out.flags.c_contiguous:
-        add_rows(out.reshape(-1, 1), where, values.reshape(-1, 1))
-    else:
-        whole = np.ascontiguousarray(out)
-        add_rows(whole.reshape(-1, 1), where, values.reshape(-1, 1))
+    if out.dtype.kind not in "cb" and out.ndim:
+        kernels.add_along(out, index, dim, values)
+        return
+    whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
+    where = kernels.element_index(out.shape, index, dim).reshape(-1)
+    add_rows(whole.reshape(-1, 1), where, values.reshape(-1, 1))
+    if whole is not out:
         out[...] = whole
 
 

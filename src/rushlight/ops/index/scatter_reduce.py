@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
-from rushlight.ops.index.raw_indices import add_along, element_index, gather_along, put_along
+from rushlight.ops.index.raw_indices import add_along, gather_along, put_along
 from rushlight.ops.index.scatter import _padded as padded
 from rushlight.ops.index.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
@@ -49,7 +50,7 @@ def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, inclu
         return
     ufunc = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[kind]
     whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
-    ufunc.at(whole.reshape(-1), element_index(out.shape, index, dim).reshape(-1), src.reshape(-1))
+    ufunc.at(whole.reshape(-1), kernels.element_index(out.shape, index, dim).reshape(-1), src.reshape(-1))
     if whole is not out:
         out[...] = whole
 

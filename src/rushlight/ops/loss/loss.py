@@ -177,8 +177,7 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     g, x, t = up(g, input, target)
     d = np.asarray(x - t)
-    np.sign(d, out=d)
-    np.copyto(d, d.dtype.type(0), where=np.isnan(d))  # as the slope of abs
+    backend.sign(d, out=d)  # 0 of NaN, as the slope of abs
     d *= g * d.dtype.type(share(reduction, x, t))
     return both(d, needs)
 
@@ -207,20 +206,6 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
 # Squares near 0, absolute values elsewhere ----------------------------------------------------------------------
 
 
-def huber(x: Array, t: Array, delta: float, scale: float) -> Array:
-    """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - t."""
-    d = np.asarray(x - t)
-    np.absolute(d, out=d)
-    near = np.minimum(d, delta, out=np.empty_like(d))
-    d *= near
-    near *= near
-    near *= -0.5
-    d += near
-    if scale != 1:
-        d *= scale
-    return d
-
-
 def _huber_slopes(
     g: Array, input: Array, target: Array, reduction: str, beta: float, needs: tuple[bool, ...]
 ) -> tuple[Array, ...]:
@@ -231,10 +216,11 @@ def _huber_raw(
     g: Array, x: Array, t: Array, reduction: str, delta: float, scale: float, needs: tuple[bool, ...]
 ) -> tuple[Array, ...]:
     g, x, t = up(g, x, t)
-    d = np.asarray(x - t)
-    np.clip(d, -delta, delta, out=d)
-    d *= g * d.dtype.type(scale * share(reduction, x, t))
-    return both(d, needs)
+    factor = scale * share(reduction, x, t)
+    if g.ndim:
+        d = backend.huber_slope(x, t, delta, factor)
+        return both(np.multiply(d, g, out=d), needs)
+    return both(backend.huber_slope(x, t, delta, factor * float(g)), needs)
 
 
 def _huber_formula(
@@ -258,7 +244,7 @@ def _huber_formula(
 )
 def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: huber(x, t, beta, 1 / beta), reduction, input, target)
+    return folded(lambda x, t: backend.huber(x, t, beta, 1 / beta), reduction, input, target)
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)
@@ -297,7 +283,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 )
 def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: huber(x, t, delta, 1.0), reduction, input, target)
+    return folded(lambda x, t: backend.huber(x, t, delta, 1.0), reduction, input, target)
 
 
 @huber_op.grad("input", "target",

@@ -13,6 +13,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.sums import joined
 from rushlight.ops.elementwise.shared import keep, nothing, number, raw
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
@@ -34,7 +35,8 @@ def norm_of(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any
     if p == 2:
         return euclidean(x, dim, keepdim)
     if p == 1:
-        return fold_of(np.add, sizes_of, x, dim, keepdim)
+        found = joined("sum_of_sizes", x, dim, keepdim)
+        return fold_of(np.add, sizes_of, x, dim, keepdim) if found is None else found
 
     def powers(a: Array) -> Array:
         size = sizes_of(a)
@@ -50,7 +52,8 @@ def euclidean(x: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
         flat = x.reshape(-1)
         found = np.sqrt(np.dot(flat, flat))
         return np.reshape(found, (1,) * x.ndim) if keepdim else found
-    return np.sqrt(fold_of(np.add, squares, x, dim, keepdim))
+    found = joined("sum_of_squares", x, dim, keepdim)
+    return np.sqrt(fold_of(np.add, squares, x, dim, keepdim) if found is None else found)
 
 
 def squares(a: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -32,42 +33,10 @@ def ends(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) ->
     return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 
 
-WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
-BLOCK = 1 << 16  # elements that are held in float64 at a time
-
-
-def accumulate(ufunc: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
-    """Running results of a ufunc, from the end where `reverse`; those of float32 arithmetic are kept in float64."""
-    if not x.ndim:
-        return x.copy()
-    out = np.empty_like(x)
-    back = ends(x.ndim, dim, None, None, -1 if reverse else None)
-    if x.dtype in WIDER and x.shape[dim] > 2 and ufunc not in (np.maximum, np.minimum):
-        widely(ufunc, x[back], dim, out[back])
-    else:
-        ufunc.accumulate(x[back], axis=dim, out=out[back])
-    return out
-
-
-def widely(ufunc: np.ufunc, x: Array, dim: int, out: Array) -> None:
-    """Running results of a ufunc in twice the precision, block by block, each rounded once."""
-    carry: Any = None
-    step = max(BLOCK * x.shape[dim] // max(x.size, 1), 1)
-    for start in range(0, x.shape[dim], step):
-        at = ends(x.ndim, dim, start, start + step)
-        part = x[at].astype(WIDER[x.dtype])
-        if carry is not None:
-            first = part[ends(x.ndim, dim, 0, 1)]
-            ufunc(carry, first, out=first)
-        ufunc.accumulate(part, axis=dim, out=part)
-        carry = part[ends(x.ndim, dim, part.shape[dim] - 1, None)].copy()
-        out[at] = part
-
-
 @op(ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
 def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
-    return accumulate(np.add, input, dim, reverse)
+    return backend.running(np.add, input, dim, reverse)
 
 
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
@@ -76,7 +45,7 @@ cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 @op(ns=None, name="cumprod", shape=shapes.same, batch=families.shifted)
 def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
-    return accumulate(np.multiply, input, dim, reverse)
+    return backend.running(np.multiply, input, dim, reverse)
 
 
 @cumprod_op.grad("input")
@@ -145,7 +114,7 @@ def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reve
 def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
-        return accumulate(np.logaddexp, input, dim, False)
+        return backend.running(np.logaddexp, input, dim)
     out = input.copy()
     out[np.isnan(out)] = complex(np.nan, np.nan)
     rows = np.moveaxis(out, dim, 0) if input.ndim else out.reshape(1)
@@ -178,20 +147,6 @@ def exp_difference(a: Array | Tensor, b: Array | Tensor) -> Any:
 # Extrema so far ------------------------------------------------------------------------------------
 
 
-def running(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, ...]:
-    """(values, indices) of a running extremum: the last of equal elements, NaN from its first place on."""
-    if not x.ndim:
-        return x.copy(), np.zeros((), np.int64)
-    values = accumulate(ufunc, x, dim, False)
-    n = x.shape[dim]
-    place = np.arange(n).reshape([n if d == dim else 1 for d in range(x.ndim)])
-    hit = x == values
-    if x.dtype.kind == "f":
-        hit |= np.isnan(x)
-    index = np.maximum.accumulate(np.where(hit, place, 0), axis=dim)
-    return values, index
-
-
 def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int) -> Any:
     return gather_adjoint(g, indices, input_shape, dim)
 
@@ -207,7 +162,7 @@ def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple
 )
 def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
     """The largest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
-    return running(np.maximum, input, dim)
+    return backend.running_extreme(input, dim, False)
 
 
 @op(
@@ -221,7 +176,7 @@ def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
 )
 def cummin_op(input: Array, dim: int) -> tuple[Array, ...]:
     """The smallest elements so far along `dim` and where they are.  (*) -> (*), (*)"""
-    return running(np.minimum, input, dim)
+    return backend.running_extreme(input, dim, True)
 
 
 # Public functions ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, widened
-from rushlight.kernels.sums import add_up
+from rushlight.kernels.sums import add_up, joined
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, raw
@@ -26,6 +26,7 @@ from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
 
+SMALL = 1 << 13  # elements up to which NumPy's own sum costs less
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
@@ -57,7 +58,7 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) ->
             return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
     if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
         return fold_of(ufunc, widened, x, dim, keepdim)
-    if ufunc is np.add and x.size > BLOCK and dim is not None and "where" not in options:
+    if ufunc is np.add and x.size > SMALL and "where" not in options:
         return add_up(x, dim, keepdim, options.get("dtype"))
     return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
 
@@ -220,7 +221,8 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 @op(autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
-    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
+    found = joined("row_products", input, (dim,), keepdim) if input.ndim else None
+    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype) if found is None else found
 
 
 @prod_op.grad("input")

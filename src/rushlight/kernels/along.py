@@ -1,0 +1,64 @@
+"""Elements read and added at indices along one dimension, which other dimensions share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, contiguous, dense, native
+from rushlight.kernels.gather import index_add_rows
+from rushlight.kernels.reference import along as reference
+from rushlight.kernels.reference.along import along, element_index
+
+__all__ = ["add_along", "along", "element_index", "gather_along"]
+
+_SMALL = 64  # elements up to which NumPy's call costs less
+_INT64 = np.dtype(np.int64)
+
+
+def gather_along(x: Array, index: Array, dim: int) -> Array:
+    """x at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) int -> shape of index
+
+    Raises IndexError for indices outside [0, size).
+    """
+    table = native(x.dtype) if _fits(x, index, dim) else None
+    if table is None:
+        return reference.gather_along(x, index, dim)
+    out = np.empty(index.shape, x.dtype)
+    _check(table.gather_along(x, index, out, *_extents(x, index, dim)), index, x.shape[dim])
+    return out
+
+
+def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
+    """x at `index` along `dim` += values, repeats adding up.  x: (*) real, index: (*) int, values: shape of index
+
+    Raises IndexError for indices outside [0, size).
+    """
+    if not dense(x):
+        whole = contiguous(x)
+        add_along(whole, index, dim, values)
+        x[...] = whole
+        return
+    table = native(x.dtype) if _fits(x, index, dim) and values.dtype == x.dtype else None
+    if table is None:
+        where = element_index(x.shape, index, dim).reshape(-1)
+        index_add_rows(x.reshape(-1, 1), where, values.reshape(-1, 1))
+    else:
+        _check(table.add_along(x, index, contiguous(values), *_extents(x, index, dim)), index, x.shape[dim])
+
+
+def _fits(x: Array, index: Array, dim: int) -> bool:
+    """Whether the kernels are for these arrays: dense, and of one size but for `dim`."""
+    if x.ndim != index.ndim or index.dtype != _INT64 or index.size <= _SMALL or not (dense(x) and dense(index)):
+        return False
+    return x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
+
+
+def _extents(x: Array, index: Array, dim: int) -> tuple[int, int, int, int]:
+    return math.prod(x.shape[:dim]), x.shape[dim], index.shape[dim], math.prod(x.shape[dim + 1 :])
+
+
+def _check(outside: int, index: Array, size: int) -> None:
+    if outside >= 0:
+        raise IndexError(f"index {index.reshape(-1)[outside]} is out of bounds for dimension of size {size}")

@@ -1,0 +1,90 @@
+// Functions made of straight pieces and parabolas, elementwise.  `n` elements, any shape; the output may be an input.
+#include "maps.h"
+
+namespace rl {
+
+// NaN stays; `high` wins where the bounds cross.
+template <class T> RL_INLINE T clamp(T v, T low, T high) {
+    v = v < low ? low : v;
+    return v > high ? high : v;
+}
+
+// Half the square of a distance up to `delta`, straight beyond it; times `scale`.
+template <class T> RL_INLINE T huber(T d, T delta, T scale) {
+    d = d < 0 ? -d : d;
+    T near = d > delta ? delta : d;
+    return scale * near * (d - T(0.5) * near);
+}
+
+// x + weight * (end - x), exact at both ends.
+template <class T> static void lerp(const T *x, const T *end, T *o, long n, T weight) {
+    const bool near = std::fabs(weight) < T(0.5);
+    const T part = near ? weight : weight - T(1);
+    map2(x, end, o, n, [=](T a, T b) { return (near ? a : b) + part * (b - a); });
+}
+
+// 0 below, whatever the gradient.
+template <class T> RL_INLINE T hardswish_slope(T g, T v) {
+    T middle = g * (v * T(1.0 / 3) + T(0.5)), out = v < 3 ? middle : g;
+    return v <= -3 ? T(0) : out;
+}
+
+template <class T> RL_INLINE T leaky(T sign, T v, T slope) {
+    T scaled = v * slope;  // of all, which is SIMD code
+    return sign > 0 ? v : scaled;
+}
+
+}  // namespace rl
+
+UNARY(sign, T((v > 0) - (v < 0)))
+UNARY(hardswish, v * rl::clamp(v + 3, T(0), T(6)) * T(1.0 / 6))
+BINARY(hardswish_backward, rl::hardswish_slope(g, v))
+
+#define REST(T, S)                                                                                          \
+    RL_EXPORT void rl_clamp_##S(Array *x_, Array *o_, long n, double low, double high) {                    \
+        rl::Call call("clamp");                                                                             \
+        const T *x = call.pair_in<T>("input", x_, n);                                                       \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::clamp(v, (T)low, (T)high); }); });           \
+    }                                                                                                       \
+    RL_EXPORT void rl_between_backward_##S(Array *g_, Array *x_, Array *o_, long n, double low, double high) { \
+        rl::Call call("between_backward");                                                                  \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("saved", x_, n);              \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T a = (T)low, b = (T)high;                                                                    \
+        call.run([=] { rl::map2(g, x, o, n, [=](T d, T v) { return (v <= a) | (v >= b) ? T(0) : d; }); });  \
+    }                                                                                                       \
+    RL_EXPORT void rl_leaky_relu_##S(Array *x_, Array *o_, long n, double slope) {                          \
+        rl::Call call("leaky_relu");                                                                        \
+        const T *x = call.pair_in<T>("input", x_, n);                                                       \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T s = (T)slope;                                                                               \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::leaky(v, v, s); }); });                      \
+    }                                                                                                       \
+    RL_EXPORT void rl_leaky_relu_backward_##S(Array *g_, Array *x_, Array *o_, long n, double slope) {      \
+        rl::Call call("leaky_relu_backward");                                                               \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("saved", x_, n);              \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T s = (T)slope;                                                                               \
+        call.run([=] { rl::map2(g, x, o, n, [=](T d, T v) { return rl::leaky(v, d, s); }); });              \
+    }                                                                                                       \
+    RL_EXPORT void rl_huber_##S(Array *x_, Array *y_, Array *o_, long n, double delta, double scale) {      \
+        rl::Call call("huber");                                                                             \
+        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("target", y_, n);                \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        call.run([=] { rl::map2(x, y, o, n, [=](T a, T b) { return rl::huber(a - b, (T)delta, (T)scale); }); }); \
+    }                                                                                                       \
+    RL_EXPORT void rl_huber_slope_##S(Array *x_, Array *y_, Array *o_, long n, double delta, double scale) { \
+        rl::Call call("huber_slope");                                                                       \
+        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("target", y_, n);                \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T d = (T)delta;                                                                               \
+        call.run([=] { rl::map2(x, y, o, n, [=](T a, T b) { return rl::clamp(a - b, -d, d) * (T)scale; }); }); \
+    }                                                                                                       \
+    RL_EXPORT void rl_lerp_##S(Array *x_, Array *end_, Array *o_, long n, double weight) {                  \
+        rl::Call call("lerp");                                                                              \
+        const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        call.run([=] { rl::lerp(x, end, o, n, (T)weight); });                                               \
+    }
+RL_BOTH(REST)

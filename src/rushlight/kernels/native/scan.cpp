@@ -1,0 +1,84 @@
+// Running sums, products and extremes along a dimension: (outer, count, inner), from its end where `back`.
+#include "common.h"
+
+namespace rl {
+
+// Sums and products of float32 are kept in double and rounded once each.
+struct Sum {
+    static double first() { return 0; }
+    RL_MEMBER double operator()(double a, double b) const { return a + b; }
+};
+struct Product {
+    static double first() { return 1; }
+    RL_MEMBER double operator()(double a, double b) const { return a * b; }
+};
+
+constexpr int kTogether = 8;  // rows or columns taken together, so that one need not wait for the sum before
+
+// `width` runs at once, whose elements lie `apart` from one another, the next of each `step` on.
+template <int width, class T, class J> RL_INLINE void scan(const T *x, T *o, long count, long step, long apart, J join) {
+    alignas(64) double run[width];  // GCC 12 writes to it as aligned, which its stack is not else
+    for (int k = 0; k < width; ++k) run[k] = J::first();
+    for (long i = 0; i < count; ++i, x += step, o += step)
+        for (int k = 0; k < width; ++k) {
+            run[k] = join(run[k], (double)x[k * apart]);
+            o[k * apart] = (T)run[k];
+        }
+}
+
+template <class T, class J> static void scans(const T *x, T *o, long outer, long count, long inner, bool back, J join) {
+    const long step = back ? -inner : inner, start = back ? (count - 1) * inner : 0;
+    const long runs = outer * inner, apart = inner == 1 ? count : 1;
+    const long row = inner == 1 ? outer : inner;  // runs that lie regularly apart
+    const long groups = (row + kTogether - 1) / kTogether;
+    parallel_for(runs / row * groups, kGrain / (count * kTogether) + 1, [=](long begin, long end) {
+        for (long i = begin; i < end; ++i) {
+            const long first = i % groups * kTogether;
+            const long at = start + i / groups * count * inner + first * apart;
+            if (row - first >= kTogether) scan<kTogether>(x + at, o + at, count, step, apart, join);
+            else
+                for (long k = first; k < row; ++k) scan<1>(x + at + (k - first) * apart, o + at + (k - first) * apart, count, step, apart, join);
+        }
+    });
+}
+
+// The last of equal elements is where the extreme lies; a NaN stays it.
+template <class T> static void extremes(const T *x, T *o, int64_t *where, long outer, long count, long inner, bool least) {
+    parallel_for(outer * inner, kGrain / (count + 1) + 1, [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const long base = r / inner * count * inner + r % inner;
+            T best = x[base];
+            int64_t at = 0;
+            for (long i = 0; i < count; ++i) {
+                const T v = x[base + i * inner];
+                const bool better = v != v || (least ? v <= best : v >= best);
+                best = better ? v : best;
+                at = better ? i : at;
+                o[base + i * inner] = best;
+                where[base + i * inner] = at;
+            }
+        }
+    });
+}
+
+}  // namespace rl
+
+#define SCAN(NAME, J, T, S)                                                                                       \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long count, long inner, int back) {          \
+        rl::Call call(#NAME);                                                                                     \
+        const T *x = call.in<T>("input", x_, outer, count, inner);                                                \
+        T *o = call.out<T>("out", o_, outer, count, inner);                                                       \
+        call.run([=] { rl::scans<T>(x, o, outer, count, inner, back, rl::J()); });                                \
+    }
+#define ALL(T, S)                                                                                                 \
+    SCAN(running_sum, Sum, T, S)                                                                                  \
+    SCAN(running_product, Product, T, S)                                                                          \
+    RL_EXPORT void rl_running_extreme_##S(Array *x_, Array *o_, Array *where_, long outer, long count, long inner, \
+                                          int least) {                                                            \
+        rl::Call call("running_extreme");                                                                         \
+        const T *x = call.in<T>("input", x_, outer, count, inner);                                                \
+        T *o = call.out<T>("out", o_, outer, count, inner);                                                       \
+        int64_t *where = call.out<int64_t>("where", where_, outer, count, inner);                                 \
+        call.run([=] { rl::extremes<T>(x, o, where, outer, count, inner, least); });                              \
+    }
+RL_BOTH(ALL)

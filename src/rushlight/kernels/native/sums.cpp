@@ -1,0 +1,121 @@
+// Sums and products over one dimension: (outer, count, inner) -> (outer, inner).  Long sums go on in double; the order of
+// each is fixed by the sizes alone, whatever the number of threads.
+#include <memory>
+
+#include "common.h"
+
+namespace rl {
+
+constexpr long kPiece = 1 << 16;  // elements of one row that a thread adds up
+constexpr long kRun = 1 << 12;    // elements added up in their own precision
+constexpr long kUnit = 256;       // columns added up together: long enough to be read ahead, short enough to stay in the cache
+constexpr long kRows = 1024;      // rows added up in their own precision
+
+// The elements of a row joined in the lanes of four vectors, which are joined in pairs.
+template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, T first, F f, J join) {
+    typedef T Vector __attribute__((vector_size(64)));
+    constexpr int kWide = 64 / (int)sizeof(T), kLanes = 4 * kWide;
+    Vector part[4], v;
+    for (int k = 0; k < 4; ++k) part[k] = Vector{} + first;
+    long i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) {
+            std::memcpy(&v, x + i + k * kWide, sizeof v);
+            part[k] = join(part[k], f(v));
+        }
+    part[0] = join(join(part[0], part[1]), join(part[2], part[3]));
+    T lane[kWide];
+    std::memcpy(lane, &part[0], sizeof lane);
+    for (int k = 0; i < n; ++i, k = (k + 1) % kWide) lane[k] = join(lane[k], f(x[i]));
+    for (int width = kWide / 2; width > 0; width /= 2)
+        for (int k = 0; k < width; ++k) lane[k] = join(lane[k], lane[k + width]);
+    return lane[0];
+}
+
+template <class T, class F> RL_INLINE double row_sum(const T *x, long n, F f) {
+    double total = 0;
+    for (long i = 0; i < n; i += kRun)
+        total += row_joined(x + i, n - i < kRun ? n - i : kRun, T(0), f, [](auto a, auto b) { return a + b; });
+    return total;
+}
+
+template <class T, class F> static void sum_rows(const T *x, T *sum, long outer, long count, F f) {
+    const long pieces = (count + kPiece - 1) / kPiece;
+    if (pieces <= 1) {
+        parallel_for(outer, row_grain(count), [=](long begin, long end) {
+            for (long r = begin; r < end; ++r) sum[r] = (T)row_sum(x + r * count, count, f);
+        });
+        return;
+    }
+    std::unique_ptr<double[]> parts(new double[outer * pieces]);
+    double *part = parts.get();
+    parallel_for(outer * pieces, 1, [=](long begin, long end) {
+        for (long i = begin; i < end; ++i) {
+            const long row = i / pieces, at = i % pieces * kPiece;
+            part[i] = row_sum(x + row * count + at, count - at < kPiece ? count - at : kPiece, f);
+        }
+    });
+    for (long r = 0; r < outer; ++r) {
+        double total = 0;
+        for (long i = 0; i < pieces; ++i) total += part[r * pieces + i];
+        sum[r] = (T)total;
+    }
+}
+
+// Each piece owns some columns, so that the order of every sum is that of the rows.
+template <class T, class F> static void sum_columns(const T *x, T *sum, long outer, long count, long inner, F f) {
+    const long units = (inner + kUnit - 1) / kUnit;
+    parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
+        for (long i = begin; i < end; ++i) {
+            const long first = i % units * kUnit, some = inner - first < kUnit ? inner - first : kUnit;
+            const T *block = x + i / units * count * inner + first;
+            T run[kUnit];
+            double total[kUnit] = {};
+            for (long top = 0; top < count; top += kRows) {
+                const long last = top + kRows < count ? top + kRows : count;
+                for (long c = 0; c < some; ++c) run[c] = 0;
+                for (long r = top; r < last; ++r) {
+                    const T *from = block + r * inner;
+#pragma omp simd
+                    for (long c = 0; c < some; ++c) run[c] += f(from[c]);
+                }
+                for (long c = 0; c < some; ++c) total[c] += run[c];
+            }
+            for (long c = 0; c < some; ++c) sum[i / units * inner + first + c] = (T)total[c];
+        }
+    });
+}
+
+template <class T, class F> static void sums(const T *x, T *sum, long outer, long count, long inner, F f) {
+    if (inner == 1) sum_rows(x, sum, outer, count, f);
+    else sum_columns(x, sum, outer, count, inner, f);
+}
+
+template <class T> static void products(const T *x, T *product, long rows, long count) {
+    parallel_for(rows, row_grain(count), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r)
+            product[r] = row_joined(x + r * count, count, T(1), [](auto v) { return v; }, [](auto a, auto b) { return a * b; });
+    });
+}
+
+}  // namespace rl
+
+#define SUM(NAME, EXPR, T, S)                                                                              \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *sum_, long outer, long count, long inner) {           \
+        rl::Call call(#NAME);                                                                              \
+        const T *x = call.in<T>("input", x_, outer, count, inner);                                         \
+        T *sum = call.out<T>("sum", sum_, outer, inner);                                                   \
+        call.run([=] { rl::sums<T>(x, sum, outer, count, inner, [](auto v) { return EXPR; }); });             \
+    }
+#define ALL(T, S)                                                                                          \
+    SUM(sum, v, T, S)                                                                                      \
+    SUM(sum_of_squares, v * v, T, S)                                                                       \
+    SUM(sum_of_sizes, (v < 0 ? -v : v), T, S)                                                              \
+    RL_EXPORT void rl_row_products_##S(Array *x_, Array *product_, long rows, long count) {                \
+        rl::Call call("row_products");                                                                     \
+        const T *x = call.in<T>("input", x_, rows, count);                                                 \
+        T *product = call.out<T>("product", product_, rows);                                               \
+        call.run([=] { rl::products<T>(x, product, rows, count); });                                       \
+    }
+RL_BOTH(ALL)

@@ -1,0 +1,47 @@
+"""Running sums, products and extremes along a dimension."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, dense, native
+from rushlight.kernels.reference import scans as reference
+
+_SMALL = 1 << 9  # elements up to which NumPy's call costs less
+_KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product"}
+
+
+def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array:
+    """Running results of a ufunc along `dim`, from its end where `reverse`; those of float32 are kept in float64.
+
+    (*) -> (*)
+    """
+    name = _KERNELS.get(ufunc)
+    table = native(x.dtype) if name and x.size > _SMALL and dense(x) else None
+    if table is None:
+        return reference.running(ufunc, x, dim, reverse)
+    out = np.empty(x.shape, x.dtype)
+    getattr(table, str(name))(x, out, *_extents(x, dim), int(reverse))
+    return out
+
+
+def running_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
+    """(values, indices) of a running extreme along `dim`: the last of equal elements, NaN from its first place on.
+
+    (*) -> (*), (*) of int64
+    """
+    table = native(x.dtype) if x.size > _SMALL and dense(x) else None
+    if table is None:
+        return reference.running_extreme(x, dim, least)
+    out, where = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
+    table.running_extreme(x, out, where, *_extents(x, dim), int(least))
+    return out, where
+
+
+def _extents(x: Array, dim: int) -> tuple[int, int, int]:
+    """Elements before, in and behind a dimension."""
+    dim %= x.ndim
+    return math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
