@@ -39,6 +39,7 @@ PACKAGES = {
     "fvcore_analysis": "fvcore", "monai_segmentation": "monai", "reformer_attention": "reformer-pytorch",
     "rotary_positions": "rotary-embedding-torch", "tensordict_modules": "tensordict", "torch_optimizer_steps": "torch-optimizer",
     "vector_quantize_codebook": "vector-quantize-pytorch",
+    "torchvision_classification": "torchvision", "torchvision_detection": "torchvision",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.
@@ -235,12 +236,14 @@ NAMES_HEAD = "\n## Public names\n\n"
 
 
 def with_rows(page: str, rows: list[str]) -> str:
-    """The page with these lines in the place of those of the same packages, or at the end of the table."""
+    """The page with these lines in the place of those of the same packages and uses, or at the end of the table."""
     before, head, after = page.partition(NAMES_HEAD)
     lines = before.rstrip("\n").split("\n")
     for given in rows:
-        name = given.split()[1]
-        place = next((i for i, line in enumerate(lines) if line.startswith(f"| {name} ")), None)
+        name, what = given.split()[1], given.split(" | ")[1]
+        place = next(
+            (i for i, line in enumerate(lines) if line.startswith(f"| {name} ") and f" | {what} | " in line), None
+        )
         if place is None:
             lines.append(given)
         else:

@@ -105,3 +105,14 @@ def test_cosine_similarity_names_the_sizes_that_differ() -> None:
     for fn in (F.cosine_similarity, torch.broadcast_tensors):
         with pytest.raises(RuntimeError, match=message):
             fn(WIDE, torch.ones(7, 3))
+
+
+def test_losses_of_logits_are_of_the_wider_dtype() -> None:
+    x, y = torch.tensor([0.3, -1.2], dtype=torch.float64, requires_grad=True), torch.tensor([1.0, 0.0])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(x, y)
+    assert (
+        loss.dtype is torch.float64
+        and loss.item() == torch.nn.functional.binary_cross_entropy_with_logits(x, y.double()).item()
+    )
+    loss.backward()
+    assert x.grad.dtype is torch.float64
