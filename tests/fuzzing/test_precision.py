@@ -69,3 +69,9 @@ def test_what_becomes_float32_unsaid_is_compared_as_float32():
     assert not left(flag, fine, factor=1 + 1e-7)
     assert left(flag, fine, factor=1 + 1e-5)
     assert left("x = torch.tensor([0.75], dtype=torch.float64)", fine, factor=1 + 1e-7)
+
+
+def test_numbers_that_are_written_with_exponents_are_moved_too():
+    large, all_cancels = "x = torch.tensor([1.0, 1e+30, 0.5], dtype=torch.float64)", "y = (x - x.mean()).sum()"
+    assert not left(large, all_cancels, factor=1.5)
+    assert left(large, "y = (x * 2).sum()", factor=1 + 1e-8)

@@ -15,6 +15,7 @@ from .program import Side, run
 
 Array = np.ndarray[Any, Any]
 NUMERIC = "biufc"
+LOW = r"\.float\(\)|float32|complex64"
 
 
 def called(pattern: str, difference: Difference) -> ast.Call | None:
@@ -74,6 +75,12 @@ def evaluated(node: ast.expr, names: dict[str, Any]) -> Iterator[Array]:
         yield value.astype({"f": np.float64, "c": np.complex128}.get(value.dtype.kind, value.dtype))
 
 
+def precision(difference: Difference) -> float:
+    """To what part numbers are to agree: float64 may have been computed from less."""
+    low = re.search(LOW, "\n".join(difference.statements)) is not None
+    return max(difference.tolerance or 1e-9, 1e-6 * low)
+
+
 def apart(difference: Difference, special: Any = False) -> Array | None:
     """Where the sides' numbers differ; None where they are no arrays of one shape.
 
@@ -89,7 +96,7 @@ def apart(difference: Difference, special: Any = False) -> Array | None:
         return np.asarray(a != b)
     with np.errstate(all="ignore"):
         scale = float(np.max(np.abs(a), where=np.isfinite(a) & ~np.asarray(special), initial=1.0))
-        tolerance = difference.tolerance or 1e-9
+        tolerance = precision(difference)
         alike = np.isclose(b, a, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
     if a.dtype.kind == "c":  # which part is infinite or NaN follows from nothing but the order of operations
         alike |= ~np.isfinite(a) & ~np.isfinite(b)

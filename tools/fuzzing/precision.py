@@ -99,7 +99,9 @@ def scatter(statements: list[str], reference: Side) -> dict[str, Array]:
 def moved_numbers(leaf: re.Match[str], part: float) -> str:
     """The text of a leaf, each number another one by its own part."""
     parts = itertools.cycle((part, -2 * part, 3 * part))
-    return re.sub(r"\b\d+\.\d+", lambda number: repr(float(number[0]) * (1 + next(parts))), leaf[0])
+    return re.sub(
+        r"\b\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)", lambda number: repr(float(number[0]) * (1 + next(parts))), leaf[0]
+    )
 
 
 def little_noise(moved: Array, reference: Array, subject: Array, tolerance: float) -> bool:
