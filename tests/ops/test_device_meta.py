@@ -195,7 +195,9 @@ def test_devices_do_not_mix() -> None:
 def test_in_place_changes_have_nothing_to_change() -> None:
     x = meta(3, 4)
     assert x.add_(1) is x and x.normal_() is x and x.copy_(torch.ones(4)) is x and x.zero_() is x and x._version == 4
-    torch.nn.init.kaiming_uniform_(x)
+    for name in ("kaiming_uniform_", "trunc_normal_", "orthogonal_", "sparse_", "eye_", "dirac_"):
+        weight = meta(3, 4, 3) if name == "dirac_" else x
+        assert getattr(torch.nn.init, name)(weight, *([0.5] if name == "sparse_" else [])) is weight
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         x.add_(meta(2, 3, 4))
     with pytest.raises(RuntimeError, match="broadcast"):
