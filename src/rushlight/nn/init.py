@@ -82,7 +82,7 @@ def trunc_normal_(
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
-    if tensor.is_meta:  # which has no values that could be looked at
+    if tensor.device.type == "meta":  # which has no values that could be looked at
         return tensor
     low, high = (_normal_cdf((limit - mean) / std) for limit in (a, b))
     with no_grad():
@@ -146,7 +146,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise ValueError(f"Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.ndim}")
     if tensor.shape[0] % groups != 0:
         raise ValueError(f"dim 0 must be divisible by groups, got {tensor.shape[0]} and {groups}")
-    if tensor.is_meta:
+    if tensor.device.type == "meta":
         return tensor
     per_group = tensor.shape[0] // groups
     middle = tuple(n // 2 for n in tensor.shape[2:])
@@ -240,7 +240,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     """
     if tensor.ndim < 2:
         raise ValueError(f"Only tensors with 2 or more dimensions are supported, got {tensor.ndim}")
-    if tensor.numel() == 0 or tensor.is_meta:
+    if tensor.numel() == 0 or tensor.device.type == "meta":
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
