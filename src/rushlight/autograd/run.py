@@ -89,7 +89,7 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         raise RuntimeError("grad can be implicitly created only for scalar outputs [rushlight explain not-a-scalar]")
     if is_complex(dtype):
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
-    return wrap(np.array(1, dtype, ndmin=len(shape)))
+    return special.meta.root(out) if without_memory((out,)) else wrap(np.array(1, dtype, ndmin=len(shape)))
 
 
 def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any, i: int) -> None:
@@ -203,7 +203,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             targets[target_key(x, i, "backward")] = []
             if isinstance(x, Tensor):
                 retain_grad(x)
-    run = Run(keep, create_graph, targets, True)
+    run = Run(keep, create_graph or without_memory(outputs), targets, True)
+    run.record = create_graph
     if special.launcher is None:
         run.execute(roots)
     else:
@@ -212,7 +213,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
 def is_loss(x: Any) -> bool:
     """Whether `x` is one real number in the graph: the usual case, with nothing else to check."""
-    return isinstance(x, Tensor) and x._edge is not None and x._array.size == 1 and x._array.dtype.kind == "f"
+    return (isinstance(x, Tensor) and x._edge is not None and not x._meta and x._array.size == 1
+            and x._array.dtype.kind == "f")  # fmt: skip
+
+
+def without_memory(outputs: tuple[Any, ...]) -> bool:
+    """Whether a run is one of shapes alone, on the device meta."""
+    return special.meta is not None and any(isinstance(x, Tensor) and x._meta for x in outputs)
 
 
 def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
@@ -252,7 +259,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         return tuple(batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads))
     keys = target_keys(ins, "grad")
     roots = roots_of(outs, initial(outs, given))
-    on_tensors = create_graph or bool(modes.levels)  # levels see tensors, not arrays
+    on_tensors = create_graph or bool(modes.levels) or without_memory(outs)  # levels see tensors, not arrays
     run = Run(keep, on_tensors, {key: [] for key in keys}, False)
     run.record = create_graph
     found = run.execute(roots)

@@ -172,10 +172,6 @@ class OnMeta:
         """Refused: there is nothing to copy."""
         return self.to("cuda")
 
-    def backward(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refused."""
-        refuse("backward")
-
 
 def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The device and the dtype that the arguments of `to` ask for; None for what they leave."""

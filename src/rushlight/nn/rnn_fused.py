@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd import Function
-from rushlight.basics.state import modes
+from rushlight.basics.state import modes, special
 from rushlight.engine.modes import enable_grad
 from rushlight.kernels import recurrent as kernels
 from rushlight.kernels.dispatch import is_half, up
@@ -178,7 +178,9 @@ def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
 
 
 def usable(tensors: Any) -> bool:
-    """Whether the kernels can run: NumPy arrays of one real floating dtype, no functional level active."""
+    """Whether the kernels can run: NumPy arrays of one real floating dtype, in memory, no functional level active."""
+    if special.meta is not None and special.meta.owns(tensors):
+        return False
     kind = getattr(tensors[0], "_array", None)
     if (
         any(not getattr(level, "dry", False) for level in modes.levels)

@@ -43,6 +43,7 @@ from rushlight.ops.linear import (
     ldl,
     lowrank,
     lu,
+    made,
     matmul,
     matrix_functions,
     products,

@@ -106,7 +106,7 @@ class DryLevel(Level):
             ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, ndarray) else x for x in arrays]
             outs, aux = compute(op, ones, statics)
             kinds = self.kinds[key] = [x.dtype if isinstance(x, ndarray) else None for x in (*outs, *aux)]
-        if None in kinds:
+        if any(kind is None for kind in kinds):  # not `in`: NumPy says that float64 equals None
             return None
         leader = next((x for x in arrays if isinstance(x, ndarray) and x.shape == shape), None)
         order = None if leader is None or leader.flags.c_contiguous else order_of(leader)

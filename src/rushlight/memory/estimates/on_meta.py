@@ -12,7 +12,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.meta import incompatible, note, nowhere, on_meta
 from rushlight.dispatch.options import refuse
 from rushlight.dispatch.shapes import Made
-from rushlight.engine.node import Node, edge_of
+from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import Tally
 from rushlight.tensor import Tensor, wrap
@@ -31,15 +31,35 @@ class _Uncounted(Tally):
 
 
 class MetaBackward(Node):
-    """The node of what was made on the device meta: it says that there is a graph, and cannot be run."""
+    """The node of what was made on the device meta: its gradients have the shapes of what it was made from."""
 
     __slots__ = ()
 
     def run(self, g: Any, wanted: int) -> Any:
-        """Refused: raises NotImplementedError."""
-        refuse("backward")
+        """Refused: raises NotImplementedError.  A backward on the device meta runs on tensors."""
+        refuse("backward from a tensor on another device")
 
-    run_tensors = run
+    def run_tensors(self, g: Any, wanted: int) -> Any:
+        """A tensor without memory for each input that wants one; with create_graph they depend on what the result did."""
+        return [
+            self._gradient(edge, g) if edge is not None and wanted >> i & 1 else None
+            for i, edge in enumerate(self.edges)
+        ]
+
+    def _gradient(self, edge: Any, g: Any) -> Tensor:
+        like = edge._held if isinstance(edge, Tensor) else edge
+        found = on_meta(nowhere(like.shape, like.dtype))
+        if modes.grad:
+            record(found, (edge_of(g) if isinstance(g, Tensor) and g.requires_grad else None, *self.edges))
+        return found
+
+
+def record(result: Any, edges: tuple[Any, ...]) -> None:
+    """Give a result a node with these edges."""
+    node = MetaBackward()
+    node.edges, node.extra, node.seq = edges, None, next_seq()
+    node.shape, node.dtype = result._held.shape, result._held.dtype
+    result._edge = node
 
 
 class MetaLevel(DryLevel):
@@ -110,11 +130,12 @@ class MetaLevel(DryLevel):
         """Let a result say that it depends on those inputs that require grad."""
         edges = tuple(edge_of(x) if isinstance(x, Tensor) and x.requires_grad else None for x in flat)
         if modes.grad and any(edge is not None for edge in edges) and result._held.dtype.kind not in "biu":
-            node = MetaBackward()
-            node.edges, node.extra, node.seq = edges, None, 0
-            node.shape, node.dtype = result._held.shape, result._held.dtype
-            result._edge = node
+            record(result, edges)
         return result
+
+    def root(self, out: Any) -> Any:
+        """The gradient to start from, of ones, where none is given."""
+        return on_meta(nowhere(out._held.shape, out._held.dtype))
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`: there is nothing to write, but what does not fit is refused."""
@@ -126,4 +147,8 @@ class MetaLevel(DryLevel):
             raise RuntimeError(f"{op.name}_: output with shape {list(target.shape)} doesn't match the broadcast shape "
                                f"{list(np.broadcast_shapes(*shapes))}")  # fmt: skip
         target._bump_version()
+        if op.formulas and any(isinstance(x, Tensor) and x.requires_grad for x in flat[1:]):
+            self.linked(target, flat)
+            if target._view is not None:
+                self.linked(target._view.base, (target._view.base, *flat))
         return target

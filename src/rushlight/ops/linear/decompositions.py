@@ -15,6 +15,8 @@ from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.meta import placed
+from rushlight.dispatch.options import META
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
 from rushlight.levels.batch import everything
@@ -39,7 +41,8 @@ def mH(x: Any) -> Any:
 def like(values: Any, x: Any) -> Any:
     """A constant beside x: an array beside arrays, a tensor beside tensors, in its dtype."""
     if isinstance(x, Tensor):
-        return wrap(np.asarray(values, x._array.dtype))
+        made = wrap(np.asarray(values, x._array.dtype))
+        return placed(made, META) if x._meta else made
     return np.asarray(values, x.dtype)
 
 
@@ -163,7 +166,9 @@ def singular_op(A: Array) -> Array:
 
 
 def refuse_singular(name: str, A: Any) -> None:
-    """Raise LinAlgError if a matrix is singular."""
+    """Raise LinAlgError if a matrix is singular.  One on the device meta is not known to be."""
+    if A._meta:
+        return
     bad = singular(A._array)
     if bad.any():
         raise LinAlgError(f"linalg.{name}:{first_bad(bad)} The solver failed because the input matrix is singular.")
@@ -337,8 +342,8 @@ def _minor(A: Any) -> bool:
 def cholesky(A: Any, *, upper: bool = False) -> Any:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
-    info = positive(everything(A._array))
-    if info.any():
+    info = None if A._meta else positive(everything(A._array))
+    if info is not None and info.any():
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
                           "positive-definite).")  # fmt: skip
@@ -609,7 +614,7 @@ def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
 def eig(A: Any) -> Any:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)
-    if not np.isfinite(everything(A._array)).all():
+    if not A._meta and not np.isfinite(everything(A._array)).all():
         raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
     L, V = eig_op(A)
     return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))

@@ -388,7 +388,7 @@ def matrix_exp(A: Tensor) -> Any:
     base.matrix("matrix_exp", A, True)
     if 0 in A.shape:
         return A.clone()
-    size = float(np.abs(A._array).sum(-2).max())
+    size = 0.0 if A._meta else float(np.abs(A._array).sum(-2).max())
     squarings = max(0, math.ceil(math.log2(size / 4.25))) if size > 4.25 and math.isfinite(size) else 0
     A = A / (1 << squarings)
     eye, b = like(np.eye(A.shape[-1]), A), PADE_13

@@ -1,0 +1,119 @@
+"""What decompositions make, by shapes: for tensors on the device meta and for estimates of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.dispatch.shapes import Made
+from rushlight.ops.linear import decompositions as base
+from rushlight.ops.linear.lu import lu_op, permutation_op
+from rushlight.ops.linear.matrix_functions import det_op, pinv_op, slogdet_op
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
+INT32 = np.dtype(np.int32)
+
+
+def _real(dtype: Any) -> Any:
+    """The dtype of the real part."""
+    return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
+
+
+def _complex(dtype: Any) -> Any:
+    """The complex dtype whose parts are of this one."""
+    return dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
+
+
+def _batch(shape: tuple[int, ...], *ends: int) -> tuple[int, ...]:
+    """The shape of a batch of matrices, with other last dimensions."""
+    return (*shape[:-2], *ends)
+
+
+@base.solve_op.shape
+def _(A: Array, B: Array) -> list[Made]:
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    return [Made((*batch, *B.shape[-2:]), np.result_type(A.dtype, B.dtype))]
+
+
+@base.singular_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape[:-2], INT32)]
+
+
+@base.positive_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape[:-2], INT32)]
+
+
+@base.inverse.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape, A.dtype)]
+
+
+@base.cholesky_op.shape
+def _(A: Array, upper: bool) -> list[Made]:
+    return [Made(A.shape, A.dtype)]
+
+
+@base.factor_op.shape
+def _(input: Array, upper: bool) -> list[Made]:
+    return [Made(input.shape, input.dtype)]
+
+
+@base.cholesky_inverse_op.shape
+def _(input: Array, upper: bool) -> list[Made]:
+    return [Made(input.shape, input.dtype)]
+
+
+@base.qr_op.shape
+def _(A: Array, mode: str) -> list[Made]:
+    m, n = A.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    return [Made(_batch(A.shape, m, k), A.dtype), Made(_batch(A.shape, k, n), A.dtype)]
+
+
+@base.svd_op.shape
+def _(A: Array, full_matrices: bool) -> list[Made]:
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    left, right = (m, n) if full_matrices else (k, k)
+    return [Made(_batch(A.shape, m, left), A.dtype), Made(_batch(A.shape, k), _real(A.dtype)),
+            Made(_batch(A.shape, right, n), A.dtype)]  # fmt: skip
+
+
+@base.eigh_op.shape
+def _(A: Array, UPLO: str) -> list[Made]:
+    return [Made(A.shape[:-1], _real(A.dtype)), Made(A.shape, A.dtype)]
+
+
+@base.eig_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape[:-1], _complex(A.dtype)), Made(A.shape, _complex(A.dtype))]
+
+
+@det_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape[:-2], A.dtype)]
+
+
+@slogdet_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape[:-2], A.dtype), Made(A.shape[:-2], _real(A.dtype))]
+
+
+@pinv_op.shape
+def _(A: Array, atol: Any, rtol: Any, hermitian: bool) -> list[Made]:
+    return [Made(_batch(A.shape, A.shape[-1], A.shape[-2]), A.dtype)]
+
+
+@lu_op.shape
+def _(A: Array) -> list[Made]:
+    return [Made(A.shape, A.dtype), Made(_batch(A.shape, min(A.shape[-2:])), INT32), Made(A.shape[:-2], INT32)]
+
+
+@permutation_op.shape
+def _(input: Array, m: int) -> list[Made]:
+    return [Made((*input.shape[:-1], m, m), np.dtype(np.bool_))]
