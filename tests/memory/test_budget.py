@@ -17,10 +17,12 @@ import pytest
 import rushlight as torch
 from rushlight import memory
 from rushlight.dispatch import rebuilt
+from rushlight.kernels.native import loader
 from rushlight.memory.budgets import pager
 from rushlight.memory.budgets.paged import PagedTensor
 from rushlight.stores.files import Spill
 
+native = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
 
@@ -78,6 +80,7 @@ def train(kind: str, limit: int | None, make: Any) -> tuple[list[float], dict[st
     return losses, model.state_dict(), report, memory.peak() - start
 
 
+@native
 @pytest.mark.parametrize("kind", ["linear", "convolution", "attention"])
 @pytest.mark.parametrize("make", [torch.optim.Adam, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)])
 def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +282,7 @@ def test_exceptions_pass() -> None:
         raise KeyError("mine")
 
 
+@native
 def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_without() -> None:
     step, peak = steps_of("linear")
     with memory.budget("10 GB") as b:
@@ -290,6 +294,7 @@ def test_a_budget_that_does_not_bind_changes_no_peak_and_predicts_the_one_withou
     assert b.report().peak <= b.limit and abs(b.report().without - peak) < 300_000
 
 
+@native
 def test_a_disk_that_is_slow_changes_neither_what_is_saved_nor_what_is_predicted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

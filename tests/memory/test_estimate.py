@@ -10,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
+from rushlight.kernels.native import loader
 from rushlight.memory.estimates.rehearsal import state_shapes
 from rushlight.memory.estimates.rehearsals import blocks
 from rushlight.models.language import GPT
@@ -19,7 +20,7 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.utils.checkpoint import checkpoint
 
 nn, F = torch.nn, torch.nn.functional
-counted = pytest.mark.skipif(not memory.is_counted(), reason="memory is counted where native kernels are")
+counted = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 Loss = Callable[[Any], Any]
 
 
@@ -342,3 +343,12 @@ def test_what_is_a_guess_is_said_to_be_one(name: str) -> None:
 
     found = memory.estimate(Net(128, 128), (512, 128))
     assert bool(found.ran) == ("a guess, which may be low" in str(found)) == (name != "linear")
+
+
+def test_without_kernels_an_estimate_says_whose_figures_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = memory.estimate(nn.Linear(4, 4), (2, 4))
+    monkeypatch.setattr(loader, "built", lambda: False)
+    monkeypatch.setattr(loader, "may_build", lambda: False)
+    assert "of the native kernels, which are not in use here" in str(found)
+    monkeypatch.setattr(loader, "may_build", lambda: True)
+    assert "native kernels" not in str(found)

@@ -16,6 +16,7 @@ import pytest
 import rushlight as torch
 from rushlight import memory, stores
 from rushlight.dispatch import rebuilt
+from rushlight.kernels.native import loader
 from rushlight.memory.estimates.rehearsals import Setup, blocks
 from rushlight.memory.planning import costs, machine, paging, pictures, scripts, trials, ways
 from rushlight.memory.planning.frontier import Frontier, Point, best
@@ -28,6 +29,7 @@ nn, F = torch.nn, torch.nn.functional
 counted = pytest.mark.skipif(
     not memory.is_counted() or not hasattr(os, "fork"), reason="steps are taken in a forked process and counted"
 )
+native = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 HERE = Machine("a processor", 1, 1e-11, 1e-10, 1e-6, 5e-10, 4e-10)
 
 
@@ -66,6 +68,7 @@ def small() -> tuple[Any, Any, Any]:
     return model, (torch.randn(256, 128),), torch.optim.Adam(model.parameters())
 
 
+@native
 @counted
 @pytest.mark.parametrize("make", [convolutional, pytest.param(language, marks=pytest.mark.slow)])
 def test_every_way_takes_the_bytes_that_were_predicted(make: Any) -> None:
@@ -78,6 +81,7 @@ def test_every_way_takes_the_bytes_that_were_predicted(make: Any) -> None:
         assert abs(predicted - taken) <= room, (way.name, predicted, taken)
 
 
+@native
 @counted
 def test_a_budget_moves_the_bytes_that_were_predicted() -> None:
     model, sample, optimizer, loss = language()
