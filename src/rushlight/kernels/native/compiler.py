@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 SOURCES = Path(__file__).parent
 _BASE = ("-std=c++17", "-fPIC", "-pthread", "-fvisibility=hidden")
@@ -107,18 +106,15 @@ def compile_kernels(compiler: list[str], flags: tuple[str, ...], work: Path, job
 
 
 def _run_side_by_side(commands: list[list[str]], work: Path, jobs: int) -> str | None:
-    import subprocess  # not at import, which it would double
+    from concurrent.futures import ThreadPoolExecutor  # not at import, which it would double
 
-    errors = []
-    running: list[subprocess.Popen[str]] = []
-    for command in commands:
-        if len(running) >= jobs:
-            errors.append(_finish(running.pop(0)))
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work))
-    errors += [_finish(process) for process in running]
+    with ThreadPoolExecutor(jobs) as pool:  # whichever ends first makes room for the next
+        errors = list(pool.map(lambda command: _run(command, work), commands))
     return "\n".join(filter(None, errors)) or None
 
 
-def _finish(process: Any) -> str:
-    text = process.communicate()[0]
-    return "" if process.returncode == 0 else f"exit {process.returncode}: {text}"
+def _run(command: list[str], work: Path) -> str:
+    import subprocess
+
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, check=False)
+    return "" if done.returncode == 0 else f"exit {done.returncode}: {done.stdout}"
