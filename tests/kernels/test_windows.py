@@ -148,3 +148,50 @@ def test_columns_agree_with_the_reference(name: str, dtype: Any, path: str, rng:
     y = kernels.im2col(x, (kernel[2:], *geometry))
     same(y, reference.im2col(x, (kernel[2:], *geometry)))
     same(kernels.col2im(y, shape, (kernel[2:], *geometry)), reference.col2im(y, shape, (kernel[2:], *geometry)))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [((1, 1), (1, 1), (1, 1)), ((2, 2), (1, 1), (1, 1)), ((1, 1), (0, 0), (1, 2)),
+                                                             ((2, 1), (3, 2), (2, 1)), ((3, 3), (2, 0), (1, 2)), ((1, 1), (4, 4), (1, 1))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "kernel", "each"),
+    [((9, 11), (3, 3), 1), ((64, 17), (5, 2), 2), ((7, 33), (1, 1), 1), ((13, 13), (7, 7), 2)],
+)
+def test_convolution_by_channel(
+    path: str,
+    rng: np.random.Generator,
+    size: Any,
+    kernel: Any,
+    each: int,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    dtype: str,
+) -> None:
+    x = rng.integers(-9, 10, (2, 3, *size)).astype(dtype)
+    w = rng.integers(-9, 10, (3 * each, 1, *kernel)).astype(dtype)
+    want = reference.conv(x, w, stride, padding, dilation, 3)
+    np.testing.assert_array_equal(kernels.conv(x, w, stride, padding, dilation, 3), want)
+    g = rng.integers(-9, 10, want.shape).astype(dtype)
+    found = kernels.conv_input(g, w, x.shape, stride, padding, dilation, 3)
+    np.testing.assert_array_equal(found, reference.conv_input(g, w, x.shape, stride, padding, dilation, 3))
+    found = kernels.conv_weight(g, x, w.shape, stride, padding, dilation, 3)
+    np.testing.assert_array_equal(found, reference.conv_weight(g, x, w.shape, stride, padding, dilation, 3))
+
+
+def test_what_no_window_covers_is_no_part_of_a_gradient(path: str) -> None:
+    x = np.ones((1, 2, 4, 4), np.float32)
+    x[..., 3:] = np.nan  # with stride 2 and a kernel of 1, the last column is in no window
+    g, w = np.ones((1, 2, 2, 2), np.float32), np.ones((2, 1, 1, 1), np.float32)
+    assert (kernels.conv(x, w, (2, 2), (0, 0), (1, 1), 2) == 1).all()
+    assert (kernels.conv_weight(g, x, w.shape, (2, 2), (0, 0), (1, 1), 2) == 4).all()
+
+
+def test_windows_that_reach_far_into_the_padding(path: str) -> None:
+    x, w = np.ones((1, 1, 3), np.float32), np.full((1, 1, 1), 2, np.float32)
+    far = 1 << 20
+    found = kernels.conv(x, w, (far,), (far,), (1,), 1)
+    np.testing.assert_array_equal(found, [[[0, 2, 0]]])
+    np.testing.assert_array_equal(
+        kernels.conv_weight(np.ones_like(found), x, w.shape, (far,), (far,), (1,), 1), [[[1]]]
+    )

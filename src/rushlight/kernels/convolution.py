@@ -26,10 +26,19 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
         return None
     if not countable(2**28, out, w[2:], *geometry):
         return None
+    if groups == x[1] and not _paddable(x[2:], out, w[2:], *geometry):
+        return None
     images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
     if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
         return None
     return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
+
+
+def _paddable(size: Any, out: Any, kernel: Any, stride: Any, _: Any, dilation: Any) -> bool:
+    """Whether what windows reach, padding included, is little more than the input: by channel, it is copied."""
+    places = zip(out, kernel, stride, dilation, strict=True)
+    reach = math.prod((o - 1) * s + (k - 1) * d + 1 for o, k, s, d in places)
+    return bool(reach <= 8 * math.prod(size) + 2**16)
 
 
 def countable(

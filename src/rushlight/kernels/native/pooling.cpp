@@ -1,4 +1,4 @@
-// Kernels that go through windows a row at a time: pools, columns and back, convolution by channel.
+// Kernels that go through windows a row at a time: pools, columns and back.
 //
 // Planes (an image's channel) are shared out between threads; what a plane gets is summed by one of them.
 #include <algorithm>
@@ -11,30 +11,6 @@ namespace rl {
 namespace {
 
 constexpr long kChoices = 256;  // window elements that a byte can name
-
-// f(output place, input place, n) for each row of outputs whose element at kernel position (a, b, c) is inside; the
-// inputs are stride[2] apart.
-template <class F> RL_INLINE void each_row(const Windows &s, long a, long b, long c, F f) {
-    long z, z_end, y, y_end, x, x_end;
-    s.inside(0, a, z, z_end);
-    s.inside(1, b, y, y_end);
-    s.inside(2, c, x, x_end);
-    if (x == x_end) return;
-    for (; z < z_end; ++z)
-        for (long i = y; i < y_end; ++i) {
-            long depth = z * s.stride[0] - s.pad[0] + a * s.dil[0], row = i * s.stride[1] - s.pad[1] + b * s.dil[1];
-            long from = (depth * s.in[1] + row) * s.in[2] + x * s.stride[2] - s.pad[2] + c * s.dil[2];
-            f((z * s.out[1] + i) * s.out[2] + x, from, x_end - x);
-        }
-}
-
-// each_row for every kernel position, with its number first.
-template <class F> RL_INLINE void each_tap(const Windows &s, F f) {
-    for (long a = 0, tap = 0; a < s.k[0]; ++a)
-        for (long b = 0; b < s.k[1]; ++b)
-            for (long c = 0; c < s.k[2]; ++c, ++tap)
-                each_row(s, a, b, c, [&](long out, long in, long n) { f(tap, out, in, n); });
-}
 
 // f with the stride of a row as a constant where that makes vectors of it.
 template <class F> RL_INLINE void with_stride(long stride, F f) {
@@ -191,65 +167,6 @@ template <class T> void col2im(const Windows &s, const T *y, T *x) {
     });
 }
 
-// Convolution where each group is one channel: O / C outputs of each.
-template <class T> void channel_conv(const Windows &s, const T *x, const T *w, T *y) {
-    long each = s.O / s.C;
-    each_plane(s, s.N * s.O, [=, &s](long p) {
-        const T *plane = x + (p / s.O * s.C + p % s.O / each) * s.area(), *weights = w + p % s.O * s.taps();
-        T *sums = y + p * s.length();
-        std::fill(sums, sums + s.length(), T(0));
-        with_stride(s.stride[2], [&](auto stride) {
-            each_tap(s, [&](long tap, long out, long in, long n) {
-                const T *from = plane + in, by = weights[tap];
-                T *to = sums + out;
-#pragma omp simd
-                for (long j = 0; j < n; ++j) to[j] += by * from[j * stride];
-            });
-        });
-    });
-}
-
-template <class T> void channel_conv_input(const Windows &s, const T *g, const T *w, T *x) {
-    long each = s.O / s.C;
-    each_plane(s, s.N * s.C, [=, &s](long p) {
-        T *plane = x + p * s.area();
-        std::fill(plane, plane + s.area(), T(0));
-        for (long o = p % s.C * each; o < (p % s.C + 1) * each; ++o) {
-            const T *given = g + (p / s.C * s.O + o) * s.length(), *weights = w + o * s.taps();
-            with_stride(s.stride[2], [&](auto stride) {
-                each_tap(s, [&](long tap, long out, long in, long n) {
-                    const T *from = given + out, by = weights[tap];
-                    T *to = plane + in;
-#pragma omp simd
-                    for (long j = 0; j < n; ++j) to[j * stride] += by * from[j];
-                });
-            });
-        }
-    });
-}
-
-template <class T> void channel_conv_weight(const Windows &s, const T *g, const T *x, T *w) {
-    long each = s.O / s.C;
-    parallel_for(s.O, 1, [=, &s](long begin, long end) {
-        for (long o = begin; o < end; ++o) {
-            T *sums = w + o * s.taps();
-            std::fill(sums, sums + s.taps(), T(0));
-            for (long image = 0; image < s.N; ++image) {
-                const T *plane = x + (image * s.C + o / each) * s.area(), *given = g + (image * s.O + o) * s.length();
-                with_stride(s.stride[2], [&](auto stride) {
-                    each_tap(s, [&](long tap, long out, long in, long n) {
-                        const T *a = given + out, *b = plane + in;
-                        T sum = 0;
-#pragma omp simd reduction(+ : sum)
-                        for (long j = 0; j < n; ++j) sum += a[j] * b[j * stride];
-                        sums[tap] += sum;
-                    });
-                });
-            }
-        }
-    });
-}
-
 }  // namespace
 }  // namespace rl
 
@@ -260,15 +177,6 @@ template <class T> void channel_conv_weight(const Windows &s, const T *g, const 
         const T *from = call.in<T>(FROM, from_, s.count(FROM));                          \
         T *to = call.out<T>(TO, to_, s.count(TO));                                       \
         call.run([=, &s] { rl::NAME<T>(s, from, to); });                                 \
-    }
-#define THREE(T, S, NAME, A, B, TO)                                                      \
-    RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *b_, Array *to_, Array *windows) {   \
-        rl::Call call(#NAME);                                                            \
-        rl::Windows s(call, windows);                                                    \
-        call.expect(s.C == s.G, "groups of one channel");                                \
-        const T *a = call.in<T>(A, a_, s.count(A)), *b = call.in<T>(B, b_, s.count(B));  \
-        T *to = call.out<T>(TO, to_, s.count(TO));                                       \
-        call.run([=, &s] { rl::NAME<T>(s, a, b, to); });                                 \
     }
 #define CHOICE(T, S, NAME, FROM, TO)                                                             \
     RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *which_, Array *to_, Array *windows) {       \
@@ -285,9 +193,6 @@ template <class T> void channel_conv_weight(const Windows &s, const T *g, const 
     TWO(T, S, window_spread, "output", "input")                                                             \
     TWO(T, S, im2col, "input", "columns")                                                                   \
     TWO(T, S, col2im, "columns", "input")                                                                   \
-    THREE(T, S, channel_conv, "input", "weight", "output")                                                  \
-    THREE(T, S, channel_conv_input, "output", "weight", "input")                                            \
-    THREE(T, S, channel_conv_weight, "output", "input", "weight")                                           \
     CHOICE(T, S, pool_scatter, "output", "input")                                                           \
     CHOICE(T, S, pool_gather, "input", "output")                                                            \
     RL_EXPORT void rl_max_pool_##S(Array *x_, Array *best_, Array *which_, Array *windows, double lowest) { \

@@ -90,10 +90,11 @@ SIGNATURES: dict[str, str] = {
     "conv": "aaaa",
     "conv_input": "aaaa",
     "conv_weight": "aaaa",
-    # pooling.cpp: operands, result, windows
+    # channels.cpp: two operands, result, windows
     "channel_conv": "aaaa",
     "channel_conv_input": "aaaa",
     "channel_conv_weight": "aaaa",
+    # pooling.cpp: operands, result, windows
     "im2col": "aaa",
     "col2im": "aaa",
     "max_pool": "aaaad",

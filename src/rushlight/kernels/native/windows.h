@@ -55,6 +55,30 @@ struct Windows {
     }
 };
 
+// f(output place, input place, n) for each row of outputs whose element at kernel position (a, b, c) is inside; the
+// inputs are stride[2] apart.
+template <class F> RL_INLINE void each_row(const Windows &s, long a, long b, long c, F f) {
+    long z, z_end, y, y_end, x, x_end;
+    s.inside(0, a, z, z_end);
+    s.inside(1, b, y, y_end);
+    s.inside(2, c, x, x_end);
+    if (x == x_end) return;
+    for (; z < z_end; ++z)
+        for (long i = y; i < y_end; ++i) {
+            long depth = z * s.stride[0] - s.pad[0] + a * s.dil[0], row = i * s.stride[1] - s.pad[1] + b * s.dil[1];
+            long from = (depth * s.in[1] + row) * s.in[2] + x * s.stride[2] - s.pad[2] + c * s.dil[2];
+            f((z * s.out[1] + i) * s.out[2] + x, from, x_end - x);
+        }
+}
+
+// each_row for every kernel position, with its number first.
+template <class F> RL_INLINE void each_tap(const Windows &s, F f) {
+    for (long a = 0, tap = 0; a < s.k[0]; ++a)
+        for (long b = 0; b < s.k[1]; ++b)
+            for (long c = 0; c < s.k[2]; ++c, ++tap)
+                each_row(s, a, b, c, [&](long out, long in, long n) { f(tap, out, in, n); });
+}
+
 // to[l] = x[i[l]], or 0 where i[l] < 0, for the lanes of a vector.
 template <class T> RL_MEMBER void gather(const T *x, const int32_t *i, T *to) {
     for (int l = 0; l < kLanes<T>; ++l) to[l] = i[l] >= 0 ? x[i[l]] : T(0);
