@@ -51,10 +51,17 @@ def test_losses_are_those_of_pytorch(case: str, tmp_path: Path) -> None:
     assert apart(found, RECORDED["losses"][case]) < cases.CASES[case]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases.SLOW)
+def test_losses_of_longer_programs_are_those_of_pytorch(case: str, tmp_path: Path) -> None:
+    found = [loss for command in cases.commands(case, str(tmp_path)) for loss in run(command)]
+    assert apart(found, RECORDED["losses"][case]) < cases.SLOW[case]
+
+
 @pytest.mark.parity
 def test_recorded_losses_are_what_pytorch_reaches_now() -> None:
     pytest.importorskip("torch")
-    for case, found in cases.losses_of_cases().items():
+    for case, found in cases.losses_of_cases(cases.CASES).items():
         assert apart(found, RECORDED["losses"][case]) < cases.CASES[case], case
 
 
