@@ -39,7 +39,8 @@ PACKAGES = {
     "fvcore_analysis": "fvcore", "monai_segmentation": "monai", "reformer_attention": "reformer-pytorch",
     "rotary_positions": "rotary-embedding-torch", "tensordict_modules": "tensordict", "torch_optimizer_steps": "torch-optimizer",
     "vector_quantize_codebook": "vector-quantize-pytorch",
-    "torchvision_classification": "torchvision", "torchvision_detection": "torchvision",
+    "accelerate_big_models": "accelerate", "coral_ordinal": "coral-pytorch", "optuna_search": "optuna", "tabnet_table": "pytorch-tabnet",
+    "thop_profile": "ultralytics-thop", "torchvision_classification": "torchvision", "torchvision_detection": "torchvision",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.
@@ -128,7 +129,8 @@ def environment_of(folder: Path) -> Path:
         subprocess.run([python, "-m", "pip", "install", "-q", "-e", ROOT], check=True)
         subprocess.run([folder / "bin" / "rushlight", "install-as-torch"], check=True)
         subprocess.run(
-            [python, "-m", "pip", "install", "-q", "tabulate", "lion-pytorch", *PACKAGES.values()], check=True
+            [python, "-m", "pip", "install", "-q", "tabulate", "lion-pytorch", "pytorch-warmup", *PACKAGES.values()],
+            check=True,
         )
     return python
 
