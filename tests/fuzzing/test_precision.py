@@ -8,8 +8,8 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.parity
 
 
-def left(*statements: str, factor: float) -> bool:
-    """Whether a difference of ``y`` is left when the other side has ``factor`` times the reference's number."""
+def left(*statements: str, factor: float = 1.0, plus: float = 0.0) -> bool:
+    """Whether a difference of ``y`` is left when the other side has ``factor`` times the reference's number, and more."""
     from tools.fuzzing.comparing import Difference, without_rounding
     from tools.fuzzing.kinds.base import with_torch
     from tools.fuzzing.observing import observe
@@ -17,7 +17,7 @@ def left(*statements: str, factor: float) -> bool:
 
     reference, _ = with_torch()
     value = observe(run(list(statements), reference))["y"].facts["value"]
-    found = Difference("y", "value", value, value * factor, list(statements), tolerance=1e-9)
+    found = Difference("y", "value", value, value * factor + plus, list(statements), tolerance=1e-9)
     return bool(list(without_rounding([found], list(statements), reference)))
 
 
@@ -75,3 +75,12 @@ def test_numbers_that_are_written_with_exponents_are_moved_too():
     large, all_cancels = "x = torch.tensor([1.0, 1e+30, 0.5], dtype=torch.float64)", "y = (x - x.mean()).sum()"
     assert not left(large, all_cancels, factor=1.5)
     assert left(large, "y = (x * 2).sum()", factor=1 + 1e-8)
+
+
+def test_what_is_left_of_a_cancellation_in_16_bits_is_held_against_what_is_left_nearby():
+    begin = ("a = torch.tensor([[1.0, -2.0]], dtype=torch.bfloat16)",
+             "w = torch.tensor([0.25, 0.375], dtype=torch.bfloat16).requires_grad_()")  # fmt: skip
+    weighted = "y = torch.autograd.grad(torch.cov(a, aweights=w), w)[0]"
+    assert not left(*begin, weighted, plus=0.125)
+    assert left(*begin, weighted, plus=4.0)
+    assert left(*begin, "y = a * 3", plus=0.5)

@@ -13,6 +13,7 @@ from .observing import Plain, Seen, observe
 from .precision import (
     as_good,
     little_noise,
+    nearby,
     noise,
     reinterpreted,
     rounding,
@@ -222,11 +223,13 @@ def without_rounding(found: list[Difference], statements: list[str], reference: 
         if difference.tolerance:
             judges = judges or {
                 judge.__name__: judge(statements, reference)
-                for judge in (truth, shaken, shaken_back, shaken_leaves, scatter)
+                for judge in (truth, shaken, shaken_back, shaken_leaves, scatter, nearby)
             }
             sides, tolerance = list(map(np.asarray, (difference.reference, difference.subject))), difference.tolerance
-            right, moved, back, slightly, far = (judges[name].get(difference.where) for name in judges)
-            if right is not None and as_good(right, *sides, max(tolerance, rounding(statements, right, sides[0]))):
+            right, moved, back, slightly, far, near = (judges[name].get(difference.where) for name in judges)
+            if right is not None and as_good(
+                right, *sides, max(tolerance, rounding(statements, right, sides[0])), 0.0 if near is None else near
+            ):
                 continue
             if any(other is not None and noise(other, *sides, tolerance) for other in (moved, back)):
                 continue

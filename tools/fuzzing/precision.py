@@ -96,6 +96,31 @@ def scatter(statements: list[str], reference: Side) -> dict[str, Array]:
         }
 
 
+HALVES = re.compile(r"torch\.tensor\([^()]*(?:\('-?(?:nan|inf)'\)[^()]*)*, dtype=torch\.(b?float16)\)")
+
+
+def nearby(statements: list[str], reference: Side) -> dict[str, Array]:
+    """How far the reference is off in 16 bits, at most, where the program's leaves are other by some of their roundings.
+
+    Where all but rounding cancels, it may happen to be off by nothing.
+    """
+    worst: dict[str, Array] = {}
+    for part in (1, 2, 3, -1, -2) if HALVES.search("\n".join(statements)) else ():
+
+        def other(leaf: re.Match[str], part: int = part) -> str:
+            return moved_numbers(leaf, part * 2.0 ** (-7 if leaf[1] == "bfloat16" else -10))
+
+        moved = [HALVES.sub(other, text) for text in statements]
+        right = truth(moved, reference)
+        with reference.around():
+            found = dict(arrays_of(run(moved, reference)))
+        for name in right.keys() & found.keys():
+            if right[name].shape == found[name].shape and right[name].dtype.kind == "f":
+                with np.errstate(all="ignore"):
+                    worst[name] = np.fmax(worst.get(name, np.float64(0.0)), away(right[name], found[name]))
+    return worst
+
+
 def moved_numbers(leaf: re.Match[str], part: float) -> str:
     """The text of a leaf, each number another one by its own part."""
     parts = itertools.cycle((part, -2 * part, 3 * part))
@@ -189,10 +214,11 @@ def arrays_in(where: str, value: Plain) -> Iterator[tuple[str, Array]]:
             yield from arrays_in(f"{where}[{index}]", item)
 
 
-def as_good(right: Array, reference: Array, subject: Array, tolerance: float) -> bool:
+def as_good(right: Array, reference: Array, subject: Array, tolerance: float, near: Array | float = 0.0) -> bool:
     """Whether the subject's numbers are about as near the right ones as the reference's.
 
-    tolerance: a part of the largest number that is no finding whatever the reference's error.
+    tolerance: a part of the largest number that is no finding whatever the reference's error. near: the reference's error
+    for a program that is all but the same.
     """
     if right.shape != subject.shape or right.dtype.kind not in "fc":
         return False
@@ -203,7 +229,8 @@ def as_good(right: Array, reference: Array, subject: Array, tolerance: float) ->
     with np.errstate(all="ignore"):
         errors, allowed = away(right, subject), away(right, reference)
         largest = max(1.0, float(np.max(np.abs(right), where=np.isfinite(right), initial=0.0)))
-        common = float(np.max(allowed, where=np.isfinite(allowed), initial=0.0))
+        near = np.asarray(near)
+        common = max(float(np.max(error, where=np.isfinite(error), initial=0.0)) for error in (allowed, near))
         alike = away(reference.astype(np.float64), subject) <= tolerance * largest
         return bool(np.all(alike | (errors <= TIMES * common + tolerance * largest)))
 
