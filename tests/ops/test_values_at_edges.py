@@ -398,6 +398,39 @@ def test_the_tangent_of_a_power_is_zero_where_its_gradient_is():
 # Integers ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+@pytest.mark.parametrize("fn", [torch.nn.functional.cosine_similarity, torch.hypot, torch.atan2, torch.dist])
+def test_slopes_beside_small_integers_do_not_wrap_around(fn, dtype):
+    whole = torch.tensor([[200, 250, 100]])
+    found = []
+    for other in (whole.to(dtype), whole.double()):
+        x = torch.tensor([[0.5, 2.0, 3.0]], dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(fn(x, other).sum(), x, create_graph=True)
+        found.append((slope, *torch.autograd.grad(slope.square().sum(), x)))
+    for one, exact in zip(*found, strict=True):
+        np.testing.assert_allclose(one.detach(), exact.detach(), rtol=1e-5)
+
+
+def test_the_slope_of_logits_of_bytes_by_their_target_is_negative():
+    target = torch.tensor([0.5, 0.25], requires_grad=True)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([200, 100], dtype=torch.uint8), target)
+    assert torch.autograd.grad(loss, target)[0].tolist() == [-100.0, -50.0]
+
+
+def test_gradients_of_prelu_are_of_the_side_on_which_its_input_is():
+    x = torch.tensor([[1.0], [-1.0], [math.nan]], dtype=torch.float64, requires_grad=True)
+    for weight in (0.5, math.inf, math.nan):
+        w = torch.tensor([weight], dtype=torch.float64, requires_grad=True)
+        slopes = torch.autograd.grad(torch.nn.functional.prelu(x, w).sum(), x)[0].ravel().tolist()
+        np.testing.assert_equal(slopes, [1.0, weight, weight])
+    above = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    (of_weight,) = torch.autograd.grad(torch.nn.functional.prelu(above, w), w, torch.full((2, 1), math.inf).double())
+    assert of_weight.tolist() == [0.0]
+    number = torch.tensor(-2.0, requires_grad=True)
+    weight = torch.tensor(0.25, requires_grad=True)
+    assert torch.autograd.grad(torch.nn.functional.prelu(number, weight), [number, weight]) == (0.25, -2.0)
+
+
 @pytest.mark.parametrize(("low", "high", "want"), [(-1, 3, [3, 3, 3]), (3, -1, [3, 5, 100]), (None, -1, [0, 5, 100]),
                                                    (-1, None, [255, 255, 255])])  # fmt: skip
 def test_bounds_beyond_bytes_wrap_around_in_place_as_well(low, high, want):

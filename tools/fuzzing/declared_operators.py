@@ -201,11 +201,11 @@ def turned_zero(pattern: str, special: Callable[[Any], Any], difference: Differe
 
 def beside_infinities(difference: Difference) -> bool:
     """Whether slopes of products of infinities differ only where one side's are infinite or NaN."""
-    if difference.where[0] not in "gt" or not of("prod")(difference) or not numbers(difference):
+    if difference.where[0] not in "gt" or not of("prod|cumprod")(difference) or not numbers(difference):
         return False
     a, b = np.asarray(difference.reference), np.asarray(difference.subject)
     known = np.isfinite(a) & np.isfinite(b)
-    return bool(np.allclose(b[known], a[known], rtol=4e-3)) and some("prod", unbounded, difference)
+    return bool(np.allclose(b[known], a[known], rtol=4e-3)) and some("prod|cumprod", unbounded, difference)
 
 
 WRITTEN = re.compile(r"(= torch\.[\w.]+\()(.*)(, out=\w+\))")

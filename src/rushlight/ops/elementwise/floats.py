@@ -40,6 +40,15 @@ def widened(*operands: object) -> list[Any]:
     return [_widened(x) for x in operands]
 
 
+def as_numbers(x: Any, like: Any) -> Any:
+    """`x` in the dtype of `like`, arrays or tensors both, where it holds integers: squares of small ones wrap around."""
+    array = getattr(x, "_array", x)
+    if array.dtype.kind not in "biu":
+        return x
+    dtype = getattr(like, "_array", like).dtype
+    return array.astype(dtype) if array is x else cast(x, dtype)
+
+
 def _widened(x: Any) -> Any:
     if x is None or x.dtype.itemsize != 2:
         return x

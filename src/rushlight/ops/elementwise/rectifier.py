@@ -189,11 +189,16 @@ def prelu_op(input: Array, weight: Array) -> Array:
 
 def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> Any:
     g, x, w = up(g, input, weight)
-    of_weight = np.minimum(x, 0) * g if needs[1] else None
+    above, of_weight = x > 0, np.minimum(x, 0) * g if needs[1] else None
+    if of_weight is not None and not np.isfinite(np.add.reduce(of_weight, axis=None)):
+        of_weight = np.where(above, 0, x * g)
     if not needs[0]:
         return None, of_weight
-    factor = np.multiply(x <= 0, w, dtype=g.dtype)  # by arithmetic: choosing by a mask takes NumPy ten times as long
-    factor += x > 0
+    if not np.isfinite(w).all():
+        return np.where(above, 1, w).astype(g.dtype) * g, of_weight
+    # by arithmetic: choosing by a mask takes NumPy ten times as long
+    factor = np.asarray(np.multiply(~above, w, dtype=g.dtype))
+    factor += above
     return np.multiply(factor, g, out=factor), of_weight
 
 

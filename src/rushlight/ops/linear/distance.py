@@ -15,7 +15,7 @@ from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import widened
+from rushlight.ops.elementwise.floats import as_numbers, widened
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -40,7 +40,7 @@ def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
 def _(
     g: Array | Tensor, x1: Array | Tensor, x2: Array | Tensor, dim: int, eps: float, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    g, x1, x2 = widened(g, x1, x2)
+    g, x1, x2 = widened(g, as_numbers(x1, g), as_numbers(x2, g))
     h1, n1, free1 = unit(x1, dim, eps)
     h2, n2, free2 = unit(x2, dim, eps)
     c, g = ops.sum(h1 * h2, dim, True), ops.unsqueeze(g, dim)

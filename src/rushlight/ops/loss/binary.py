@@ -150,7 +150,7 @@ def _(g: Tensor, input: Tensor, target: Tensor, weight: Any, pos_weight: Tensor 
 def _(g: Array | Tensor, input: Array | Tensor, weight: Any, pos_weight: Array | Tensor | None, reduction: str) -> Any:
     g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
     if pos_weight is None:
-        return g * -input
+        return -(g * input)  # bytes have no opposite
     return g * ((pos_weight - 1) * minus_logsigmoid(input) - input)
 
 
