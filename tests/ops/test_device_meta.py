@@ -317,3 +317,18 @@ def test_decompositions_have_gradients() -> None:
     x = meta(3, 3, requires_grad=True)
     (L.inv(x) + L.eigh(x @ x.T)[1] + L.svd(x)[0] * L.det(x)).sum().backward()
     assert x.grad.shape == (3, 3)
+
+
+def test_indices_without_values_are_taken_for_right() -> None:
+    x, index = meta(3, 4, requires_grad=True), meta(3, 2, dtype=torch.int64)
+    assert x.gather(1, index).shape == (3, 2) and F.embedding(index, x).shape == (3, 2, 4)
+    assert torch.zeros_like(x).scatter(1, index, x[:, :2]).shape == (3, 4) and x.take_along_dim(index, 1).shape == (
+        3,
+        2,
+    )
+    (x.gather(1, index).sum() + x[index].sum() + x.index_select(0, index[0]).sum()).backward()
+    assert x.grad.shape == (3, 4)
+
+
+def test_empty_tensors_of_old_are_joined() -> None:
+    assert torch.cat([meta(0), meta(2, 3)], 1).shape == (2, 3) and torch.cat([meta(0), meta(0)]).shape == (0,)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import kernels
+from rushlight.dispatch.options import Nowhere
 from rushlight.levels.batch import everything
 
 if TYPE_CHECKING:
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 
 
 def check_bounds(index: Any, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
-    """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers."""
+    """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers.
+
+    Indices on the device meta are not known to be anywhere.
+    """
     index = everything(index)
+    if isinstance(index, Nowhere):
+        return
     if index.size and int(index.view(f"u{index.itemsize}").max()) >= size:
         bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
         raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")
@@ -24,7 +30,7 @@ def check_bounds(index: Any, size: int, name: str, dim: int, error: type[Any] = 
 
 def wrapped(index: Array, size: int, name: str) -> Array:
     """`index` with negative entries counted from the end.  Raises IndexError for those out of range."""
-    if not index.size:
+    if not index.size or isinstance(index, Nowhere):
         return index
     low, high = int(index.min()), int(index.max())
     if low < -size or high >= size:

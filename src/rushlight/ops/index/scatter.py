@@ -250,10 +250,11 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{len(x)} dimensions for input, and {len(i)} dimensions for indices")  # fmt: skip
     dim = wrap_dim(dim, len(x))
-    known = wrapped(everything(raw(indices)), x[dim], "take_along_dim")
+    array = everything(raw(indices))
+    known = wrapped(array, x[dim], "take_along_dim")
     if getattr(raw(indices), "interpreted", False):
         indices = indices + (indices < 0) * x[dim]
-    elif known is not raw(indices):
+    elif known is not array:
         indices = wrap(known)
     common = common_shape((*x[:dim], 1, *x[dim + 1 :]), (*i[:dim], 1, *i[dim + 1 :]))
     if common is None:

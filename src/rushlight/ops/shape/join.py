@@ -60,8 +60,11 @@ def cat_op(tensors: Arrays, dim: int) -> Array:
 
 @cat_op.shape
 def _(tensors: Any, dim: int) -> list[shapes.Made]:
-    shape = list(tensors[0].shape)
-    shape[dim] = sum(t.shape[dim] for t in tensors)
+    shaped = [t for t in tensors if t.shape != (0,)]
+    if not shaped:
+        return [shapes.Made((0,), np.result_type(*tensors))]
+    shape = list(shaped[0].shape)
+    shape[dim] = sum(t.shape[dim] for t in shaped)
     return [shapes.Made(tuple(shape), np.result_type(*tensors))]
 
 
