@@ -48,6 +48,25 @@ def test_an_entry_is_for_special_numbers_alone(call, numbers, reference, at_it, 
     assert elsewhere is None or not declared("g2[0]", reference, elsewhere, *program)
 
 
+def test_second_derivatives_in_float16_are_declared_where_pytorchs_overflow_and_nowhere_else():
+    program = ["a = torch.tensor([3.0, 2.0], dtype=torch.float16).requires_grad_()", "r1 = torch.atan2(a, a)",
+               "g2 = torch.autograd.grad(r1.sum(), [a], create_graph=True)", "g3 = torch.autograd.grad(g2[0].sum(), [a])"]  # fmt: skip
+    assert declared("g3[0]", [INF, 2.0], [9e4, 2.0], *program)
+    assert not declared("g3[0]", [INF, 2.0], [9e4, 3.0], *program)
+    assert not declared("g3[0]", [INF, 2.0], [9e4, 2.0], program[0].replace("16", "64"), *program[1:])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_tangent_of_a_product_in_another_dtype_is_declared_where_pytorch_has_it_after_a_cast():
+    pytest.importorskip("torch")
+    ad = "torch.autograd.forward_ad"
+    program = ["a = 1j * torch.tensor([1.0], dtype=torch.complex128)",
+               f"with {ad}.dual_level():\n    _d = torch.cumprod({ad}.make_dual(a, torch.full_like(a, 1)), dim=0, dtype=torch.float64)\n"
+               f"    t2 = [{ad}.unpack_dual(p) for p in (_d,)]"]  # fmt: skip
+    assert declared("t2[0][1]", np.zeros(1), np.ones(1), *program)
+    assert not declared("t2[0][1]", np.zeros(1), np.full(1, 2.0), *program)
+
+
 def test_out_that_grows_over_an_operand_is_declared_where_pytorch_agrees_on_copies():
     pytest.importorskip("torch")
     program = ("a = torch.tensor([[True, True, False, False]])[..., ::2]", "b = torch.zeros(2, 1, dtype=torch.bool)",

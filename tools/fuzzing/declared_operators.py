@@ -338,7 +338,9 @@ def integers_that_require_grad(difference: Difference) -> bool:
 
 def cast_first(difference: Difference) -> bool:
     """Whether PyTorch's gradient of a product in another dtype is rushlight's once its operand is cast before."""
-    cast = re.compile(r"torch\.(cumprod|prod)\((\w+), (.*?)(?:, )?dtype=(torch\.\w+)\)")
+    cast = re.compile(
+        r"torch\.(cumprod|prod)\((\w+|torch\.autograd\.forward_ad\.make_dual\(.*\)), (.*?)(?:, )?dtype=(torch\.\w+)\)"
+    )
     return (
         difference.where[0] in "gt"
         and of("cumprod|prod")(difference)
@@ -641,6 +643,12 @@ OPERATORS: tuple[Declared, ...] = (
             and re.search(r"tensordot\(|inner\(", statement(d)) is not None
         ),
     ),
+    Declared(
+        "second derivatives in float16",
+        lambda d: (
+            d.where[0] == "g" and "=torch.float16" in text(d) and "create_graph=True" in text(d) and beyond(r"\w+", d)
+        ),
+    ),
     Declared("second derivatives of `mish`", of_some("mish", lambda x: np.abs(x) > 1e3, "g")),
     Declared(
         "tangent of a number to a power, of which one is complex",
@@ -656,7 +664,8 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared("gradients of `prod` of infinities", beside_infinities),
     Declared(
-        "tangents of products of a matrix with infinities", of_some("matmul|mv|inner|tensordot|linear", unbounded, "t")
+        "tangents of products beside infinities",
+        of_some("matmul|mm|bmm|addmm|mv|inner|tensordot|linear", unbounded, "t"),
     ),
     Declared("in-place operations whose operands share", made_larger_beneath),
     Declared("slopes of NaN", at("i0|i1", lambda x: ~(np.abs(x) < 700), "gt")),
