@@ -188,6 +188,16 @@ def along() -> Iterator[Case]:
                    lambda K, x, i, v, d=dim: K.add_along(x, i, d, v), (0,), loose=4)  # fmt: skip
 
 
+def order() -> Iterator[Case]:
+    for shape, dim, k in (((300,), 0, 7), ((5, 133), 1, 10), ((133, 5), 0, 3), ((3, 65, 7), 1, 65), ((4, 1025), 1, 1)):
+        for largest in (True, False):
+            yield Case(
+                f"top_k {shape} dim {dim} {k} {largest}",
+                normal(shape),
+                lambda K, x, d=dim, k=k, s=largest: K.top_k(x, k, d, s)[0],
+            )
+
+
 def gathers() -> Iterator[Case]:
     for rows, n, width in ((1, 1, 1), (5, 0, 3), (5, 3, 0), (7, 33, 3), (33, 7, 65), (3, 1025, 31)):
         index = _indices(n, rows)

@@ -48,6 +48,7 @@ from rushlight.kernels.norms import (
     rms_norm,
     rms_norm_backward,
 )
+from rushlight.kernels.order import top_k
 from rushlight.kernels.piecewise import (
     between_backward,
     clamp,
@@ -77,6 +78,7 @@ from rushlight.kernels.steps import adagrad, adam, lion, rmsprop, sgd, sgd_many
 from rushlight.kernels.sums import add_up
 
 __all__ = [
+    "top_k",
     "add_along",
     "along",
     "element_index",

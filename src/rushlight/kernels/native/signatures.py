@@ -66,6 +66,8 @@ SIGNATURES: dict[str, str] = {
     # along.cpp: values, index, values, extents
     "gather_along": "aaannnn",
     "add_along": "aaannnn",
+    # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
+    "top_k": "aaannni",
     # gather.cpp
     "index_add_rows": "aaannn",
     "cross_entropy": "aaaaaa" + "nnnd",

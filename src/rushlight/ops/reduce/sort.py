@@ -7,33 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
+from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
 from rushlight.ops.reduce.sums import fold, numpy_names
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
-
-
-def flipped(x: Array, dim: int) -> Array:
-    """`x` backwards along `dim`, a view."""
-    return x[(*[slice(None)] * dim, slice(None, None, -1))]
-
-
-def order_of(x: Array, dim: int, descending: bool, stable: bool = True) -> Array:
-    """The indices that sort `x` along `dim`; NaN counts as the largest."""
-    kind: Any = "stable" if stable else None
-    if not descending:
-        return np.argsort(x, axis=dim, kind=kind)
-    # Sorting backwards and reading the result backwards keeps equal elements in their order.
-    found = flipped(np.argsort(flipped(x, dim), axis=dim, kind=kind), dim)
-    return np.subtract(x.shape[dim] - 1, found)
 
 
 @op(ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
@@ -57,11 +44,7 @@ def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     if k == 0 or k >= n or k * 8 > n:
         index = order_of(input, dim, largest)[(*cut, slice(0, k))]
         return gather_along(input, index, dim), index
-    near = np.argpartition(input, n - k if largest else k - 1, axis=dim)
-    near = near[(*cut, slice(n - k, n) if largest else slice(0, k))]
-    values = gather_along(input, near, dim)
-    order = order_of(values, dim, largest)
-    return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
+    return backend.top_k(input, k, dim, largest)
 
 
 @topk_op.shape

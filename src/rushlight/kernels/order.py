@@ -1,0 +1,26 @@
+"""The first elements of each row in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.reference import order as reference
+
+_SMALL = 256  # elements up to which NumPy's calls cost less
+_MOST = 256  # that are kept in order one by one
+
+
+def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
+    """The k largest or smallest elements along `dim`, in order, and where they are; NaN counts as the largest.
+
+    x: (*), 0 < k <= its size along `dim` -> (*), (*) of int64.  Of equal elements native code gives the first.
+    """
+    table = native(x.dtype) if x.size > _SMALL and k <= _MOST else None
+    if table is None:
+        return reference.top_k(x, k, dim, largest)
+    rows = contiguous(np.moveaxis(x, dim, -1))
+    shape, n = (*rows.shape[:-1], k), rows.shape[-1]
+    values, index = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    table.top_k(rows, values, index, rows.size // n, n, k, int(largest))
+    return tuple(np.ascontiguousarray(np.moveaxis(found, -1, dim)) for found in (values, index))  # type: ignore[return-value]

@@ -1,0 +1,29 @@
+"""The first elements of each row in order, in NumPy.  See ``kernels.order``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def order_of(x: Array, dim: int, descending: bool, stable: bool = True) -> Array:
+    """The indices that sort `x` along `dim`; NaN counts as the largest."""
+    kind: Any = "stable" if stable else None
+    if not descending:
+        return np.argsort(x, axis=dim, kind=kind)
+    # Sorting backwards and reading the result backwards keeps equal elements in their order.
+    found = np.flip(np.argsort(np.flip(x, dim), axis=dim, kind=kind), dim)
+    return np.asarray(np.subtract(x.shape[dim] - 1, found))
+
+
+def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
+    n, cut = x.shape[dim], [slice(None)] * dim
+    near = np.argpartition(x, n - k if largest else k - 1, axis=dim)
+    near = near[(*cut, slice(n - k, n) if largest else slice(0, k))]
+    values = np.take_along_axis(x, near, dim)
+    order = order_of(values, dim, largest)
+    return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
