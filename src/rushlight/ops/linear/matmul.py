@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends import blas
 from rushlight.backends.numpy import backend
-from rushlight.basics.foreign import kind_of
+from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, rebuilt, shapes
 from rushlight.dispatch.compute import HALVES
@@ -419,8 +419,10 @@ def check_operands(*given: object) -> None:
         for i, x in enumerate(given):
             if x is not None and not isinstance(x, Tensor):
                 argument = ("input", "weight", "bias")[i]
+                kind = type(x)
+                shown = kind_of(x) if is_theirs(kind) else f"{kind.__module__}.{kind.__name__}"
                 raise TypeError(f"linear(): argument '{argument}' (position {i + 1}) must be Tensor, not "
-                                f"{kind_of(x)}")  # fmt: skip
+                                f"{shown}")  # fmt: skip
 
 
 def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
