@@ -268,6 +268,23 @@ def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator(
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("first", "is_declared"), [("v2.sum().backward(inputs=[v2])", True), ("v2.sum().backward()", False)]
+)
+def test_a_product_that_was_freed_is_declared_where_it_runs_once_nothing_is(first, is_declared):
+    pytest.importorskip("torch")
+    program = [
+        "v1 = torch.ones(1, 2, 2).requires_grad_()",
+        "v2 = v1 @ v1",
+        first,
+        "g5 = torch.autograd.grad([v2.sum()], [v1])",
+    ]
+    refusal = Raised("refusal", "RuntimeError: ... second time. Here the graph was freed at BmmBackward0.")
+    found = Difference("statement 3", "outcome", "no error", refusal, program, step=3)
+    assert graphs("`backward(inputs=[y])` where `y` is the product", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("begins", "is_declared"), [("v3", True), ("(v3 * 2)", False)])
 def test_a_hook_of_several_tensors_is_declared_where_it_waits_for_the_one_that_backward_begins_with(
     begins, is_declared

@@ -33,7 +33,7 @@ for _x in list(globals().values()):
 
 def cycle(difference: Difference) -> bool:
     """Whether a tensor hangs in the cycle that backward(create_graph=True) warns of: through a `.grad`, and freed without."""
-    if difference.what != "alive" or re.search(r"backward\(.*create_graph=True", text(difference)) is None:
+    if difference.what != "alive" or re.search(r"(backward|grad)\(.*create_graph=True", text(difference)) is None:
         return False
     found = hold([*difference.statements, WITHOUT_GRADIENTS], *both(difference))
     return not any(other.what == "alive" or other.step is not None for other in found)
@@ -246,7 +246,10 @@ def run_for_zeros(difference: Difference) -> bool:
 def one_node(difference: Difference) -> bool:
     """Whether the node of a product or layer whose graph was freed is to run, which PyTorch makes several of."""
     freed = (f"the graph was freed at {name}Backward" for name in ("Bmm", "Linear", "Matmul"))
-    return refused_by(difference, *freed) and re.search(r"backward\(.*inputs=", statement(difference)) is not None
+    if not refused_by(difference, *freed):
+        return False
+    again = re.search(r"backward\(.*inputs=", statement(difference)) is not None
+    return again or (re.search(r"backward\(.*inputs=", text(difference)) is not None and agree(difference, kept))
 
 
 SAVED = (
