@@ -97,7 +97,7 @@ def scans() -> Iterator[Case]:
             yield Case(
                 f"add_up {shape} over {axes}",
                 normal(shape),
-                lambda K, x, a=axes: K.add_up(x, a),
+                lambda K, x, a=axes: K.add_up(x, a, dtype=_wide(x).dtype),
                 slow=_size(shape) > 50_000,
             )
 
