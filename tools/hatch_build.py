@@ -33,10 +33,13 @@ def module(path: str) -> ModuleType:
 
 
 class Kernels(BuildHookInterface):  # type: ignore[misc,type-arg]
-    """Compiles before the wheel is packed."""
+    """Compiles before the wheel is packed, and adds the page that `rushlight explain` prints."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or not sys.platform.startswith("linux"):
+        if version == "editable":
+            return
+        build_data["force_include"][str(PACKAGE.parents[1] / "docs" / "errors.md")] = "rushlight/cli/errors.md"
+        if not sys.platform.startswith("linux"):
             return
         self.work = Path(tempfile.mkdtemp(prefix="rushlight-wheel-"))
         compiling, abi = module("kernels/native/compiler.py"), module("kernels/native/signatures.py").ABI

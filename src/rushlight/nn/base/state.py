@@ -153,9 +153,9 @@ class Stateful(Convertible):
             run.describe_keys()
         if run.errors:
             listed = "\n\t".join(run.errors)
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed} [rushlight explain state-dict-of-another-model]"
-            )
+            error = RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+            error.add_note("[rushlight explain state-dict-of-another-model]")  # programs compare the message
+            raise error
         return IncompatibleKeys(run.missing, run.unexpected)
 
     def _load_from_state_dict(
