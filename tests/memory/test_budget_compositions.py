@@ -18,7 +18,7 @@ from rushlight.stores.files import Spill
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_gradients_are_those_without(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, plain, pack, sums = random.Random(part), nets.gradients, pager.Pager.pack, [0, 0]
 
