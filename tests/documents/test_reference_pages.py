@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from docs.reference import generate
 
 import rushlight as torch
 from rushlight import memory, stores
@@ -18,16 +17,7 @@ DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "reference" / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def pages(generate: ModuleType) -> dict[str, str]:
+def pages() -> dict[str, str]:
     found: dict[str, str] = generate.pages()
     return found
 
@@ -68,7 +58,7 @@ def test_every_operator_has_an_entry_on_one_page(pages: dict[str, str]) -> None:
         assert {prefix + name for name in public} <= set(found)
 
 
-def test_links_between_generated_pages_lead_to_headings(generate: ModuleType, pages: dict[str, str]) -> None:
+def test_links_between_generated_pages_lead_to_headings(pages: dict[str, str]) -> None:
     anchors = {path: {generate.anchor(name) for name in headings(text)} for path, text in pages.items()}
     lost = []
     for path, text in pages.items():

@@ -42,17 +42,12 @@ def test_memory_and_engine_hold_without_kernels() -> None:
 
 
 @pytest.mark.slow
-def test_memory_and_engine_hold_from_a_wheel_without_a_compiler(tmp_path: Path) -> None:
+def test_memory_and_engine_hold_from_a_wheel_without_a_compiler(tmp_path: Path, wheel: Path) -> None:
     """In an environment of its own, which has what is here but for rushlight, and that from the wheel."""
-    built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     site = next((tmp_path / "env" / "lib").glob("python3*")) / "site-packages"
-    zipfile.ZipFile(next(tmp_path.glob("*.whl"))).extractall(site)
+    zipfile.ZipFile(wheel).extractall(site)
     (site / "others.pth").write_text(
         sysconfig.get_path("purelib") + "\n"
     )  # numpy, pytest: files of paths there do not count

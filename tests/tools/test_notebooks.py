@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from tools import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({path.stem for path in (ROOT / "examples").glob("*.py")} - {"four_processes"})
-
-
-@pytest.fixture(scope="module")
-def notebooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "tools" / "notebooks.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def outputs(name: str) -> list[Any]:
@@ -30,7 +20,7 @@ def outputs(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_notebook_is_its_script_and_was_executed(notebooks: ModuleType, name: str) -> None:
+def test_a_notebook_is_its_script_and_was_executed(name: str) -> None:
     assert notebooks.in_step(name), f"run: python tools/notebooks.py {name}"
     found = outputs(name)
     assert found and all(output["output_type"] != "error" for output in found)
@@ -39,7 +29,7 @@ def test_a_notebook_is_its_script_and_was_executed(notebooks: ModuleType, name: 
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_cells_hold_the_whole_script_in_its_order(notebooks: ModuleType, name: str) -> None:
+def test_cells_hold_the_whole_script_in_its_order(name: str) -> None:
     source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     cells = notebooks.cells(name)
     code = [text for kind, text in cells if kind == "code"]
@@ -51,12 +41,12 @@ def test_cells_hold_the_whole_script_in_its_order(notebooks: ModuleType, name: s
         compile(text, name, "exec")
 
 
-def test_all_but_one_have_a_notebook(notebooks: ModuleType) -> None:
+def test_all_but_one_have_a_notebook() -> None:
     assert {"four_processes"} == notebooks.WITHOUT
     assert sorted(path.stem for path in notebooks.NOTEBOOKS.glob("*.ipynb")) == EXAMPLES
 
 
-def test_a_changed_script_is_noticed(notebooks: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_changed_script_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = EXAMPLES[0]
     changed = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8") + "print()\n"
     (tmp_path / f"{name}.py").write_text(changed)
@@ -66,7 +56,7 @@ def test_a_changed_script_is_noticed(notebooks: ModuleType, monkeypatch: pytest.
     assert notebooks.main() == 1
 
 
-def test_what_is_printed_in_pieces_is_one_output(notebooks: ModuleType) -> None:
+def test_what_is_printed_in_pieces_is_one_output() -> None:
     class Output(dict):  # type: ignore[type-arg]
         __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__  # type: ignore[assignment]
 

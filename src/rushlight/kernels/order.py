@@ -23,4 +23,4 @@ def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     shape, n = (*rows.shape[:-1], k), rows.shape[-1]
     values, index = np.empty(shape, x.dtype), np.empty(shape, np.int64)
     table.top_k(rows, values, index, rows.size // n, n, k, int(largest))
-    return tuple(np.ascontiguousarray(np.moveaxis(found, -1, dim)) for found in (values, index))  # type: ignore[return-value]
+    return np.ascontiguousarray(np.moveaxis(values, -1, dim)), np.ascontiguousarray(np.moveaxis(index, -1, dim))

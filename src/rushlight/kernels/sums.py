@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, dense, native
+from rushlight.kernels.reference.scans import WIDER
 
 RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider
 )
-_SMALL = 1 << 13  # elements up to which NumPy's call costs less
+SMALL = 1 << 13  # elements up to which NumPy's call costs less
 _NARROW = 16  # columns up to which a row at a time is no gain
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
-WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 
 Axes = tuple[int, ...] | None
 
@@ -50,7 +50,7 @@ def joined(kernel: str, x: Array, axes: Axes, keepdims: bool = False) -> Array |
 
     kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "row_products" (of the last dimensions alone)
     """
-    if x.size <= _SMALL or axes == ():
+    if x.size <= SMALL or axes == ():
         return None
     table = native(x.dtype)
     extents = None if table is None else _extents(x, axes)

@@ -214,23 +214,20 @@ class ParameterDict(Module):
         return self
 
 
-def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Those of `kwargs` that factories take (device, dtype, memory_format), with those in its "factory_kwargs".
+FACTORY = ("device", "dtype", "memory_format")
 
-    Raises TypeError for others, and for what is given in both.
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """What factories take (device, dtype, memory_format), given directly or in a dict under "factory_kwargs".
+
+    Raises TypeError for other names, and for what is given in both places.
     """
-    if kwargs is None:
-        return {}
-    known = {"device", "dtype", "memory_format"}
-    unknown = set(kwargs) - known - {"factory_kwargs"}
-    if unknown:
-        raise TypeError(f"unexpected kwargs {unknown}")
-    found = dict(kwargs.get("factory_kwargs", {}))
-    unknown = set(found) - known
-    if unknown:
-        raise TypeError(f"unexpected kwargs in factory_kwargs {unknown}")
-    for name in known & set(kwargs):
-        if name in found:
-            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
-        found[name] = kwargs[name]
-    return found
+    direct = dict(kwargs or {})
+    inner = dict(direct.pop("factory_kwargs", {}))
+    wrong = [name for name in (*direct, *inner) if name not in FACTORY]
+    if wrong:
+        raise TypeError(f"factory_kwargs(): {wrong[0]!r} is none of {', '.join(FACTORY)}")
+    twice = direct.keys() & inner.keys()
+    if twice:
+        raise TypeError(f"factory_kwargs(): {min(twice)!r} is given directly and under 'factory_kwargs': give it once")
+    return inner | direct

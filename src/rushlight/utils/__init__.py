@@ -11,7 +11,7 @@ _ROOMS = ("cpp_extension", "flop_counter", "tensorboard")
 def set_module(obj: Any, mod: Any) -> None:
     """Say that an object is of another module, by name.  Raises TypeError for a name that is no string."""
     if not isinstance(mod, str):
-        raise TypeError("The mod argument should be a string")
+        raise TypeError(f"set_module(): argument 'mod' must be str, not {type(mod).__name__}")
     obj.__module__ = mod
 
 

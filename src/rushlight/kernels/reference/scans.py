@@ -12,7 +12,7 @@ WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128
 BLOCK = 1 << 16  # elements that are held in float64 at a time
 
 
-def _cut(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) -> tuple[Any, ...]:
+def ends(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) -> tuple[Any, ...]:
     """The index that cuts dimension `dim` only."""
     return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 
@@ -22,7 +22,7 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
     if not x.ndim:
         return x.copy()
     out = np.empty_like(x)
-    back = _cut(x.ndim, dim, None, None, -1 if reverse else None)
+    back = ends(x.ndim, dim, None, None, -1 if reverse else None)
     if x.dtype in WIDER and x.shape[dim] > 2 and ufunc not in (np.maximum, np.minimum):
         _widely(ufunc, x[back], dim, out[back])
     else:
@@ -35,13 +35,13 @@ def _widely(ufunc: np.ufunc, x: Array, dim: int, out: Array) -> None:
     carry: Any = None
     step = max(BLOCK * x.shape[dim] // max(x.size, 1), 1)
     for start in range(0, x.shape[dim], step):
-        at = _cut(x.ndim, dim, start, start + step)
+        at = ends(x.ndim, dim, start, start + step)
         part = x[at].astype(WIDER[x.dtype])
         if carry is not None:
-            first = part[_cut(x.ndim, dim, 0, 1)]
+            first = part[ends(x.ndim, dim, 0, 1)]
             ufunc(carry, first, out=first)
         ufunc.accumulate(part, axis=dim, out=part)
-        carry = part[_cut(x.ndim, dim, part.shape[dim] - 1, None)].copy()
+        carry = part[ends(x.ndim, dim, part.shape[dim] - 1, None)].copy()
         out[at] = part
 
 

@@ -12,48 +12,47 @@ __all__ = ["set_tensor", "swap_tensor"]
 MISSING = object()  # what stands for a tensor that was not there
 
 
-def _check(module: Any, name: str, tensor: Any) -> None:
-    if not isinstance(module, Module):
-        raise TypeError(f"{module} is not an instance of torch.nn.Module")
-    if tensor is not MISSING and tensor is not None and not isinstance(tensor, Tensor):
-        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    if "." in name:
-        raise KeyError('tensor name can\'t contain "."')
-    if name == "":
-        raise KeyError('tensor name can\'t be empty string ""')
-
-
 def set_tensor(module: Any, name: str, tensor: Any) -> None:
-    """Put a tensor into a module: among its parameters or buffers where the name is theirs, else as an attribute."""
-    _check(module, name, tensor)
-    for own in (module._parameters, module._buffers):
-        if name in own:
-            own[name] = tensor
-            return
-    setattr(module, name, tensor)
+    """Put a tensor, or None, into a module: among its parameters or buffers where the name is theirs, else as an attribute.
+
+    Raises TypeError for what is no module or no tensor, KeyError for a name that leads into another module.
+    """
+    _check("set_tensor", module, name, tensor)
+    own = next((place for place in (module._parameters, module._buffers) if name in place), None)
+    if own is None:
+        setattr(module, name, tensor)
+    else:
+        own[name] = tensor
 
 
 def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False) -> Any:
     """As `set_tensor`; the tensor that was there is returned, to be swapped back.
 
     Raises AttributeError where there is none, unless `allow_missing`: swapping back what that returns takes the name away.
-    Raises TypeError for an attribute that is no tensor, KeyError for a name with a dot.
+    Raises TypeError for an attribute that is no tensor.
     """
-    _check(module, name, tensor)
-    for own in (module._parameters, module._buffers):
-        if name in own:
-            former = own.pop(name) if tensor is MISSING else own[name]
-            if tensor is not MISSING:
-                own[name] = tensor
-            return former
+    _check("swap_tensor", module, name, tensor)
     former = getattr(module, name, MISSING)
     if former is MISSING and not allow_missing:
-        raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-    if former is not MISSING and not isinstance(former, Tensor):
-        raise TypeError(f"attribute `{name}`: {former} is not an instance of torch.Tensor")
-    if tensor is MISSING:
-        if former is not MISSING:
-            delattr(module, name)
-    else:
-        setattr(module, name, tensor)
+        raise AttributeError(
+            f"swap_tensor(): a {type(module).__name__} has no {name!r}: with allow_missing=True it gets one"
+        )
+    if not (former is None or former is MISSING or isinstance(former, Tensor)):
+        raise TypeError(
+            f"swap_tensor(): {name!r} of a {type(module).__name__} is of type {type(former).__name__}, no tensor"
+        )
+    if tensor is not MISSING:
+        set_tensor(module, name, tensor)
+    elif former is not MISSING:
+        delattr(module, name)
     return former
+
+
+def _check(function: str, module: Any, name: str, tensor: Any) -> None:
+    """Raise TypeError or KeyError for arguments of the wrong kind."""
+    if not isinstance(module, Module):
+        raise TypeError(f"{function}(): argument 'module' must be Module, not {type(module).__name__}")
+    if not (tensor is None or tensor is MISSING or isinstance(tensor, Tensor)):
+        raise TypeError(f"{function}(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
+    if not name or "." in name:
+        raise KeyError(f"{function}(): {name!r} is no name within one module: give the module that holds the tensor")

@@ -14,6 +14,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
+from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
 from rushlight.ops.elementwise.shared import keep, raw
@@ -26,11 +27,6 @@ from rushlight.ops.shape.reshape import slice_op
 if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
-
-
-def ends(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) -> tuple[Any, ...]:
-    """The index that cuts dimension `dim` only."""
-    return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 
 
 @op(ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)

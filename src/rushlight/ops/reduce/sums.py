@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, widened
-from rushlight.kernels.sums import add_up, joined
+from rushlight.kernels.sums import SMALL, add_up, joined
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, raw
@@ -26,7 +26,6 @@ from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
 
-SMALL = 1 << 13  # elements up to which NumPy's own sum costs less
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
