@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels as K
+from rushlight.kernels.native import loader
 
 CASES = [
     ((70,), 0, 90),
@@ -46,13 +47,13 @@ def test_add(path: str, rng: np.random.Generator, shape: Any, dim: int, count: i
         np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.skipif(not loader.tables(), reason="NumPy has rules of its own")
 @pytest.mark.parametrize("bad", [-1, 33, 1 << 40])
-def test_indices_outside(path: str, bad: int) -> None:
+def test_native_code_refuses_indices_outside(bad: int) -> None:
     x, index = np.ones((5, 33), np.float32), np.zeros((5, 40), np.int64)
     index[4, 39] = bad
-    if path == "native":
-        with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
-            K.gather_along(x, index, 1)
-        with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
-            K.add_along(x, index, 1, np.ones((5, 40), np.float32))
-        assert (x == 1).all()
+    with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+        K.gather_along(x, index, 1)
+    with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+        K.add_along(x, index, 1, np.ones((5, 40), np.float32))
+    assert (x == 1).all()

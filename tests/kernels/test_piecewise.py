@@ -77,12 +77,10 @@ def torch_function(name: str) -> Callable[..., Any]:
         "leaky_relu_backward": lambda g, x, slope: torch.ops.aten.leaky_relu_backward(g, x, slope, False),
         "hardswish_backward": torch.ops.aten.hardswish_backward,
     }  # fmt: skip
-    if name not in table:
-        pytest.skip("PyTorch has no function of it alone")
     return table[name]
 
 
-@pytest.mark.parametrize(("name", "numbers"), CASES)
+@pytest.mark.parametrize(("name", "numbers"), [case for case in CASES if case[0] != "huber_slope"])
 def test_agrees_with_torch(path: str, rng: np.random.Generator, name: str, numbers: tuple[float, ...]) -> None:
     fn = torch_function(name)
     torch = pytest.importorskip("torch")

@@ -20,7 +20,7 @@ _INT64 = np.dtype(np.int64)
 def gather_along(x: Array, index: Array, dim: int) -> Array:
     """x at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) int -> shape of index
 
-    Raises IndexError for indices outside [0, size).
+    Callers have checked that indices lie in [0, size): native code raises IndexError for others, NumPy counts some from the end.
     """
     table = native(x.dtype) if _fits(x, index, dim) else None
     if table is None:
@@ -33,7 +33,7 @@ def gather_along(x: Array, index: Array, dim: int) -> Array:
 def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
     """x at `index` along `dim` += values, repeats adding up.  x: (*) real, index: (*) int, values: shape of index
 
-    Raises IndexError for indices outside [0, size).
+    Callers have checked that indices lie in [0, size): native code raises IndexError for others, NumPy counts some from the end.
     """
     if not dense(x):
         whole = contiguous(x)
