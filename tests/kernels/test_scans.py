@@ -89,3 +89,14 @@ def test_the_order_of_a_sum_does_not_depend_on_threads(rng: np.random.Generator)
     finally:
         K.set_num_threads(threads)
     assert found[0] == found[1]
+
+
+@pytest.mark.skipif(not loader.tables(), reason="the native kernels cannot be built here")
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 3, 1)])
+def test_no_elements_are_refused_by_native_code(sizes: Any) -> None:
+    table, x = loader.tables()[np.dtype("f4")], np.ones(sizes, np.float32)
+    for run in (lambda: table.sum(x, np.empty((sizes[0], sizes[2]), "f4"), *sizes),
+                lambda: table.running_sum(x, x.copy(), *sizes, 0),
+                lambda: table.running_extreme(x, x.copy(), np.empty(sizes, np.int64), *sizes, 0)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="at least one element"):
+            run()

@@ -66,6 +66,7 @@ template <class T> static void extremes(const T *x, T *o, int64_t *where, long o
 #define SCAN(NAME, J, T, S)                                                                                       \
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long count, long inner, int back) {          \
         rl::Call call(#NAME);                                                                                     \
+        call.expect(outer > 0 && count > 0 && inner > 0, "at least one element");                                 \
         const T *x = call.in<T>("input", x_, outer, count, inner);                                                \
         T *o = call.out<T>("out", o_, outer, count, inner);                                                       \
         call.run([=] { rl::scans<T>(x, o, outer, count, inner, back, rl::J()); });                                \
@@ -76,6 +77,7 @@ template <class T> static void extremes(const T *x, T *o, int64_t *where, long o
     RL_EXPORT void rl_running_extreme_##S(Array *x_, Array *o_, Array *where_, long outer, long count, long inner, \
                                           int least) {                                                            \
         rl::Call call("running_extreme");                                                                         \
+        call.expect(outer > 0 && count > 0 && inner > 0, "at least one element");                                 \
         const T *x = call.in<T>("input", x_, outer, count, inner);                                                \
         T *o = call.out<T>("out", o_, outer, count, inner);                                                       \
         int64_t *where = call.out<int64_t>("where", where_, outer, count, inner);                                 \

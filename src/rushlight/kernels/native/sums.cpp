@@ -104,6 +104,7 @@ template <class T> static void products(const T *x, T *product, long rows, long 
 #define SUM(NAME, EXPR, T, S)                                                                              \
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *sum_, long outer, long count, long inner) {           \
         rl::Call call(#NAME);                                                                              \
+        call.expect(outer > 0 && count > 0 && inner > 0, "at least one element");                          \
         const T *x = call.in<T>("input", x_, outer, count, inner);                                         \
         T *sum = call.out<T>("sum", sum_, outer, inner);                                                   \
         call.run([=] { rl::sums<T>(x, sum, outer, count, inner, [](auto v) { return EXPR; }); });             \
