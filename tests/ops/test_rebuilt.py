@@ -159,3 +159,31 @@ def test_what_changed_before_the_layer_was_called_is_not_computed_from(norm: boo
             (grad,) = torch.autograd.grad(layer(h if kept else h.detach().clone()).pow(2).sum(), layer.weight)
         results.append(grad.numpy())
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("kind", ["layer_norm", "none"])
+@pytest.mark.parametrize("view", [False, True])
+def test_an_adapter_beside_a_frozen_product_keeps_no_input(kind: str, view: bool) -> None:
+    """A product of rank 4 alone would not pay for its input; the frozen one beside it, which keeps none, does."""
+    x, w, b = (torch.randn(s, requires_grad=True) for s in ((300, 400), (400,), (400,)))
+    frozen, a = torch.randn(200, 400), torch.randn(4, 400, requires_grad=True)
+
+    def product(with_frozen: bool) -> tuple[Any, Any]:
+        h = made(kind, x, w, b)
+        h = h.reshape(30, 10, 400) if view else h
+        beside = F.linear(h, frozen) if with_frozen else None
+        y = F.linear(h, a)
+        total = y.sin().sum() if beside is None else y.sin().sum() + beside.cos().sum()
+        return y.grad_fn.saved[0], torch.autograd.grad(total, (x, a), retain_graph=True)
+
+    assert not isinstance(product(False)[0], Rebuilt)
+    kept, found = product(True)
+    assert isinstance(kept, Rebuilt)
+    former = rebuilt.recompute_cheap(False)
+    try:
+        kept, want = product(True)
+    finally:
+        rebuilt.recompute_cheap(former)
+    assert not isinstance(kept, Rebuilt)
+    for one, other in zip(found, want, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())

@@ -157,12 +157,36 @@ def rebuilt(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> Any
     base = tensor if tensor._view is None else tensor._view.base
     if changes_unseen(base._held):
         return tensor
-    room = 3 * SHARE * op.cost([x._held if isinstance(x, Tensor) else x for x in inputs], statics) / tensor._array.size
+    room = SHARE * (3 * products(op, inputs, statics) / tensor._array.size + passed(base))
     found = Search(room).found(base._edge, base, DEPTH)
     if found is None:
         return tensor
     found.let_go(base)
     return Rebuilt(base, found, () if base is tensor else chain_of(tensor))
+
+
+def products(op: Any, inputs: Sequence[Any], statics: Any) -> float:
+    """How many operations the product of `op` takes."""
+    return float(op.cost([x._held if isinstance(x, Tensor) else x for x in inputs], statics))
+
+
+def passed(tensor: Tensor) -> float:
+    """Operations an element that products beside which a result was not kept took of it: those with frozen weights."""
+    found = watch_behind(tensor)
+    return 0.0 if found is None else found.passed
+
+
+def pass_on(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> None:
+    """Note what a product that does not keep `tensor` takes, forward and for its gradient: an adapter beside it takes little."""
+    found = watch_behind(tensor)
+    if found is not None:
+        found.passed += 2 * products(op, inputs, statics) / tensor._array.size
+
+
+def watch_behind(tensor: Tensor) -> Watched | None:
+    """What watches the cheap operator whose result a tensor is, or is a view of."""
+    edge = (tensor if tensor._view is None else tensor._view.base)._edge
+    return watch_of(edge.node if edge.__class__ is Port else edge)
 
 
 class Switch:
@@ -398,12 +422,13 @@ def changes_unseen(array: Array) -> bool:
 class Watched:
     """Whether memory has changed since a cheap operator ran: what it saved, or its result, the first of `arrays`.
 
-    stamp: how many changes of large memory there had been. overwritten: whether the result alone has changed.
+    stamp: how many changes of large memory there had been. overwritten: whether the result alone has changed. passed: see `passed`.
     """
 
-    __slots__ = ("__weakref__", "changed", "keys", "overwritten", "result", "stamp")
+    __slots__ = ("__weakref__", "changed", "keys", "overwritten", "passed", "result", "stamp")
 
     def __init__(self, arrays: Sequence[Any]):
+        self.passed = 0.0
         self.changed, self.keys = False, [depend(array, self) for array in arrays]
         self.result, self.overwritten, self.stamp = weakref.ref(root_of(arrays[0])), False, changes.large
         changes.count(1)
@@ -503,3 +528,6 @@ def keep_inputs(
                 node.versions = [0] * len(inputs)
             node.versions[i] = x._storage.version
     node.saved = saved
+    x = inputs[0]
+    if spare and 0 not in wanted and isinstance(x, Tensor) and x._edge is not None and x._held.nbytes >= LARGE:
+        pass_on(x, node.plan.op, inputs, node.statics)
