@@ -161,29 +161,108 @@ def test_what_changed_before_the_layer_was_called_is_not_computed_from(norm: boo
     np.testing.assert_array_equal(*results)
 
 
+class Adapted:
+    """A frozen product with an adapter of rank 4 beside it, behind a layer norm or GELU and perhaps a dropout."""
+
+    def __init__(self, kind: str, dropout: bool = False, view: bool = False):
+        torch.manual_seed(0)
+        self.kind, self.dropout, self.view = kind, dropout, view
+        self.x, self.w, self.b = (torch.randn(s, requires_grad=True) for s in ((300, 400), (400,), (400,)))
+        self.frozen, self.a = torch.randn(400, 400), torch.randn(4, 400, requires_grad=True)
+
+    def __call__(self, with_frozen: bool = True) -> tuple[Any, Any, Any]:
+        """The input of both, the adapter's result, and a loss."""
+        h = made(self.kind, self.x * 1.0, self.w, self.b)
+        h = h.reshape(30, 10, 400) if self.view else h
+        beside = F.linear(h, self.frozen).cos().sum() if with_frozen else 0.0
+        torch.manual_seed(1)
+        y = F.linear(F.dropout(h, 0.25) if self.dropout else h, self.a)
+        return h, y, y.sin().sum() + beside
+
+
+@pytest.fixture
+def keeping_all() -> Any:
+    """For runs in which everything is kept."""
+
+    @contextlib.contextmanager
+    def off() -> Any:
+        former = rebuilt.recompute_cheap(False)
+        try:
+            yield
+        finally:
+            rebuilt.recompute_cheap(former)
+
+    return off
+
+
 @pytest.mark.parametrize("kind", ["layer_norm", "none"])
-@pytest.mark.parametrize("view", [False, True])
-def test_an_adapter_beside_a_frozen_product_keeps_no_input(kind: str, view: bool) -> None:
+@pytest.mark.parametrize(("dropout", "view"), [(False, False), (True, False), (False, True)])
+def test_an_adapter_beside_a_frozen_product_keeps_no_input(
+    kind: str, dropout: bool, view: bool, keeping_all: Any
+) -> None:
     """A product of rank 4 alone would not pay for its input; the frozen one beside it, which keeps none, does."""
-    x, w, b = (torch.randn(s, requires_grad=True) for s in ((300, 400), (400,), (400,)))
-    frozen, a = torch.randn(200, 400), torch.randn(4, 400, requires_grad=True)
-
-    def product(with_frozen: bool) -> tuple[Any, Any]:
-        h = made(kind, x, w, b)
-        h = h.reshape(30, 10, 400) if view else h
-        beside = F.linear(h, frozen) if with_frozen else None
-        y = F.linear(h, a)
-        total = y.sin().sum() if beside is None else y.sin().sum() + beside.cos().sum()
-        return y.grad_fn.saved[0], torch.autograd.grad(total, (x, a), retain_graph=True)
-
-    assert not isinstance(product(False)[0], Rebuilt)
-    kept, found = product(True)
-    assert isinstance(kept, Rebuilt)
-    former = rebuilt.recompute_cheap(False)
-    try:
-        kept, want = product(True)
-    finally:
-        rebuilt.recompute_cheap(former)
-    assert not isinstance(kept, Rebuilt)
-    for one, other in zip(found, want, strict=True):
+    net = Adapted(kind, dropout, view)
+    assert not isinstance(net(False)[1].grad_fn.saved[0], Rebuilt)
+    _, y, loss = net()
+    assert isinstance(y.grad_fn.saved[0], Rebuilt)
+    found = torch.autograd.grad(loss, (net.x, net.a))
+    with keeping_all():
+        _, y, loss = net()
+        assert not isinstance(y.grad_fn.saved[0], Rebuilt)
+        wanted = torch.autograd.grad(loss, (net.x, net.a))
+    for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+AROUND = {
+    "plain": contextlib.nullcontext,
+    "recompute": torch.stores.recompute,
+    "budget": lambda: torch.memory.budget("1 GB"),
+    "tight budget": lambda: torch.memory.budget(torch.memory.current() + 2_500_000),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
+def test_adapters_inside_budgets_and_stores(around: str, keeping_all: Any) -> None:
+    net = Adapted("layer_norm")
+    with AROUND[around]():
+        assert isinstance(net()[1].grad_fn.saved[0], Rebuilt)
+        found = torch.autograd.grad(net()[2], (net.x, net.a))
+    with keeping_all():
+        wanted = torch.autograd.grad(net()[2], (net.x, net.a))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_adapters_in_checkpoints_and_second_order(keeping_all: Any) -> None:
+    def gradients() -> list[Any]:
+        net = Adapted("layer_norm")
+        loss = torch.utils.checkpoint.checkpoint(lambda: net()[2], use_reentrant=False)
+        once = torch.autograd.grad(loss, (net.x, net.a))
+        first = torch.autograd.grad(net()[2], (net.x, net.a), create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), (net.x, net.a))
+        return [g.detach().numpy() for g in (*once, *first, *second)]
+
+    found = gradients()
+    with keeping_all():
+        wanted = gradients()
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_an_adapter_takes_cannot_be_changed() -> None:
+    h, _, loss = Adapted("layer_norm")()
+    with torch.no_grad():
+        h.mul_(2)
+    with pytest.raises(RuntimeError, match="LinearBackward0 saved as argument 'input'"):
+        loss.backward()
+
+
+def test_what_adapters_take_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One frozen product pays for the input of one adapter, not of ten."""
+    net = Adapted("layer_norm")
+    monkeypatch.setattr(rebuilt, "SHARE", 1.2 * rebuilt.FLOPS["native_layer_norm"] / (2 * 2 * 400 + 3 * 2 * 4))
+    h, y, _ = net()
+    assert isinstance(y.grad_fn.saved[0], Rebuilt)
+    assert not isinstance(F.linear(h, net.a).grad_fn.saved[0], Rebuilt)

@@ -12,7 +12,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
-from rushlight.dispatch.rebuilt import may_rebuild, rebuilt, watch
+from rushlight.dispatch.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
@@ -251,6 +251,8 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> 
             if versions is None:
                 versions = [0] * len(flat)
             versions[i] = storage.version
+    if plan.op.heavy and 0 not in plan.save_inputs and may_rebuild():
+        pass_on(flat[0], plan.op, flat, statics)
     return tuple(saved), versions
 
 

@@ -157,10 +157,11 @@ def rebuilt(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> Any
     base = tensor if tensor._view is None else tensor._view.base
     if changes_unseen(base._held):
         return tensor
-    room = SHARE * (3 * products(op, inputs, statics) / tensor._array.size + passed(base))
-    found = Search(room).found(base._edge, base, DEPTH)
+    own, beside = 3 * products(op, inputs, statics) / tensor._array.size, passed(base)
+    found = Search(SHARE * (own + beside[0])).found(base._edge, base, DEPTH)
     if found is None:
         return tensor
+    beside[0] = max(0.0, beside[0] - max(0.0, found.cost / SHARE - own))  # the next adapter has what is left
     found.let_go(base)
     return Rebuilt(base, found, () if base is tensor else chain_of(tensor))
 
@@ -170,23 +171,47 @@ def products(op: Any, inputs: Sequence[Any], statics: Any) -> float:
     return float(op.cost([x._held if isinstance(x, Tensor) else x for x in inputs], statics))
 
 
-def passed(tensor: Tensor) -> float:
-    """Operations an element that products beside which a result was not kept took of it: those with frozen weights."""
-    found = watch_behind(tensor)
-    return 0.0 if found is None else found.passed
+spent: dict[
+    int, tuple[Any, list[float]]
+] = {}  # see `passed`, by the id of a node, to which the first is a weak reference
 
 
-def pass_on(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> None:
-    """Note what a product that does not keep `tensor` takes, forward and for its gradient: an adapter beside it takes little."""
-    found = watch_behind(tensor)
-    if found is not None:
-        found.passed += 2 * products(op, inputs, statics) / tensor._array.size
+def passed(tensor: Tensor) -> list[float]:
+    """Operations an element, in a list to be changed, that products took of a result without keeping it: those of frozen weights.
+
+    What they take pays for making it again for an adapter beside them, whose own products are small.
+    """
+    node = maker_of(tensor)
+    found = spent.get(id(node))
+    return found[1] if found is not None and found[0]() is node else [0.0]
 
 
-def watch_behind(tensor: Tensor) -> Watched | None:
-    """What watches the cheap operator whose result a tensor is, or is a view of."""
+def pass_on(tensor: Any, op: Any, inputs: Sequence[Any], statics: Any) -> None:
+    """Note what a product that does not keep `tensor` takes, forward and for its gradient."""
+    if not isinstance(tensor, Tensor) or tensor._edge is None or tensor._held.nbytes < LARGE:
+        return
+    node = maker_of(tensor)
+    if node is None:
+        return
+    key = id(node)
+    found = spent.get(key)
+    if found is None or found[0]() is not node:
+        found = spent[key] = (weakref.ref(node, lambda _: spent.pop(key, None)), [0.0])
+    found[1][0] += 2 * products(op, inputs, statics) / tensor._array.size
+
+
+def maker_of(tensor: Tensor) -> Any:
+    """The node of the watched operator that made a tensor, or made what operators without a product made it of; None otherwise."""
     edge = (tensor if tensor._view is None else tensor._view.base)._edge
-    return watch_of(edge.node if edge.__class__ is Port else edge)
+    for _ in range(DEPTH + 1):
+        node = edge.node if edge.__class__ is Port else edge
+        op = None if getattr(node, "plan", None) is None else node.plan.op
+        if op is None or op.name not in FLOPS:
+            return None
+        if op.cheap:
+            return node
+        edge = node.edges[0]
+    return None
 
 
 class Switch:
@@ -422,13 +447,12 @@ def changes_unseen(array: Array) -> bool:
 class Watched:
     """Whether memory has changed since a cheap operator ran: what it saved, or its result, the first of `arrays`.
 
-    stamp: how many changes of large memory there had been. overwritten: whether the result alone has changed. passed: see `passed`.
+    stamp: how many changes of large memory there had been. overwritten: whether the result alone has changed.
     """
 
-    __slots__ = ("__weakref__", "changed", "keys", "overwritten", "passed", "result", "stamp")
+    __slots__ = ("__weakref__", "changed", "keys", "overwritten", "result", "stamp")
 
     def __init__(self, arrays: Sequence[Any]):
-        self.passed = 0.0
         self.changed, self.keys = False, [depend(array, self) for array in arrays]
         self.result, self.overwritten, self.stamp = weakref.ref(root_of(arrays[0])), False, changes.large
         changes.count(1)
@@ -528,6 +552,5 @@ def keep_inputs(
                 node.versions = [0] * len(inputs)
             node.versions[i] = x._storage.version
     node.saved = saved
-    x = inputs[0]
-    if spare and 0 not in wanted and isinstance(x, Tensor) and x._edge is not None and x._held.nbytes >= LARGE:
-        pass_on(x, node.plan.op, inputs, node.statics)
+    if spare and 0 not in wanted:
+        pass_on(inputs[0], node.plan.op, inputs, node.statics)
