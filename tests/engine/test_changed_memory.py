@@ -141,6 +141,18 @@ def test_a_tracked_change_of_a_view_that_its_base_has_no_room_for_is_refused() -
         v.mul_(5), v.sum().backward()
 
 
+def test_a_view_whose_history_cannot_be_made_again_is_refused_at_every_use() -> None:
+    x = torch.ones(1, 2, requires_grad=True)
+    part = x.unsafe_chunk(2, 1)[1]
+    view = part.squeeze()
+    part.data = part.clone()  # memory of one element, of which the view was the second
+    part[0:0] = 0
+    for use in (view.clone, view.sin, view.backward):
+        with pytest.raises(RuntimeError, match="that its base has been given"):
+            use()
+    assert x.grad is None
+
+
 @pytest.mark.parametrize("change", ["resize_(2)", "resize_as_(torch.ones(2))", "set_(torch.zeros(3))", "set_()",
                                     "set_(torch.zeros(3).untyped_storage())"])  # fmt: skip
 def test_resize_and_set_count_as_changes_of_a_saved_tensor(change: str) -> None:

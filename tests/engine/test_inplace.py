@@ -156,3 +156,48 @@ def test_a_change_of_a_view_that_saved_nothing_is_freed_all_the_same(change):
     total.backward()
     with pytest.raises(RuntimeError, match="second time"):
         total.backward()
+
+
+@pytest.mark.parametrize("operator", ["exp_", "sqrt_", "tanh_", "reciprocal_", "softmax"])
+def test_a_gradient_depends_on_the_view_that_was_changed_as_on_a_result(operator: str) -> None:
+    """The formulas of these take their result: of a view, that is the view as it then was."""
+
+    def second(view: bool) -> list[torch.Tensor]:
+        x = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
+        y = (x * 1).view(2, 1)[:, 0] if view else x * 1
+        if operator == "softmax":
+            y = Softmax.apply(y)
+        else:
+            getattr(y, operator)()
+        (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        return list(torch.autograd.grad((g * g).sum(), [y, x]))
+
+    for one, other in zip(second(True), second(False), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+class Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.copy_(torch.exp(x.detach()))
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("then", ["y = y[:1]", "y.data = y.t()", "del y"])
+def test_a_changed_view_that_is_another_by_now_leaves_the_second_derivative_as_it_is(then: str) -> None:
+    x = torch.tensor([[1.0, 4.0], [2.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    whole = x * 1
+    y = whole[:]
+    y.exp_()
+    names = {"torch": torch, "y": y}
+    del y
+    exec(then, names)
+    (g,) = torch.autograd.grad((whole * torch.tensor([1.0, 2.0])).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    torch.testing.assert_close(h, x.detach().exp() * torch.tensor([1.0, 2.0], dtype=torch.float64))

@@ -11,6 +11,7 @@ from tools.fuzzing.comparing import Difference, hold
 from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
+from tools.fuzzing.observing import Seen
 from tools.fuzzing.operands import agree, executed, reference_otherwise
 from tools.fuzzing.program import Raised, Side, entering
 
@@ -351,6 +352,31 @@ def test_what_is_saved_for_nothing_is_declared_where_there_are_views_that_were_n
         assert graphs("views that were not recorded", found) is is_declared
 
 
+CHECKPOINTED = "def f(x):\n    log.append(1)\n    return x.pow(0)"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("mode", "is_declared"), [("no_grad", True), ("enable_grad", False)])
+def test_a_checkpoint_that_is_run_for_nothing_is_declared_for_views_that_were_not_recorded(mode, is_declared):
+    pytest.importorskip("torch")
+    call = "torch.utils.checkpoint.checkpoint(f, v2, use_reentrant=False)"
+    program = ["log = []", "v1 = torch.ones(1).requires_grad_()", f"with torch.{mode}():\n    v2 = v1.view(1)",
+               CHECKPOINTED, f"v3 = {call}", "v3.sum().backward()"]  # fmt: skip
+    assert graphs("views that were not recorded", Difference("log", "value", [1, 1], [1], program)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("given", "is_declared"), [("v2", True), ("v1, v1", False)])
+def test_a_checkpoint_that_is_refused_is_declared_to_have_run_in_pytorch_for_changed_views(given, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "v1 = torch.ones(2, 2).requires_grad_()", "v2 = v1.unbind(1)[0]",
+               "with torch.no_grad():\n    v2[None] += 2", CHECKPOINTED,
+               f"v3 = torch.utils.checkpoint.checkpoint(f, {given}, use_reentrant=False)"]  # fmt: skip
+    words = "its base or another view of its base has been modified inplace" if given == "v2" else "f() takes 1 positional"
+    found = Difference("log", "value", [1], [], program, refusals=[(words, words)])
+    assert graphs("`checkpoint`: an argument", found) is is_declared
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("fails", "is_declared"), [("ctx.saved_tensors.sum()", True), ("raise AttributeError(torch.__name__)", False)]
@@ -530,6 +556,17 @@ def test_a_part_that_pytorch_takes_for_one_of_the_wholes_memory_is_declared_of_u
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("part", "is_declared"), [("unsafe_chunk(2)[1]", True), ("unsafe_chunk(2)[0]", False)])
+def test_a_view_of_a_part_that_got_other_memory_is_declared_where_it_lies_beyond_that(part, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(2).requires_grad_()", f"v2 = v1.{part}", "v3 = v2.squeeze()", "v2.data = v2.clone()",
+               "v2.mul_(2)", "v4 = v3.sin()"]  # fmt: skip
+    refusal = Raised("refusal", "RuntimeError: setStorage: ... that its base has been given: make ...")
+    found = Difference("statement 5", "outcome", "no error", refusal, program, step=5)
+    assert rows("a view of a part by `unsafe_chunk` that", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("shape", "is_declared"), [("(0, 1)", True), ("(1, 1)", False)])
 def test_factors_of_two_dtypes_are_declared_where_the_product_has_no_elements(shape, is_declared):
     pytest.importorskip("torch")
@@ -590,3 +627,32 @@ def test_gradients_that_pytorch_leaves_sparse_are_declared_with_a_graph_alone(fu
     )
     found = Difference("g2[0]", "value", unreadable, np.ones((1, 1)), program)
     assert rows("gradients of `embedding(sparse=True)`", found) is bool(further)
+
+
+def seen(value):
+    return Seen({"dtype": "torch.float32", "shape": np.shape(value), "value": np.array(value), "requires_grad": False})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("twice", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
+def test_zeros_where_there_is_no_second_derivative_are_declared_of_what_is_linear_in_pieces(twice, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1.relu()",
+               "g3 = torch.autograd.grad([(v1 * v1).sum(), v2.sum()], [v1], create_graph=True)",
+               f"g4 = torch.autograd.grad([(g3[0] * g3[0]){twice}.sum()], [v1, v2], allow_unused=True)"]  # fmt: skip
+    row = "gradient of what is linear in pieces"
+    found = Difference("g4", "value", [seen([1.0])], [seen([2.0])], program)
+    assert not graphs(row, found)
+    zeros = replace(found, where="g4[0]" if twice else "g4[1]", reference=seen([0.0, 0.0]), subject=None)
+    assert graphs(row, zeros) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("factor", "is_declared"), [("0.0", True), ("3.0", False)])
+def test_the_second_derivative_by_the_result_of_cumprod_is_declared_of_factors_of_which_one_is_0(factor, is_declared):
+    pytest.importorskip("torch")
+    program = [f"v1 = torch.tensor([{factor}, {factor}]).requires_grad_()", "v2 = v1.cumprod(0)",
+               "g3 = torch.autograd.grad([v2.sum()], [v1], create_graph=True)",
+               "g4 = torch.autograd.grad([g3[0].sum()], [v2], allow_unused=True)"]  # fmt: skip
+    found = Difference("g4[0]", "value", seen([1.0]), seen([2.0]), program)
+    assert graphs("the second derivative of `cumprod` by its result", found) is is_declared

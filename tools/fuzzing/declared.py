@@ -285,12 +285,20 @@ def beyond_the_memory(difference: Difference) -> bool:
     return SET.search(text(difference)) is not None and wholly_agree(difference, lambda line: SET.sub(laid_out, line))
 
 
+def with_parts_apart(line: str) -> str:
+    """A statement whose parts by unsafe_chunk have memory of their own."""
+    return re.sub(r"\.unsafe_(chunk|split)\((.*)\)\[(.*)\]", r".\1(\2)[\3] * 1", line)
+
+
 def part_of_its_own(difference: Difference) -> bool:
     """Whether PyTorch takes a changed view of a part for one of the whole's memory, of which the part's gradient has none."""
-    refused = refused_by(difference, "setStorage: sizes", by="reference")
-    return refused and agree(
-        difference, lambda line: re.sub(r"\.unsafe_(chunk|split)\((.*)\)\[(.*)\]", r".\1(\2)[\3] * 1", line)
-    )
+    return refused_by(difference, "setStorage: sizes", by="reference") and agree(difference, with_parts_apart)
+
+
+def part_given_other_memory(difference: Difference) -> bool:
+    """Whether a view of a part that `.data` gave memory without the rest of the whole is used after a change."""
+    refused = refused_by(difference, "that its base has been given")
+    return refused and ".data = " in text(difference) and agree(difference, with_parts_apart)
 
 
 def still_retained(difference: Difference) -> bool:
@@ -344,6 +352,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`set_(storage)` of a tensor of as many elements", beyond_the_memory),
     Declared("a saved tensor to which `.data` gave another shape", lambda d: refused_by(d, "which `.data` gave it")),
     Declared("a change of a view of numbers' parts, of a part by `unsafe_chunk`", part_of_its_own),
+    Declared("a view of a part by `unsafe_chunk` that `.data` gave other memory", part_given_other_memory),
     Declared(
         "the operand of three dimensions of `a @ b`",
         lambda d: d.what == "alive" and re.search(r" @ (?s:.*)\.grad = ", text(d)) is not None,

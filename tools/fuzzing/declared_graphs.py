@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from .comparing import Difference, hold
 from .declared_operators import IN_PIECES
 from .declaring import Declared, refused_by, statement, text
@@ -230,16 +232,37 @@ def unpacked_otherwise(difference: Difference) -> bool:
     return earlier and difference.where.startswith("log") and agree_without_refused(difference)
 
 
+PIECES = re.compile(rf"\.({IN_PIECES})\w*\([^()]*\)")
+
+
+def zeros_for_none(difference: Difference) -> bool:
+    """Whether a second derivative is a tensor of zeros there and None here, as a smooth function's is not."""
+    there = difference.reference
+    zeros = isinstance(there, Seen) and difference.subject is None and not np.any(there.facts.get("value", 1))
+    made = re.search(rf"{PIECES.pattern}(?s:.*)create_graph=True", text(difference)) is not None
+    return zeros and made and agree(difference, lambda line: PIECES.sub(".exp()", line))
+
+
+def by_the_result_of_cumprod(difference: Difference) -> bool:
+    """Whether a second derivative by the result of cumprod is another here, where there is a 0 among the factors."""
+    if difference.what != "value" or not difference.where.startswith("g"):
+        return False
+    product = r"\.(cumprod_?\()"
+    smooth = {"cumprod(": ".exp().cumprod(", "cumprod_(": ".exp_().cumprod_("}  # whose factors are no zeros
+    return re.search(product, text(difference)) is not None and agree(
+        difference, lambda line: re.sub(product, lambda found: smooth[found[1]], line)
+    )
+
+
 def run_for_zeros(difference: Difference) -> bool:
     """Whether PyTorch runs more or frees more for a second derivative that is a graph of zeros there, as a smooth function's is not."""
-    pieces = re.compile(rf"\.({IN_PIECES})\w*\([^()]*\)")
     there, here = difference.reference, difference.subject
     return (
         difference.where == "log"
         and isinstance(there, list)
         and isinstance(here, list)
-        and re.search(rf"{pieces.pattern}(?s:.*)create_graph=True", text(difference)) is not None
-        and agree(difference, lambda line: pieces.sub(".exp()", line))
+        and re.search(rf"{PIECES.pattern}(?s:.*)create_graph=True", text(difference)) is not None
+        and agree(difference, lambda line: PIECES.sub(".exp()", line))
     )
 
 
@@ -276,12 +299,20 @@ def saved_for_nothing(difference: Difference) -> bool:
     With what they show in their place, of which nothing is saved on either side, the sides agree.
     """
     refused = refused_by(difference, *SAVED, by="reference")
-    packed = difference.where == "log" and "saved_tensors_hooks(" in text(difference)
+    saving = "saved_tensors_hooks(", "checkpoint("  # what is saved inside of the latter is computed again once asked for
+    packed = difference.where == "log" and any(words in text(difference) for words in saving)
     if not (refused or packed):
         return False
     left = ((name, value) for name, value in executed(difference)[0].items() if list(tensors_in(value)) == [value])
     views = [name for name, value in left if value._unrecorded() and value.requires_grad]
     return bool(views) and agree(difference, with_constants_for(views))
+
+
+def refused_before_it_runs(difference: Difference) -> bool:
+    """Whether the function of a checkpoint ran in PyTorch before a changed view among its arguments was refused by both."""
+    changed = "its base or another view of its base has been modified"
+    refused = any(changed in there and changed in here for there, here in difference.refusals)
+    return refused and difference.where == "log" and agree_without_refused(difference, r"checkpoint\(")
 
 
 def not_computed(difference: Difference) -> bool:
@@ -346,6 +377,7 @@ GRAPHS: tuple[Declared, ...] = (
             d, "materialize_grads cannot be used when the given input is a GradientEdge", by="reference"
         ),
     ),
+    Declared("`checkpoint`: an argument that no operator takes", refused_before_it_runs),
     Declared("what a hook of a node sees of gradients that nobody asked for", not_computed),
     Declared('a multi-grad hook (`mode="all"`) with the one tensor that backward begins with', first_of_all),
     Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),
@@ -355,6 +387,8 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
     Declared("gradient of what is linear in pieces", run_for_zeros),
+    Declared("gradient of what is linear in pieces", zeros_for_none),
+    Declared("the second derivative of `cumprod` by its result", by_the_result_of_cumprod),
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
     Declared("version counters of products, of results", changed_by_itself),
     Declared("`detach()` and `.data` of an inference tensor", detached_inference),

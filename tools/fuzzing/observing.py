@@ -150,4 +150,5 @@ def observe(execution: Execution) -> dict[str, Plain]:
 
 def callable_of(value: Any) -> bool:
     """Whether a value is a function or a class of the program: nothing to compare."""
-    return isinstance(value, type | types.FunctionType | types.ModuleType | weakref.ref)
+    functions = types.FunctionType | types.BuiltinFunctionType | types.MethodType  # what is built in is no more there here
+    return isinstance(value, type | functions | types.ModuleType | weakref.ref)

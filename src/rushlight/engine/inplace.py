@@ -75,6 +75,8 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         return
     former = base._edge
     base._edge = copied = CopySlices(base, chain_of(tensor), edge.node)
+    if copied.keeps_outputs():
+        copied.changed = tensor._weak()
     if base._retains:
         follow_retained(base, former)
     if modes.anomaly is not None:
@@ -89,10 +91,11 @@ class CopySlices(Node):
     The gradient of the changed region goes through `fn`; the rest passes unchanged.
     """
 
-    __slots__ = ("chain", "fn", "released", "strides", "turned")
+    __slots__ = ("chain", "changed", "fn", "released", "strides", "turned")
 
     def __init__(self, base: Tensor, chain: tuple[Any, ...], fn: Node):
         self.chain, self.fn, self.extra, self.seq = chain, fn, None, next_seq()
+        self.changed: Any = None  # weakly, the view that was changed
         self.released = False  # a second backward is refused also where `fn` saved nothing
         self.shape, self.dtype = base._held.shape, base._held.dtype
         self.strides = None if base._held.flags.c_contiguous else base._held.strides
@@ -178,6 +181,11 @@ class CopySlices(Node):
             grads[0] = whole if wanted & 1 else None
             return grads
 
+    def keeps_outputs(self) -> bool:
+        """Whether the operation saves its output, or may."""
+        plan = getattr(self.fn, "plan", None)
+        return hasattr(self.fn, "of_view") if plan is None else bool(plan.save_outs)
+
     @contextmanager
     def outputs_of_view(self, like: Array) -> Iterator[None]:
         """While `fn` runs on tensors, the outputs that it saved are the changed view, with its place in the graph."""
@@ -201,7 +209,15 @@ class CopySlices(Node):
                 fn.outs = outs
 
     def view_edge(self, like: Any) -> Any:
-        """The edge of the changed view: that of the view's operators on a base whose history is this node."""
+        """The edge of the changed view: its own, or where nobody has it any more, or it has another by now, one like it.
+
+        That is the edge of the view's operators on a base whose history is this node.
+        """
+        view = self.changed and self.changed()
+        info = None if view is None else view._view  # whose shape did not change since: that is a change of what was saved
+        if info is not None and info.base._edge is self and not info.kind:
+            Tensor._refresh(view)
+            return view._edge
         base = wrap(self.buffer(np.broadcast_to(like.dtype.type(0), like.shape)))
         base._edge = self
         with Setting("saved_hooks", ()):

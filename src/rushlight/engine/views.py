@@ -130,12 +130,12 @@ def refresh(view: Tensor) -> None:
         return
     if info.kind:
         raise RuntimeError(refusal(view, "its base or another view of its base has been"))
-    info.version = version
     if base is None:
         view._edge = Lost(view._held)
     else:
         with Setting("grad", True), Setting("saved_hooks", ()):
             view._edge = replay(chain_of(view), info.base)._edge
+    info.version = version  # only now: what is refused is refused again at the next use, and keeps no former history
     if view._retains:
         follow_retained(view, own)
 

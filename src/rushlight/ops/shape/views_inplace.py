@@ -59,7 +59,8 @@ def check_within(array: Array, now: Array) -> None:
     )
     if array.size and last > root_of(now).nbytes:
         raise RuntimeError(f"setStorage: sizes {list(array.shape)}, strides {list(strides_of(array))} of a view are out of "
-                           f"bounds for the storage of size {root_of(now).nbytes} that its base has been given")  # fmt: skip
+                           f"bounds for the storage of size {root_of(now).nbytes} that its base has been given: make the "
+                           "view anew from the base")  # fmt: skip
 
 
 tensor_functions["restride"] = restride
