@@ -150,5 +150,5 @@ def observe(execution: Execution) -> dict[str, Plain]:
 
 def callable_of(value: Any) -> bool:
     """Whether a value is a function or a class of the program: nothing to compare."""
-    functions = types.FunctionType | types.BuiltinFunctionType | types.MethodType  # what is built in is no more there here
+    functions = types.FunctionType | types.BuiltinFunctionType | types.MethodType  # built in there, written here
     return isinstance(value, type | functions | types.ModuleType | weakref.ref)
