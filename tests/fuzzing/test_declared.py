@@ -372,7 +372,9 @@ def test_a_checkpoint_that_is_refused_is_declared_to_have_run_in_pytorch_for_cha
     program = ["log = []", "v1 = torch.ones(2, 2).requires_grad_()", "v2 = v1.unbind(1)[0]",
                "with torch.no_grad():\n    v2[None] += 2", CHECKPOINTED,
                f"v3 = torch.utils.checkpoint.checkpoint(f, {given}, use_reentrant=False)"]  # fmt: skip
-    words = "its base or another view of its base has been modified inplace" if given == "v2" else "f() takes 1 positional"
+    words = (
+        "its base or another view of its base has been modified inplace" if given == "v2" else "f() takes 1 positional"
+    )
     found = Difference("log", "value", [1], [], program, refusals=[(words, words)])
     assert graphs("`checkpoint`: an argument", found) is is_declared
 

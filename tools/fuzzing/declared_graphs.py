@@ -299,7 +299,7 @@ def saved_for_nothing(difference: Difference) -> bool:
     With what they show in their place, of which nothing is saved on either side, the sides agree.
     """
     refused = refused_by(difference, *SAVED, by="reference")
-    saving = "saved_tensors_hooks(", "checkpoint("  # what is saved inside of the latter is computed again once asked for
+    saving = "saved_tensors_hooks(", "checkpoint("  # inside of which it is computed again once it is asked for
     packed = difference.where == "log" and any(words in text(difference) for words in saving)
     if not (refused or packed):
         return False

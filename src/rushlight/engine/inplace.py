@@ -214,9 +214,7 @@ class CopySlices(Node):
         That is the edge of the view's operators on a base whose history is this node.
         """
         view = self.changed and self.changed()
-        info = (
-            None if view is None else view._view
-        )  # whose shape did not change since: that is a change of what was saved
+        info = None if view is None else view._view  # of the same shape: another would be a change of what was saved
         if info is not None and info.base._edge is self and not info.kind:
             Tensor._refresh(view)
             return view._edge
