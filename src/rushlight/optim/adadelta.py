@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, regularized
+from rushlight.optim.options import checked
+from rushlight.optim.stepper import Stepper, regularized
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ class Adadelta(Stepper):
     State of a parameter: step, square_avg, acc_delta.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-
     def __init__(
         self,
         params: ParamsT,
@@ -46,28 +45,10 @@ class Adadelta(Stepper):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(0.0 <= rho <= 1.0, "Invalid rho value: {}", rho)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        advance(state)
-        return {name: group[name] for name in ("lr", "rho", "eps", "weight_decay", "maximize")}
 
     @staticmethod
     def _formula(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_lr, number, scalar, wide, zeros
+from rushlight.optim.options import check, check_lr, given, number
+from rushlight.optim.stepper import Stepper, advance, scalar, wide, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
@@ -38,8 +39,6 @@ class Adafactor(Stepper):
 
     elementwise = False
 
-    _fill: ClassVar[dict[str, Any]] = {"foreach": None}
-
     def __init__(
         self,
         params: ParamsT,
@@ -58,16 +57,7 @@ class Adafactor(Stepper):
         check(eps[1] >= 0.0, "epsilon2 should be >= 0 but is: {}", eps[1])
         check(d >= 1.0, "Clipping threshold d should be >= 1 but is: {}", d)
         check(number(weight_decay) >= 0.0, "weight_decay should be >= 0 but is: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, given(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ()

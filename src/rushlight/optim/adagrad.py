@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_implementation, check_lr, number, raw, regularized
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, advance, raw, regularized
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -30,8 +31,6 @@ class Adagrad(Stepper):
     State of a parameter, made at once: step, sum.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "differentiable": False, "fused": None}
-
     def __init__(
         self,
         params: ParamsT,
@@ -46,26 +45,7 @@ class Adagrad(Stepper):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check(number(lr_decay) >= 0.0, "Invalid lr_decay value: {}", lr_decay)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        check(
-            initial_accumulator_value >= 0.0, "Invalid initial_accumulator_value value: {}", initial_accumulator_value
-        )
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-        check_implementation(defaults)
+        super().__init__(params, checked(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 self._start(self.state[p], p, group)
@@ -85,10 +65,6 @@ class Adagrad(Stepper):
         start = number(group["initial_accumulator_value"])
         if start:
             raw(state["sum"])[...] = start
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        names = ("lr", "lr_decay", "weight_decay", "eps", "maximize")
-        return {"step": advance(state), **{name: group[name] for name in names}}
 
     def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
         if number(group["weight_decay"]) != 0:

@@ -6,19 +6,8 @@ from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import (
-    Stepper,
-    advance,
-    check,
-    check_betas,
-    check_implementation,
-    check_lr,
-    is_zero,
-    lerp,
-    number,
-    raw,
-    regularized,
-)
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, advance, decayed, moments, raw
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -51,15 +40,7 @@ class Adam(Stepper):
         >>> optimizer.step()
     """
 
-    _fill: ClassVar[dict[str, Any]] = {
-        "amsgrad": False,
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "fused": None,
-    }
+    _fill: ClassVar[dict[str, Any]] = {"amsgrad": False}
 
     def __init__(
         self,
@@ -77,34 +58,14 @@ class Adam(Stepper):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        _check(lr, betas, foreach, capturable)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
-        check_implementation(defaults)
+        _check_tensors(lr, betas, bool(foreach and not capturable))
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 
     def _work(self, array: Any, group: dict[str, Any]) -> int:
         return super()._work(array, group) if array.itemsize == 2 else 0
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        names = ("lr", "betas", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
-        return {"step": advance(state), **{name: group[name] for name in names}}
 
     def _options(self, group: dict[str, Any]) -> tuple[float, ...]:
         beta1, beta2 = group["betas"]
@@ -149,11 +110,8 @@ class Adam(Stepper):
         decoupled_weight_decay: bool,
     ) -> tuple[Any, ...]:
         beta1, beta2 = betas
-        grad = regularized(param, grad, 0 if decoupled_weight_decay else weight_decay, maximize)
-        if decoupled_weight_decay and not is_zero(weight_decay):
-            param = param * (1 - lr * weight_decay)
-        exp_avg = lerp(exp_avg, grad, 1 - beta1)
-        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+        param, grad = decayed(param, grad, lr, weight_decay, maximize, decoupled_weight_decay)
+        exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
         square = exp_avg_sq if largest is None else xp.maximum(largest, exp_avg_sq)
         denominator = xp.sqrt(square) / (1 - beta2**step) ** 0.5 + eps
         param = param - lr / (1 - beta1**step) * exp_avg / denominator
@@ -202,18 +160,15 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-def _check(lr: Any, betas: Any, foreach: bool | None, capturable: bool) -> None:
-    """Refuse learning rates and betas out of range, and tensors where lists of parameters are stepped at once."""
-    plain = foreach and not capturable
-    if isinstance(lr, Tensor) and plain:
+def _check_tensors(lr: Any, betas: Any, lists: bool) -> None:
+    """Refuse learning rates and betas that are tensors where lists of parameters are stepped at once, or of several elements."""
+    if isinstance(lr, Tensor) and lists:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-    check_lr(lr)
     tensors = [isinstance(b, Tensor) for b in betas]
     if any(tensors) and not all(tensors):
         raise ValueError("betas must be either both floats or both Tensors")
     for i, beta in enumerate(betas):
-        if tensors[i] and plain:
+        if tensors[i] and lists:
             raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
         if tensors[i] and beta._array.size != 1:
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
-    check_betas(betas)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_betas, check_lr, lerp, number, regularized
+from rushlight.optim.options import checked
+from rushlight.optim.stepper import Stepper, lerp, regularized
 from rushlight.tensor import Tensor
 
 __all__ = ["Adamax"]
@@ -28,8 +29,6 @@ class Adamax(Stepper):
     State of a parameter: step, exp_avg, exp_inf.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-
     def __init__(
         self,
         params: ParamsT,
@@ -43,30 +42,10 @@ class Adamax(Stepper):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check_betas(betas)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf")
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        beta1, beta2 = group["betas"]
-        step = advance(state)
-        names = ("lr", "eps", "weight_decay", "maximize")
-        return {"step": step, "beta1": beta1, "beta2": beta2, **{name: group[name] for name in names}}
 
     @staticmethod
     def _formula(
@@ -78,12 +57,12 @@ class Adamax(Stepper):
         *,
         step: float,
         lr: Any,
-        beta1: Any,
-        beta2: Any,
+        betas: Any,
         eps: float,
         weight_decay: Any,
         maximize: bool,
     ) -> tuple[Any, ...]:
+        beta1, beta2 = betas
         grad = regularized(param, grad, weight_decay, maximize)
         exp_avg = lerp(exp_avg, grad, 1 - beta1)
         exp_inf = xp.maximum(beta2 * exp_inf, abs(grad) + eps)

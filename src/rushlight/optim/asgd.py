@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_lr, lerp, number, regularized, scalar
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, advance, lerp, regularized, scalar
 from rushlight.tensor import Tensor
 
 __all__ = ["ASGD"]
@@ -29,8 +30,6 @@ class ASGD(Stepper):
     State of a parameter: step, eta (the rate of the next step), mu (the weight of the next average), ax (the average).
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-
     def __init__(
         self,
         params: ParamsT,
@@ -44,20 +43,7 @@ class ASGD(Stepper):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

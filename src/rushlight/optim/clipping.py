@@ -11,7 +11,7 @@ import numpy as np
 from rushlight.basics import groups
 from rushlight.dispatch import functions as ops
 from rushlight.ops.reduce.norms import vector_norm
-from rushlight.optim.stepper import check, number
+from rushlight.optim.options import check, number
 from rushlight.tensor import Tensor, wrap
 
 SCOPES = ("all", "group", "parameter")

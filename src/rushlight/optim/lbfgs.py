@@ -10,7 +10,8 @@ import numpy as np
 from rushlight.engine.modes import enable_grad
 from rushlight.optim.line_search import Point, StrongWolfe
 from rushlight.optim.optimizer import Optimizer, ParamsT
-from rushlight.optim.stepper import check_lr, raw
+from rushlight.optim.options import check_lr, given
+from rushlight.optim.stepper import raw
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
@@ -51,16 +52,8 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         check_lr(lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, given(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.adam import Adam
-from rushlight.optim.stepper import advance, number, raw, wide
+from rushlight.optim.options import number
+from rushlight.optim.stepper import advance, raw, wide
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 

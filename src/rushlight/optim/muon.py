@@ -9,7 +9,8 @@ import numpy as np
 
 from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, check, check_lr, number, wide, zeros
+from rushlight.optim.options import check, check_lr, given, number
+from rushlight.optim.stepper import Stepper, wide, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rushlight.basics.size import Size
 
 __all__ = ["Muon"]
+
+ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(Stepper):
@@ -55,19 +58,8 @@ class Muon(Stepper):
         check_lr(lr, "Learning rate should be >= 0 but is: {}")
         check(momentum >= 0.0, "momentum should be >= 0 but is: {}", momentum)
         check(number(weight_decay) >= 0.0, "weight decay should be >= 0 but is: {}", weight_decay)
-        known = (None, "original", "match_rms_adamw")
-        check(adjust_lr_fn in known, "Adjust learning rate function {} is not supported", adjust_lr_fn)
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        check(adjust_lr_fn in ADJUSTMENTS, "Adjust learning rate function {} is not supported", adjust_lr_fn)
+        super().__init__(params, given(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 check(

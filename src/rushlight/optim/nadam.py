@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import (
-    Stepper,
-    advance,
-    check,
-    check_betas,
-    check_lr,
-    is_zero,
-    lerp,
-    number,
-    regularized,
-    scalar,
-)
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, decayed, moments, scalar
 from rushlight.tensor import Tensor
 
 __all__ = ["NAdam"]
@@ -41,14 +31,6 @@ class NAdam(Stepper):
     State of a parameter: step, mu_product (of all momenta so far), exp_avg, exp_avg_sq.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-    }
-
     def __init__(
         self,
         params: ParamsT,
@@ -64,24 +46,7 @@ class NAdam(Stepper):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check_betas(betas)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        check(momentum_decay >= 0.0, "Invalid momentum_decay value: {}", momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -99,14 +64,14 @@ class NAdam(Stepper):
         super()._start(state, p, group)
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        step, (beta1, beta2), decay = advance(state), group["betas"], group["momentum_decay"]
-        beta, decay = (beta1, decay) if group["differentiable"] else (number(beta1), number(decay))
+        numbers = super()._numbers(state, group)
+        step, beta, decay = numbers["step"], group["betas"][0], group["momentum_decay"]
+        if not group["differentiable"]:
+            beta, decay = number(beta), number(decay)
         mu, mu_next = (beta * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
         product = multiplied(state["mu_product"], mu)
         ahead = (1.0 - mu) / (1.0 - product), mu_next / (1.0 - product * mu_next)
-        names = ("lr", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
-        numbers = {name: group[name] for name in names}
-        return {"step": step, "beta1": beta1, "beta2": beta2, "ahead": ahead, **numbers}
+        return {**numbers, "ahead": ahead}
 
     @staticmethod
     def _formula(
@@ -118,19 +83,16 @@ class NAdam(Stepper):
         *,
         step: float,
         lr: Any,
-        beta1: Any,
-        beta2: Any,
+        betas: Any,
         ahead: tuple[Any, Any],
         eps: float,
         weight_decay: Any,
         maximize: bool,
         decoupled_weight_decay: bool,
     ) -> tuple[Any, ...]:
-        grad = regularized(param, grad, 0 if decoupled_weight_decay else weight_decay, maximize)
-        if decoupled_weight_decay and not is_zero(weight_decay):
-            param = param * (1 - lr * weight_decay)
-        exp_avg = lerp(exp_avg, grad, 1 - beta1)
-        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+        beta1, beta2 = betas
+        param, grad = decayed(param, grad, lr, weight_decay, maximize, decoupled_weight_decay)
+        exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
         denominator = xp.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
         of_grad, of_mean = ahead
         return param - lr * (of_grad * grad + of_mean * exp_avg) / denominator, exp_avg, exp_avg_sq

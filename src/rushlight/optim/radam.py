@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_betas, check_lr, is_zero, lerp, number, regularized
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, decayed, moments
 from rushlight.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -29,14 +30,6 @@ class RAdam(Stepper):
     State of a parameter: step, exp_avg, exp_avg_sq.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "capturable": False,
-    }
-
     def __init__(
         self,
         params: ParamsT,
@@ -51,37 +44,14 @@ class RAdam(Stepper):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check_betas(betas)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        beta1, beta2 = group["betas"]
-        step = advance(state)
-        names = ("lr", "eps", "weight_decay", "maximize", "decoupled_weight_decay")
-        return {
-            "step": step,
-            "beta1": beta1,
-            "beta2": beta2,
-            "rectified": _rectification(step, number(beta2)),
-            **{name: group[name] for name in names},
-        }
+        numbers = super()._numbers(state, group)
+        return {**numbers, "rectified": _rectification(numbers["step"], number(group["betas"][1]))}
 
     @staticmethod
     def _formula(
@@ -93,19 +63,16 @@ class RAdam(Stepper):
         *,
         step: float,
         lr: Any,
-        beta1: Any,
-        beta2: Any,
+        betas: Any,
         rectified: float | None,
         eps: float,
         weight_decay: Any,
         maximize: bool,
         decoupled_weight_decay: bool,
     ) -> tuple[Any, ...]:
-        grad = regularized(param, grad, 0 if decoupled_weight_decay else weight_decay, maximize)
-        if decoupled_weight_decay and not is_zero(weight_decay):
-            param = param * (1 - lr * weight_decay)
-        exp_avg = lerp(exp_avg, grad, 1 - beta1)
-        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+        beta1, beta2 = betas
+        param, grad = decayed(param, grad, lr, weight_decay, maximize, decoupled_weight_decay)
+        exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
         change = lr / (1 - beta1**step) * exp_avg
         if rectified is not None:
             change = change * (rectified * (1 - beta2**step) ** 0.5) / (xp.sqrt(exp_avg_sq) + eps)

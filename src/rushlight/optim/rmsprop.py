@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check, check_lr, lerp, number, raw, regularized
+from rushlight.optim.options import check, checked, number
+from rushlight.optim.stepper import Stepper, advance, lerp, raw, regularized
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -32,14 +33,7 @@ class RMSprop(Stepper):
     State of a parameter: step, square_avg, and momentum_buffer and grad_avg where they are used.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {
-        "momentum": 0,
-        "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _fill: ClassVar[dict[str, Any]] = {"momentum": 0, "centered": False}
 
     def __init__(
         self,
@@ -55,33 +49,12 @@ class RMSprop(Stepper):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check(momentum >= 0.0, "Invalid momentum value: {}", momentum)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         check(alpha >= 0.0, "Invalid alpha value: {}", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         moving = ("momentum_buffer",) if group["momentum"] > 0 else ()
         return ("square_avg", *moving, *(("grad_avg",) if group["centered"] else ()))
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        advance(state)
-        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize")
-        return {name: group[name] for name in names}
 
     def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
         names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, advance, check_lr, number, raw
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, raw
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ class Rprop(Stepper):
     State of a parameter: step, prev (its last gradient), step_size.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-
     def __init__(
         self,
         params: ParamsT,
@@ -44,19 +43,9 @@ class Rprop(Stepper):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size")
@@ -64,10 +53,6 @@ class Rprop(Stepper):
     def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
         super()._start(state, p, group)
         raw(state["step_size"])[...] = number(group["lr"])
-
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        advance(state)
-        return {name: group[name] for name in ("etas", "step_sizes", "maximize")}
 
     @staticmethod
     def _formula(

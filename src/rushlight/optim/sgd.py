@@ -8,7 +8,8 @@ import numpy as np
 
 from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.stepper import Stepper, check, check_implementation, check_lr, number, raw, regularized, zeros
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, raw, regularized, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -38,13 +39,7 @@ class SGD(Stepper):
     State of a parameter: momentum_buffer with `momentum`, else nothing.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {
-        "nesterov": False,
-        "maximize": False,
-        "foreach": None,
-        "differentiable": False,
-        "fused": None,
-    }
+    _fill: ClassVar[dict[str, Any]] = {"nesterov": False}
 
     def __init__(
         self,
@@ -60,24 +55,9 @@ class SGD(Stepper):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check(momentum >= 0.0, "Invalid momentum value: {}", momentum)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-        check_implementation(defaults)
+        super().__init__(params, checked(locals()))
 
     def _step_group(self, group: dict[str, Any]) -> None:
         if group["differentiable"]:

@@ -8,7 +8,8 @@ from typing import Any
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import enable_grad, no_grad
 from rushlight.optim.optimizer import Optimizer, ParamsT
-from rushlight.optim.stepper import check, check_betas, check_lr, number, zeros
+from rushlight.optim.options import check, check_betas, check_lr, given, number
+from rushlight.optim.stepper import zeros
 from rushlight.tensor import Tensor
 
 __all__ = ["SparseAdam"]
@@ -40,7 +41,7 @@ class SparseAdam(Optimizer):
         check(number(lr) > 0.0, "Invalid learning rate: {}", lr)
         check(eps > 0.0, "Invalid epsilon value: {}", eps)
         check_betas(betas)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, given(locals()))
         sparse = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")

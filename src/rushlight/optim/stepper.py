@@ -13,6 +13,7 @@ from rushlight.engine.rows import Rows
 from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.memory import as_real, zeros_like
 from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.options import LATER, number
 from rushlight.storage import bump, dependents, settle
 from rushlight.tensor import Tensor, wrap
 
@@ -25,9 +26,16 @@ class Stepper(Optimizer):
     returns the new param and slots.  `xp` is NumPy, or the module of operators when a step is differentiated.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {}  # options that older checkpoints lack
+    _fill: ClassVar[dict[str, Any]] = {}  # options that older checkpoints lack, beside those of `LATER`
+    _needs: ClassVar[tuple[str, ...]] = ()  # the numbers that the formula names
     _counts_in_tensors: ClassVar[bool] = True  # whether `step` is a tensor, which older checkpoints have as a number
     _formula: Callable[..., tuple[Any, ...]]
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        names = _arguments(cls.__init__)
+        cls._fill = {**cls._fill, **{name: value for name, value in LATER.items() if name in names}}
+        cls._needs = _arguments(cls._formula, keywords_only=True) if hasattr(cls, "_formula") else ()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -133,8 +141,9 @@ class Stepper(Optimizer):
             state[name] = zeros(p)
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        """Advance the counters of a parameter and return what the formula needs for this step."""
-        raise NotImplementedError
+        """Advance the counters of a parameter and return what the formula names: the step, and options of the group."""
+        now = advance(state)
+        return {name: now if name == "step" else group[name] for name in self._needs if name == "step" or name in group}
 
     def _options(self, group: dict[str, Any]) -> Any:
         """What `_update` wants to know of the group, read once for all of its parameters."""
@@ -145,7 +154,7 @@ class Stepper(Optimizer):
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
         """Change one parameter and its state in place, without temporaries of their size."""
         slots = [state[name] for name in options]
-        numbers = {k: number(v) for k, v in self._numbers(state, group).items()}
+        numbers = {k: _numbers(v) for k, v in self._numbers(state, group).items()}
         run_blocks(type(self)._formula, p, grad, slots, numbers)
 
     def _update_tensors(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -178,6 +187,17 @@ def regularized(param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any
     if maximize:
         grad = -grad
     return grad + weight_decay * param if not is_zero(weight_decay) else grad
+
+
+def decayed(param: Any, grad: Any, lr: Any, weight_decay: Any, maximize: bool, decoupled: bool) -> tuple[Any, Any]:
+    """Parameter and gradient of the Adams: the penalty is added to the gradient, or, decoupled, taken off the parameter."""
+    grad = regularized(param, grad, 0 if decoupled else weight_decay, maximize)
+    return param * (1 - lr * weight_decay) if decoupled and not is_zero(weight_decay) else param, grad
+
+
+def moments(grad: Any, exp_avg: Any, exp_avg_sq: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
+    """The running means of the gradient and of its square, which the Adams keep."""
+    return lerp(exp_avg, grad, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * grad * grad
 
 
 def is_zero(value: Any) -> bool:
@@ -220,37 +240,18 @@ def raw(t: Tensor) -> Any:
     return as_real(array)
 
 
-def number(value: Any) -> Any:
-    """An option as a Python number, if it is a tensor of one element."""
-    return value._array.item() if isinstance(value, Tensor) else value
+def _numbers(value: Any) -> Any:
+    """An option with Python numbers for tensors of one element."""
+    return tuple(map(number, value)) if isinstance(value, tuple) else number(value)
 
 
-def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
-    """Raise ValueError for a learning rate below zero or a tensor of several elements."""
-    if isinstance(lr, Tensor) and lr._array.size != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    check(number(lr) >= 0.0, message, number(lr))
-
-
-def check_betas(betas: Any) -> None:
-    """Raise ValueError unless both betas are in [0, 1)."""
-    for i in (0, 1):
-        check(0.0 <= number(betas[i]) < 1.0, f"Invalid beta parameter at index {i}: {{}}", betas[i])
-
-
-def check(right: Any, message: str, value: Any) -> None:
-    """Raise ValueError with the value filled into the message unless it is right."""
-    if not right:
-        raise ValueError(message.format(value))
-
-
-def check_implementation(defaults: dict[str, Any]) -> None:
-    """Refuse `fused` together with `differentiable` or `foreach`."""
-    if defaults["fused"]:
-        if defaults["differentiable"]:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if defaults["foreach"]:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+def _arguments(function: Any, keywords_only: bool = False) -> tuple[str, ...]:
+    """Names of the arguments of a Python function; none of another callable."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    names: tuple[str, ...] = code.co_varnames
+    return names[code.co_argcount if keywords_only else 0 : code.co_argcount + code.co_kwonlyargcount]
 
 
 def _refuse_capturable(group: dict[str, Any]) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.small.options import check_ways
-from rushlight.optim.stepper import Stepper, check, check_lr, number, wide, zeros
+from rushlight.optim.options import check, check_lr, given, number
+from rushlight.optim.stepper import Stepper, wide, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
@@ -53,7 +53,6 @@ class CAME(Stepper):
     """
 
     elementwise = False
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None}
 
     def __init__(
         self,
@@ -74,17 +73,7 @@ class CAME(Stepper):
             len(betas) == 3 and all(0.0 <= b < 1.0 for b in betas), "Invalid betas, expected three in [0, 1): {}", betas
         )
         check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "eps": eps,
-            "clip_threshold": clip_threshold,
-            "betas": betas,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-        }
-        check_ways(defaults)
-        super().__init__(params, defaults)
+        super().__init__(params, given(locals()))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg",)

@@ -18,8 +18,8 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.kernels.blockwise import AT_ONCE, BLOCK, dynamic_map
 from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.small.options import check_ways
-from rushlight.optim.stepper import Stepper, check, check_betas, check_lr, number
+from rushlight.optim.options import check, checked, number
+from rushlight.optim.stepper import Stepper
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
@@ -29,6 +29,7 @@ FLOAT32 = np.dtype(np.float32)
 SMALLEST = 4096  # elements of a parameter whose state lies in codes, unless another number is given
 
 
+NO_MOMENTUM = "Invalid momentum value: {}: without momentum there is no state; use SGD"
 AMSGRAD = "amsgrad={}: the 8-bit forms of Adam do not keep the largest mean square; use Adam"
 FORMS = {"Adam": "Adam8bit", "AdamW": "AdamW8bit", "Lion": "Lion8bit", "SGD": "SGD8bit"}  # of full optimizers
 
@@ -53,17 +54,12 @@ class EightBit(Stepper):
     scales are repeated.
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "fused": None, "min_8bit_size": SMALLEST}
+    _fill: ClassVar[dict[str, Any]] = {"min_8bit_size": SMALLEST}
     elementwise = False  # but in blocks
     _counts_in_tensors = False
     _count: ClassVar[int] = 1  # of states
     _shared = frozenset({"qmap1", "qmap2"})
     _own_dtypes = frozenset({"step", "state1", "state2", "absmax1", "absmax2", *_shared})
-
-    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
-        check(defaults["min_8bit_size"] >= 0, "Invalid min_8bit_size value: {}", defaults["min_8bit_size"])
-        check_ways(defaults)
-        super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for p, kept in state["state"].items():
@@ -194,22 +190,9 @@ class Adam8bit(EightBit):
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_betas(betas)
-        check(eps >= 0.0, "Invalid epsilon value: {}", eps)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
         check(not amsgrad, AMSGRAD, amsgrad)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "min_8bit_size": min_8bit_size,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        del amsgrad  # groups do not have it
+        super().__init__(params, checked(locals()))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; one of an `Adam` or `AdamW` may be given, whose weight decay then is as it was there."""
@@ -272,19 +255,7 @@ class Lion8bit(EightBit):
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_betas(betas)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "weight_decay": weight_decay,
-            "min_8bit_size": min_8bit_size,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
         kernels.lion_in_blocks(p, grad, codes[0], scales[0], *_of_lion(group))
@@ -324,26 +295,14 @@ class SGD8bit(EightBit):
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
+        check(momentum > 0.0, NO_MOMENTUM, momentum)
         check(not (nesterov and dampening), "Nesterov momentum requires zero dampening, got {}", dampening)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "min_8bit_size": min_8bit_size,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its momentum must be above 0."""
         momentum = param_group.get("momentum", self.defaults["momentum"])
-        check(momentum > 0.0, "Invalid momentum value: {}: without momentum there is no state; use SGD", momentum)
+        check(momentum > 0.0, NO_MOMENTUM, momentum)
         super().add_param_group(param_group)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

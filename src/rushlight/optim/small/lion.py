@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rushlight import kernels
 from rushlight.basics.dtypes import is_complex
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.small.options import check_ways
-from rushlight.optim.stepper import Stepper, check, check_betas, check_lr, number, zeros
+from rushlight.optim.options import checked, number
+from rushlight.optim.stepper import Stepper, zeros
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
@@ -41,8 +41,6 @@ class Lion(Stepper):
         tensor([ 0.5000, -1.5000])
     """
 
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "fused": None}
-
     def __init__(
         self,
         params: ParamsT,
@@ -54,19 +52,7 @@ class Lion(Stepper):
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_betas(betas)
-        check(number(weight_decay) >= 0.0, "Invalid weight_decay value: {}", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        check_ways(defaults)
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _work(self, array: Any, group: dict[str, Any]) -> int:
         return super()._work(array, group) if array.itemsize == 2 else 0

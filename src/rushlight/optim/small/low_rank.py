@@ -7,7 +7,7 @@ rows: nothing of the matrix's size is made beside its gradient, which a step ins
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from rushlight import kernels
 from rushlight.kernels.reference.optim import fitted
 from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.small.options import check_ways
-from rushlight.optim.stepper import Stepper, check, check_betas, check_lr, number, wide
+from rushlight.optim.options import check, checked, number
+from rushlight.optim.stepper import Stepper, wide
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
@@ -55,15 +55,6 @@ class LowRank(Stepper):
     elementwise = False
     _counts_in_tensors = False
     _own_dtypes = frozenset({"step", "exp_avg", "exp_avg_sq", "left", "right"})
-    _fill: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "fused": None}
-
-    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
-        check_lr(defaults["lr"])
-        check_betas(defaults["betas"])
-        check(defaults["eps"] >= 0.0, "Invalid epsilon value: {}", defaults["eps"])
-        check(number(defaults["weight_decay"]) >= 0.0, "Invalid weight_decay value: {}", defaults["weight_decay"])
-        check_ways(defaults)
-        super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group, whose rank may be None: plain AdamW."""
@@ -191,20 +182,7 @@ class GaLore(LowRank):
         foreach: bool | None = None,
         fused: bool | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "rank": rank,
-            "update_proj_gap": update_proj_gap,
-            "scale": scale,
-            "proj_type": proj_type,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group, whose rank may be None: plain AdamW."""
@@ -315,22 +293,7 @@ class APOLLO(LowRank):
     ) -> None:
         check(scale_type in ("channel", "tensor"), "Invalid scale_type: {!r}, expected channel or tensor", scale_type)
         check(growth >= 1.0, "Invalid growth: {}, expected at least 1", growth)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "rank": rank,
-            "update_proj_gap": update_proj_gap,
-            "scale": scale,
-            "scale_type": scale_type,
-            "growth": growth,
-            "seed": seed,
-            "maximize": maximize,
-            "foreach": foreach,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(locals()))
 
     def _sides(self, shape: tuple[int, ...], group: dict[str, Any]) -> tuple[bool, bool]:
         return shape[0] <= shape[1], shape[0] > shape[1]
